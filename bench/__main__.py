@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
-    python -m bench [--quick | --full] [NAME...]
-    names: append, async, fork, open, take-up, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, sweep, peers
+    python -m bench [--quick] [NAME...]
+    names: append, fork, open, take-up, rounds, loop, context, import, start, long, postgres, lab, map, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -14,6 +14,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -21,22 +22,6 @@ import apsw
 from rich.console import Console
 from rich.table import Table
 
-from bench import (
-    appends,
-    contexts,
-    doctors,
-    imports,
-    loop,
-    openings,
-    peers,
-    postgres,
-    replays,
-    repo_maps,
-    rounds,
-    scale,
-    schedule,
-    sweeps,
-)
 from bench.measure import Row
 
 
@@ -48,30 +33,30 @@ class Suite(Protocol):
         ...
 
 
-SUITES: Mapping[str, Suite] = {
-    "append": appends.run,
-    "async": appends.run_async,
-    "fork": openings.run_fork,
-    "open": openings.run_open,
-    "take-up": openings.run_take_up,
-    "rounds": rounds.run,
-    "loop": loop.run,
-    "context": contexts.run,
-    "schedule": schedule.run,
-    "import": imports.run,
-    "start": imports.run_start,
-    "doctor": doctors.run,
-    "postgres": postgres.run,
-    "scale": scale.run,
-    "scale-postgres": scale.run_postgres,
-    "lab": replays.run,
-    "map": repo_maps.run,
-    "sweep": sweeps.run,
-    "peers": peers.run,
+SUITES: Mapping[str, str] = {
+    "append": "appends:run",
+    "fork": "openings:run_fork",
+    "open": "openings:run_open",
+    "take-up": "openings:run_take_up",
+    "rounds": "rounds:run",
+    "loop": "loop:run",
+    "context": "contexts:run",
+    "import": "imports:run",
+    "start": "imports:run_start",
+    "long": "long_session:run",
+    "postgres": "postgres:run",
+    "lab": "replays:run",
+    "map": "repo_maps:run",
+    "peers": "peers:run",
 }
+"""Where each suite is; a module is loaded when its suite runs."""
 
-FULL: Mapping[str, Suite] = {"scale": scale.run_full, "scale-postgres": scale.run_postgres_full}
-"""What `--full` puts in the place of a suite: sizes that take many minutes and much disk."""
+
+def suite_at(place: str) -> Suite:
+    """Load a suite."""
+    module, _, function = place.partition(":")
+    found: Suite = getattr(import_module(f"bench.{module}"), function)
+    return found
 
 
 def main() -> None:
@@ -81,11 +66,6 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(SUITES)}; default all")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes, to see that everything runs")
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="a million sessions for `scale` and `scale-postgres`: half an hour, 8 GB of disk",
-    )
     words = parser.parse_args()
     unknown = [name for name in words.names if name not in SUITES]
     if unknown:
@@ -98,7 +78,7 @@ def main() -> None:
     table = Table("suite", "what", "ours", "the limit", "ratio", "aim", box=None)
     for name in words.names or SUITES:
         with tempfile.TemporaryDirectory(prefix="palaver-bench-") as folder:
-            suite = FULL.get(name, SUITES[name]) if words.full else SUITES[name]
+            suite = suite_at(SUITES[name])
             for row in suite(Path(folder), quick=words.quick):
                 table.add_row(name, row.what, row.ours, row.limit, row.ratio, row.aim)
         console.print(f"{name} done", style="dim")

@@ -4,7 +4,7 @@
 
 The figures to compare with are those of the project's reference on compaction (section 6), computed by a script of its own, which is not kept:
 masks that keep the results of the last 1, 2 and 5 calls, tails of 4 and 8 messages. There identifiers were found by another pattern, masked text had
-one word, and a tail parted calls from results; here every law holds. docs/lab.md says what that changes.
+one word, and a tail parted calls from results; here every law holds.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from typing import ClassVar
 from rich.console import Console
 from rich.table import Table
 
-from palaver.context import Ledger, Policy
-from palaver.context.ground import Ground, Room
-from palaver.context.notice import NOTICE
-from palaver.context.operators import Mask, mask
-from palaver.context.steps import laid_out, plan_of
+from palaver.context import Meter, Policy
+from palaver.context.layout import Layout
+from palaver.context.operators import clear
+from palaver.context.presets.preset import newest_outputs
 from palaver.lab import Settings, run_lab
 from palaver.lab.scores import SCORES
 from palaver.log import Handle
-from palaver.tokens import Budget, Rates
-from palaver.view import Drop, Plan, View
+from palaver.tokens import Budget
+from palaver.view import Plan, Reason, View
 
 KNOWN = {
     "Mask1": (0.825, 0.77),
@@ -45,15 +44,14 @@ def _masked(handle: Handle, text: str) -> str:  # noqa: ARG001 - one word, whate
 
 
 class _Masks(Policy):
-    """Shows the results of the last calls, and one word in the place of older ones, at every step."""
+    """Shows the results of the last calls, and one word in place of older ones, at every step."""
 
     results: ClassVar[int]
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - the view says it all
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Mask."""
-        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
-        masking = mask(Mask(n=self.results, words=_masked))
-        return plan_of(ground, laid_out(ground, masking, always=masking), self.name)
+        layout = Layout.of(view, budget, meter)
+        return clear(layout, newest_outputs(layout, self.results), least=0, words=_masked).plan(self.name)
 
 
 class _Tail(Policy):
@@ -61,16 +59,12 @@ class _Tail(Policy):
 
     messages: ClassVar[int]
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - the view says it all
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Drop what is older."""
-        keep = set(view.protected())
-        left = self.messages
-        for index in range(len(view.exchanges) - 1, -1, -1):
-            if left <= 0:
-                break
-            keep.add(index)
-            left -= view.exchanges[index].messages
-        return Plan(policy=self.name, drops=tuple(Drop(index=n) for n in range(len(view.exchanges)) if n not in keep))
+        layout = Layout.of(view, budget, meter)
+        return layout.without(0, layout.newest_messages(self.messages), Reason.OVER_BUDGET, keep=view.protected()).plan(
+            self.name
+        )
 
 
 class Mask1(_Masks):

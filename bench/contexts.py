@@ -78,7 +78,7 @@ def _against(name: str, peer: Callable[[int], float], depth: int, ours: float) -
 
 
 def _ours(dialog: Dialog, depth: int) -> Iterator[float]:
-    """Give how long the first turn took, a turn in the middle, and one that commits nothing."""
+    """Return how long the first turn took, a turn in the middle, and one that commits nothing."""
     dialog.view()
     numbers = count(depth)
     yield _turn(dialog, next(numbers), commit=True)
@@ -114,9 +114,9 @@ def _turn(dialog: Dialog, number: int, *, commit: bool) -> float:
     dialog.append(list(_round(number)))
 
     def compose() -> None:
-        composed = dialog.compose("palaver", WINDOW, model=MODEL)
-        if commit and composed.plan and composed.plan.details is not None:
-            dialog.commit(composed, margin=0.0)
+        composed = dialog.compaction.compose("palaver", WINDOW, model=MODEL)
+        if commit and composed.after.total < composed.before.total:
+            dialog.compaction.commit(composed)
 
     return timed(compose)
 
@@ -171,7 +171,7 @@ def _lllm(depth: int) -> float:
 
 
 def _counting() -> ModuleType:
-    """Give a module with the one function of LiteLLM's that LLLM calls."""
+    """Return a module with the one function of LiteLLM's that LLLM calls."""
     count = counter("gpt-4o")
 
     def token_counter(*, messages: list[dict[str, Any]], **_: object) -> int:

@@ -163,7 +163,7 @@ def run_start(folder: Path, *, quick: bool) -> list[Row]:
 
 
 def _started(words: list[str], surroundings: dict[str, str]) -> float:
-    """Give the processor time of a fresh process of Python, in seconds, from its start to its end."""
+    """Return the processor time of a fresh process of Python, in seconds, from its start to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *words], check=True, env=surroundings, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -100,7 +100,7 @@ def _ours(store: Store, depth: int, rounds: int, *, compacted: bool = False) -> 
     agent.open("main")
     agent.current_dialog.append([message for number in range(depth // 2) for message in _round(number)])
     if compacted:
-        agent.current_dialog.commit(agent.current_dialog.compose("default", WINDOW, model="gpt-5"))
+        agent.current_dialog.compaction.preview("default", WINDOW, model="gpt-5").approve()
     agent.receive("Go on.")
     before = _settled()
     agent.respond()
@@ -110,7 +110,7 @@ def _ours(store: Store, depth: int, rounds: int, *, compacted: bool = False) -> 
 
 
 def _settled() -> int:
-    """Give the memory in use once the garbage is gone, in bytes."""
+    """Return the memory in use once the garbage is gone, in bytes."""
     gc.collect()
     return resident()
 

@@ -60,7 +60,7 @@ class Row:
 
 
 def text(size: int, seed: int) -> str:
-    """Give prose-like text of about so many characters."""
+    """Return prose-like text of about so many characters."""
     chance = random.Random(seed)  # noqa: S311 - words, not secrets
     words: list[str] = []
     length = 0
@@ -72,7 +72,7 @@ def text(size: int, seed: int) -> str:
 
 
 def timed(job: Callable[[], object]) -> float:
-    """Give how long a job takes, in seconds."""
+    """Return how long a job takes, in seconds."""
     start = time.perf_counter()
     job()
     return time.perf_counter() - start
@@ -100,17 +100,17 @@ def raw(path: Path, *, synchronous: str = "FULL") -> apsw.Connection:
 
 
 def microseconds(seconds: float) -> str:
-    """Give a duration for people."""
+    """Return a duration for people."""
     return f"{seconds * 1e6:,.0f} µs" if seconds < 0.1 else f"{seconds * 1e3:,.0f} ms"
 
 
 def compared(what: str, ours: float, limit: float, aim: str = "") -> Row:
-    """Give the line for two durations."""
+    """Return the line for two durations."""
     return Row(what, microseconds(ours), microseconds(limit), f"{ours / limit:.2f}", aim)
 
 
 def resident() -> int:
-    """Give the memory that this process occupies now, in bytes (Linux; elsewhere 0)."""
+    """Return the memory that this process occupies now, in bytes (Linux; elsewhere 0)."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:

@@ -18,7 +18,7 @@ from openhands.sdk.tool.builtins.think import ThinkAction, ThinkObservation
 
 
 def events(count: int, size: int) -> list[Any]:
-    """Give a conversation of an agent that thinks and is answered."""
+    """Return a conversation of an agent that thinks and is answered."""
     found: list[Any] = [
         MessageEvent(source="user", llm_message=Message(role="user", content=[TextContent(text="Read the files.")]))
     ]

@@ -55,7 +55,9 @@ def run_open(folder: Path, *, quick: bool) -> list[Row]:
 
         def ours(_number: int, path: Path = path, session_id: str = session_id) -> View:
             with closing(SqliteStore(path)) as store:
-                return Session.open(session_id, store).root.view()
+                view = Session.open(session_id, store).root.view()
+                view.load()
+                return view
 
         def limit(_number: int, plain: Path = plain) -> list[object]:
             with closing(apsw.Connection(str(plain))) as connection:
@@ -117,7 +119,7 @@ def _prepared(path: Path, size: int) -> str:
         spans = held(store, dialog.dialog_id, view.at)
         entry = checkpoint(small, spans, policy="bench", tokens_before=2, tokens_after=1)
         assert sum(isinstance(piece, Run) for piece in entry.pieces) == 1
-        dialog.annotate(entry)
+        dialog.record(entry, beside=True)
         return dialog.session_id
 
 

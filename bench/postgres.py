@@ -102,7 +102,7 @@ def _said(writers: Sequence[subprocess.Popen[str]], word: str) -> None:
 
 
 def _together(writers: Sequence[subprocess.Popen[str]]) -> float:
-    """Give how long all writers take, from the signal to the last that is done, in seconds."""
+    """Return how long all writers take, from the signal to the last that is done, in seconds."""
     start = time.perf_counter()
     for writer in writers:
         assert writer.stdin is not None

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _told(count: int) -> Iterator[None]:
-    """Give so many turns at each line."""
+    """Return so many turns at each line."""
     print("ready", flush=True)
     while sys.stdin.readline():
         yield from repeat(None, count)

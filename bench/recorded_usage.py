@@ -69,7 +69,7 @@ class Run:
 
 
 def runs(root: Path) -> Iterator[Run]:
-    """Give every run of every file under the folder of recorded sessions that has usage figures."""
+    """Return every run of every file under the folder of recorded sessions that has usage figures."""
     for kind, read in READERS.items():
         for path in sorted((root / kind).glob("*.zst")):
             for run in read(path):
@@ -168,7 +168,7 @@ def _paired(message: Record) -> Record:
 
 
 def _with_reasoning(message: Record) -> Iterator[Message]:
-    """Give an assistant message with its reasoning, which DeepSeek wants back while tools are used."""
+    """Return an assistant message with its reasoning, which DeepSeek wants back while tools are used."""
     said = message["extra"]["response"]["choices"][0]["message"]
     answer = from_chat_dict(_plain({key: said.get(key) for key in ("role", "content", "tool_calls")}))
     thought = said.get("reasoning_content")

@@ -74,7 +74,7 @@ def held(paths: Path, out: Path, policies: tuple[str, ...], budget: int) -> int:
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """Give how many calls of Python functions some work makes: the same on every machine."""
+    """Return how many calls of Python functions some work makes: the same on every machine."""
     count = 0
 
     def seen(_frame: FrameType, event: str, _argument: object) -> None:
@@ -90,7 +90,7 @@ def calls_of(work: Callable[[], object]) -> int:
 
 
 def _taken(path: Path) -> dict[str, tuple[float, int]]:
-    """Give the seconds of processor time and the calls that each policy takes, and the seconds of what is made ready once for all of them."""
+    """Return the seconds of processor time and the calls that each policy takes, and the seconds of what is made ready once for all of them."""
     (found,) = (one for one in loaded(path) if isinstance(one, Loaded))
     counting, prices = counter(_MODEL), sheet(_MODEL)
     began = process_time()

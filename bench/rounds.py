@@ -49,7 +49,7 @@ def _rounds(dialog: Dialog, depth: int) -> Iterator[Row]:
 
 
 def _round(number: int) -> tuple[AssistantMessage, ToolMessage]:
-    """Give a response that calls a tool, and the tool's answer of 1 KB."""
+    """Return a response that calls a tool, and the tool's answer of 1 KB."""
     call = f"call_{number}"
     asked = ToolCallContent(id=call, name="read", args={"path": f"src/{number}.py"})
     return (

@@ -1,4 +1,4 @@
-"""How far the token counts are from what providers reported: the figures in docs/tokens.md.
+"""How far the token counts are from what providers reported: the figures in docs/explanation/tokens.md.
 
 Usage::
 
@@ -6,8 +6,7 @@ Usage::
 
 Two errors are measured, each as (reported - estimated) / estimated. *Growth*: what a conversation grew by between two calls,
 added up until some thousand tokens came together, since instructions and tools are often not recorded. *Requests*: whole
-requests, where everything is recorded. "Learned" is the error of growth after the counter was calibrated with the calls
-before it in the same run.
+requests, where everything is recorded.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from pathlib import Path
 
 from bench.recorded_usage import Run, runs
 from palaver.messages import Message
-from palaver.tokens import ModelCounter, calibrate, count_message, count_request, counter
+from palaver.tokens import ModelCounter, count_message, count_request, counter
 
 ENOUGH = 2_000
 """Estimated tokens of growth that make one sample."""
 
 
 def growth(run: Run, counting: ModelCounter) -> Iterator[tuple[int, int]]:
-    """Give (estimated, reported) growth of a run, in samples of some thousand tokens."""
+    """Return (estimated, reported) growth of a run, in samples of some thousand tokens."""
     estimated = reported = 0
     for before, after in zip(run.steps, run.steps[1:], strict=False):
         grown = after.reported - before.reported - after.hidden
@@ -43,18 +42,11 @@ def growth(run: Run, counting: ModelCounter) -> Iterator[tuple[int, int]]:
 
 
 def requests(run: Run, counting: ModelCounter) -> Iterator[tuple[int, int]]:
-    """Give (estimated, reported) sizes of the whole requests of a run."""
+    """Return (estimated, reported) sizes of the whole requests of a run."""
     messages: list[Message] = []
     for step in run.steps:
         messages.extend(step.added)
         yield count_request(messages, counting, tools=run.tools), step.reported
-
-
-def learned(run: Run, counting: ModelCounter) -> Iterator[tuple[int, int]]:
-    """Give growth as estimated by a counter that learns from the samples before."""
-    for estimated, reported in growth(run, counting):
-        yield round(estimated * counting.scale), reported
-        counting = calibrate(counting, round(estimated * counting.scale), reported)
 
 
 def row(name: str, model: str, samples: list[tuple[int, int]]) -> str:
@@ -83,7 +75,6 @@ def main() -> None:
             tables["request", label].extend(requests(run, counting))
         tables["growth", label].extend(growth(run, counting))
         tables["growth", f"= {counting.family.name.split('-')[0]}"].extend(growth(run, counting))
-        tables["learned", f"= {counting.family.name.split('-')[0]}"].extend(learned(run, counting))
     print(f"{'':9} {'':44} {'n':>5}  {'sum':>7}  {'median':>7}  {'|med|':>6}  {'|p95|':>6}  {'|max|':>6}")
     for (name, label), samples in sorted(tables.items()):
         if samples:

@@ -102,7 +102,7 @@ class Step(NamedTuple):
 
 
 def script() -> Iterator[Step]:
-    """Give the model's answers in order: the same at every start, which is what a model's recorded answers would be."""
+    """Return the model's answers in order: the same at every start, which is what a model's recorded answers would be."""
     packages = sorted(path.name for path in (ROOT / "src" / "palaver").iterdir() if (path / "__init__.py").is_file())
     yield Step(
         "I begin with what is there.", (("list_files", {"folder": "."}), ("list_files", {"folder": "src/palaver"}))
@@ -118,15 +118,10 @@ def script() -> Iterator[Step]:
             (("list_files", {"folder": folder}), ("read_file", {"path": f"{folder}/__init__.py"})),
         )
         modules = sorted(path.name for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py")
-        for module in modules[:3]:
+        for module in modules[:2]:
             yield Step(f"I read {module} of {package}.", (("read_file", {"path": f"{folder}/{module}"}),))
-        yield Step(
-            f"Unfinished places in {package}, and the linter.",
-            (
-                ("search", {"pattern": "TODO|FIXME|XXX|NotImplementedError", "folder": folder}),
-                ("lint", {"folder": folder}),
-            ),
-        )
+        words = {"pattern": "TODO|FIXME|XXX|NotImplementedError", "folder": folder}
+        yield Step(f"Unfinished places in {package}.", (("search", words),))
     yield Step(
         "One path that is not there, to see that an error is only a result.",
         (("read_file", {"path": "src/nowhere.py"}),),
@@ -135,11 +130,11 @@ def script() -> Iterator[Step]:
 
 
 def side_script() -> Iterator[Step]:
-    """Give the answers on the branch."""
+    """Return the answers on the branch."""
     yield Step(
-        "On this branch I look at the tests only.", (("list_files", {"folder": "tests"}), ("lint", {"folder": "tests"}))
+        "On this branch I look at the demo only.", (("list_files", {"folder": "demo"}), ("lint", {"folder": "demo"}))
     )
-    yield Step("The tests mirror the package; nothing to do there.")
+    yield Step("The demo is two files; nothing to do there.")
 
 
 # --- the loop -------------------------------------------------------------------------------------------------------------------------
@@ -161,7 +156,7 @@ def answer(dialog: Dialog, call: ToolCallContent) -> None:
 
 
 def open_calls(dialog: Dialog) -> list[ToolCallContent]:
-    """Give the calls that have no result yet: the header of the newest entry knows them."""
+    """Return the calls that have no result yet: the header of the newest entry knows them."""
     waiting = dialog.store.last(dialog.dialog_id).open_calls
     newest = next((message for message in reversed(dialog.messages) if message.tool_calls()), None)
     return [] if newest is None else [call for call in newest.tool_calls() if call.id in waiting]
@@ -191,7 +186,7 @@ def main(store_url: str) -> None:
         go_on(session.root, script())
         side = session.root.children[0] if session.root.children else session.root.fork(last_n=3, first_k=2)
         if len(side.messages) == side.tree_node.split_point:
-            side.put_text("And the tests? Only look, and say it in one sentence.")
+            side.put_text("And the demo? Only look, and say it in one sentence.")
         go_on(side, side_script())
 
 

@@ -1,4 +1,4 @@
-"""./run demo: a session is recorded, killed, resumed, cut to a quarter, explained, and nothing is lost."""
+"""./run demo: an agent is killed and goes on, its session is cut to a quarter, and everything that left comes back."""
 
 from __future__ import annotations
 
@@ -12,31 +12,18 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from palaver import Dialog, Session, Store, View, open_store
-from palaver.context import POLICIES, Ledger, Policy, compose, policy
-from palaver.context.measure import Meter
-from palaver.ids import BlobId
-from palaver.log import Handle
-from palaver.tokens import Budget, counter, rates
-from palaver.transcripts import examine
-from palaver.view import fold
-from palaver.wire import Call, compile, profile  # noqa: A004 - the word for it
+from palaver import Session, open_store
 
 HERE = Path(__file__).resolve().parent
-MODEL = "claude-sonnet-4-5"
-KILL_AFTER = 90
+KILL_AFTER = 60
 PATIENCE = 60.0
-PROVIDERS = (("anthropic", MODEL), ("openai-chat", "gpt-4o"))
-
-console = Console(highlight=False, soft_wrap=True)
+SHOWN = 9
+"""Lines of a command's output that are shown."""
 
 
 def say(text: str) -> None:
-    """Say what comes next."""
-    console.print(f"\n[bold]{text}[/bold]")
+    """Print what comes next."""
+    print(f"\n\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else f"\n{text}")
 
 
 def agent(url: str) -> subprocess.Popen[bytes]:
@@ -45,150 +32,82 @@ def agent(url: str) -> subprocess.Popen[bytes]:
 
 
 def entries(url: str) -> int:
-    """Count the entries of the session's dialogs, as another process sees them."""
+    """Count the entries of the store, as another process sees them."""
     if not Path(url).exists():
         return 0
     with closing(open_store(url)) as store:
-        return sum(
-            store.last(node.dialog_id).seq + 1 for one in store.sessions() for node in store.nodes(one.session_id)
-        )
+        nodes = [node for one in store.sessions() for node in store.nodes(one.session_id)]
+        return sum(store.last(node.dialog_id).seq + 1 for node in nodes)
+
+
+def palaver(url: str, *words: str) -> list[str]:
+    """Run a command, print the first lines of its output, and return all."""
+    print(f"   $ palaver {' '.join(words)}")
+    command = [sys.executable, "-m", "palaver", *words, "--store", url]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    lines = ran.stdout.splitlines()
+    for line in lines[:SHOWN]:
+        print(f"   {line[:140]}")
+    if ran.returncode:
+        sys.exit(f"palaver {words[0]} failed")
+    return lines
 
 
 def record_and_kill(url: str) -> None:
     """Let the agent work, and kill it in the middle."""
-    say(f"1. An agent works over this checkout. After {KILL_AFTER} entries it is killed (SIGKILL).")
+    say(f"1. An agent reviews this checkout. After {KILL_AFTER} entries it is killed with SIGKILL.")
     working = agent(url)
     until = time.monotonic() + PATIENCE
     while working.poll() is None and entries(url) < KILL_AFTER and time.monotonic() < until:
         time.sleep(0.02)
     working.send_signal(signal.SIGKILL)
     working.wait()
-    console.print(f"   killed; {entries(url)} entries are in {url}")
+    print(f"   {entries(url)} entries are in {url}.")
 
 
 def resume(url: str) -> None:
     """Start the agent again: it goes on where the log ends."""
-    say("2. It is started again. The log says where to go on; nothing recorded is asked or done again.")
-    with closing(open_store(url)) as store:
-        (record,) = store.sessions()
-        waiting = [call for node in store.nodes(record.session_id) for call in store.last(node.dialog_id).open_calls]
-    console.print(f"   calls cut off in the middle: {', '.join(waiting) or 'none'}")
+    say("2. It is started again, and goes on where its log ends. Nothing that was recorded is asked or done again.")
     if agent(url).wait() != 0:
         sys.exit("the agent failed")
-    console.print(f"   done: {entries(url)} entries")
+    with closing(open_store(url)) as store:
+        (record,) = store.sessions()
+        for dialog in Session.open(record.session_id, store).dialogs:
+            calls = Counter(call.id for message in dialog.messages for call in message.tool_calls())
+            results = Counter(message.tool_call_id for message in dialog.messages if message.role == "tool")
+            if not set(calls) <= set(results) or {*calls.values(), *results.values()} != {1}:
+                sys.exit(f"a call was lost or answered twice in {dialog.dialog_id}")
+    print(f"   {entries(url)} entries; every call has exactly one result, on both branches:")
+    palaver(url, "branch", "tree", "demo")
 
 
-def once_each(session: Session) -> None:
-    """Prove that every call was answered exactly once."""
-    for dialog in session.dialogs:
-        calls = Counter(call.id for message in dialog.messages for call in message.tool_calls())
-        results = Counter(message.tool_call_id for message in dialog.messages if message.role == "tool")
-        if not set(calls) <= set(results) or {*calls.values(), *results.values()} != {1}:
-            sys.exit(f"a call was lost or answered twice in {dialog.dialog_id}")
-    console.print(f"   every call has exactly one result; {session.opened}")
-
-
-def quarter(store: Store, dialog: Dialog) -> View:
-    """Show the view at a quarter of the session's size, for two providers."""
-    whole = fold(store, dialog.dialog_id)
-    meter = Meter(counter(MODEL))
-    size = meter.view(whole).total
-    budget = Budget.of_input(size // 4)
-    say(f"4. The whole session is {size:,} tokens. What fits into a quarter of it, for two providers:")
-    small = whole
-    for name, model in PROVIDERS:
-        done = compose(whole, made("offload", model), budget, counter(model))
-        request = compile(
-            done.view, profile(name, model), Call(model=model, then="Go on."), lambda one: store.blob(BlobId(one))
-        )
-        request.check()
-        small = done.view if name == "anthropic" else small
-        shown = Counter(
-            block.reason.value for exchange in done.view.exchanges for block in exchange.blocks() if block.reason
-        )
-        gone = Counter(omission.reason.value for omission in done.view.omissions)
-        console.print(
-            f"   {name:<12} {done.tokens_after:>8,} tokens, valid; {len(done.view.exchanges)} of {len(whole.exchanges)} exchanges; "
-            f"in another form: {dict(shown) or 'none'}; left out: {dict(gone) or 'nothing'}; changed on the wire: {len(request.report)}"
-        )
-    return small
-
-
-def made(name: str, model: str) -> Policy:
-    """Make a policy by its name."""
-    manager = policy(name, model)
-    if not isinstance(manager, Policy):
-        sys.exit(f"{name} is no policy")
-    return manager
-
-
-def bring_back(session: Session, small: View) -> None:
-    """Recall one thing that was left out."""
-    handles = [
-        block.origin for exchange in small.exchanges for block in exchange.blocks() if block.reason and block.origin
-    ]
-    handle: Handle = handles[0] if handles else next(small.omissions[0].handles())
-    placeholder = next(
-        (_text(block.content) for exchange in small.exchanges for block in exchange.blocks() if block.origin == handle),
-        "",
-    )
-    say(f"5. Nothing is lost: recall {handle}")
-    console.print(f"   the model sees: {placeholder[:200]!r}", markup=False)
-    found = session.recall(handle)
-    text = _text(found) if not hasattr(found, "message") else found.message.text_content()
-    console.print(f"   recalled: {len(text):,} characters, beginning {text[:70]!r}", markup=False)
-
-
-def _text(content: object) -> str:
-    said = getattr(content, "content", "")
-    return said if isinstance(said, str) else "".join(_text(part) for part in said) if isinstance(said, tuple) else ""
-
-
-def costs(store: Store, dialog: Dialog) -> None:
-    """Say what every policy would have sent: the view before each of the model's answers, at list price, without a cache."""
-    say("7. What each policy would have sent, call by call, under a budget of a quarter:")
-    price = rates(MODEL).input
-    answers = [header.seq for header in store.headers(dialog.dialog_id) if header.role == "assistant"]
-    views = [fold(store, dialog.dialog_id, seq - 1) for seq in answers]
-    table = Table("policy", "calls", "tokens sent", "largest", "dollars", box=None)
-    for name in POLICIES:
-        ledger = Ledger(meter=Meter(counter(MODEL)))
-        limit = max(ledger.meter.view(view).total for view in views) // 4 if name != "full" else 10**9
-        sizes = [
-            compose(view, made(name, MODEL), Budget.of_input(limit), counter(MODEL), ledger=ledger).tokens_after
-            for view in views
-        ]
-        table.add_row(name, f"{len(sizes)}", f"{sum(sizes):,}", f"{max(sizes):,}", f"{sum(sizes) * price:.2f}")
-    console.print(table)
-    console.print("   (Without the provider's cache. Which policy is best for you, with cache and recall: the lab.)")
+def cut(url: str) -> None:
+    """Fit the session into a quarter of its size, for two providers, and bring back what left."""
+    say("3. What a model would see in a quarter of the room, valid for two providers:")
+    with closing(open_store(url)) as store:
+        dialog = Session.open("demo", store).root
+        size = dialog.compaction.meter().view(dialog.view()).total
+        for profile, model in (("anthropic", "claude-sonnet-4-5"), ("openai-chat", "gpt-4o")):
+            request = dialog.request(profile, model, budget=size // 4)
+            print(f"   {profile:<12} {len(request.data):,} bytes, checked against the provider's rules")
+    lines = palaver(url, "view", "demo", "--budget", str(size // 4), "--explain")
+    place = next(line.split()[0] for line in lines if line.startswith("  ") and line.split()[0].count(":") > 1)
+    say(f"4. Nothing is lost. The original of {place}:")
+    palaver(url, "show", place)
 
 
 def main() -> None:
     """Run the demo."""
-    folder = Path(tempfile.mkdtemp(prefix="palaver-demo-"))
-    url = str(folder / "demo.db")
+    url = str(Path(tempfile.mkdtemp(prefix="palaver-demo-")) / "demo.db")
     record_and_kill(url)
     resume(url)
-    with closing(open_store(url)) as store:
-        (record,) = store.sessions()
-        session = Session.open(record.session_id, store)
-        once_each(session)
-        say("3. The tree: the agent also tried a branch.")
-        console.print(session.tree_overview(), markup=False)
-        small = quarter(store, session.root)
-        bring_back(session, small)
-        found = examine(store, session.session_id)
-        say("6. The doctor:")
-        console.print(
-            f"   {'healthy' if found.healthy else 'FAULTS'}: {found.total} entries, {found.unreachable} unreachable; next request: {found.valid}"
-        )
-        costs(store, session.root)
-    say("Now yours:")
-    console.print("   .venv/bin/palaver import ~/.claude/projects/*/*.jsonl")
-    console.print(
-        "   .venv/bin/palaver sessions        .venv/bin/palaver doctor        .venv/bin/palaver view SESSION --budget 50000 --explain"
-    )
-    console.print(f"   (this demo's session stays in {url}: .venv/bin/palaver show demo --store {url})")
+    cut(url)
+    say("5. The doctor:")
+    palaver(url, "doctor", "demo")
+    say("Now your own sessions:")
+    print("   .venv/bin/palaver import          # offers those of Claude Code, Codex and pi")
+    print("   .venv/bin/palaver sessions")
+    print("   .venv/bin/palaver view SESSION --budget 50000 --explain")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Processes that do something and may die of it: each is forked off one that has imported everything, so that none has to start Python.
+"""Processes that do something and may be killed. Each is forked from one that has imported everything, so that none has to start Python.
 
-A module of tests offers its deeds with `serve` when it is run; `forking` runs it, and gives what has a process do one of them.
+A module of tests offers its deeds with `serve` when it is run; `forking` runs it, and returns a function that runs one of them in a process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @contextmanager
 def forking(module: str) -> Iterator[Callable[..., int]]:
-    """Run a module that serves, and give a function that has a process do a deed of it; it gives the exit code, -9 for a kill."""
+    """Run a module that serves, and return a function that runs one of its deeds in a forked process and returns the exit code, -9 for a kill."""
     command = [sys.executable, "-m", module]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

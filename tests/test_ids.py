@@ -10,9 +10,10 @@ from palaver import ids
 HEX = set(string.hexdigits.lower())
 
 
-def test_new_ids_are_32_hexadecimal_digits_and_never_the_same() -> None:
-    """R60, C9: an id is opaque, as random as a UUID, and says nothing about when or where it was made."""
-    made = [make() for make in (ids.new_session_id, ids.new_dialog_id, ids.new_message_id) for _ in range(200)]
+def test_new_ids_are_random_and_unique() -> None:
+    """R60, C9: 32 hexadecimal digits, as random as a UUID, that reveal neither time nor place."""
+    made: list[str] = [make() for make in (ids.new_session_id, ids.new_message_id) for _ in range(200)]
+    made += [ids.new_dialog_id(made[0]) for _ in range(200)]
     assert len(set(made)) == len(made)
     assert all(len(one) == 32 and set(one) <= HEX for one in made)
 
@@ -22,6 +23,12 @@ def test_the_clock_does_not_run_backwards_within_a_process_start() -> None:
     earlier, later = ids.now(), ids.now()
     assert isinstance(earlier, float)
     assert 1.7e9 < earlier <= later
+
+
+def test_a_dialogs_id_ends_like_its_sessions() -> None:
+    """DESIGN 6.7: a store that is split finds the database of a dialog without a look-up."""
+    session = ids.new_session_id()
+    assert ids.new_dialog_id(session)[-4:] == ids.derive_dialog_id(session, "part")[-4:] == session[-4:]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=())), max_size=4))

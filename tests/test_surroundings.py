@@ -1,4 +1,4 @@
-"""The surroundings of the tests hold: no network beyond this machine, no home folder, honest requirements."""
+"""The surroundings of tests: no network beyond this machine, no home folder, pinned requirements."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def test_another_machine_cannot_be_reached(address: tuple[str, int]) -> None:
 
 
 def test_this_machine_can_be_reached() -> None:
-    """Loopback stays open: the peer server listens there."""
+    """Loopback stays open for the peer server."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), timeout=5):
         pass
 
@@ -45,13 +45,13 @@ def test_the_home_folder_cannot_be_used() -> None:
     assert "NotADirectoryError" in child.stderr
 
 
-def test_no_terminal_is_wider_than_a_test_says() -> None:
-    """The size of whoever's terminal it is stays outside: processes that tests are spread over are told it, and would cut lines at it."""
+def test_the_size_of_the_terminal_is_unknown() -> None:
+    """The variables that hold it are removed; output would be cut at it otherwise."""
     assert not {"COLUMNS", "LINES"} & os.environ.keys()
 
 
-def test_what_tests_tell_is_read_off_their_reports() -> None:
-    """A line is printed once, behind its test, and numbers are added up over all tests: a report comes from any process."""
+def test_lines_and_counts_arrive_with_reports() -> None:
+    """A line is printed once, counts are added over all tests, and reports may come from any process."""
     counted = told.COUNTED + "views"
     reports = [
         pytest.TestReport("t.py::a", ("t.py", 1, "a"), {}, "passed", None, phase, user_properties=properties)
@@ -74,7 +74,7 @@ def _pins(path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("path", PINS, ids=lambda path: path.name)
 def test_requirements_are_pinned_by_hash_and_name_no_host(path: Path) -> None:
-    """Every line is `name==version` with hashes: no address, no path, no option that fetches from elsewhere."""
+    """Every line is `name==version` with hashes, without address, path or option."""
     for requirement in path.read_text().replace("\\\n", " ").splitlines():
         assert re.fullmatch(r"[\w.\[\]-]+==[^\s;]+( *;[^#]*?)?( +--hash=sha256:[0-9a-f]{64})+ *", requirement), (
             requirement
@@ -85,7 +85,7 @@ def test_requirements_are_pinned_by_hash_and_name_no_host(path: Path) -> None:
     ("pins", "group"), [("dev", "dev"), ("docs", "docs"), ("bench", "bench"), ("node", "node"), ("uv", "uv")]
 )
 def test_pins_satisfy_the_project(pins: str, group: str) -> None:
-    """What pyproject.toml asks for is pinned, in a version that it allows: nobody forgot to compile anew."""
+    """Each requirement of pyproject.toml is pinned in a version that it allows: the pins were compiled after its last change."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = list(project["dependency-groups"][group])
     if group in ("dev", "bench"):

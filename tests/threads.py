@@ -1,4 +1,4 @@
-"""Several threads that do the same at the same moment, and what came of it."""
+"""Run the same work in several threads at the same moment."""
 
 import sys
 import threading
@@ -11,20 +11,20 @@ __all__ = ["WAIT", "at_once"]
 T = TypeVar("T")
 
 WAIT = 60
-"""Seconds after which what never comes is a failure."""
+"""Seconds to wait before a test fails."""
 
 
 def at_once(threads: int, work: Callable[[int, threading.Barrier], T]) -> list[T]:
-    """Have some threads do the same, each told its number and given the barrier at which they meet; what one raises is raised.
+    """Run work in several threads, each with its number and a common barrier, and raise what one of them raises.
 
-    Meanwhile they take turns as often as the interpreter can, so that what is not one step is interrupted in its middle.
+    The interpreter switches threads as often as it can, so that steps which are not atomic are interrupted.
     """
     barrier = threading.Barrier(threads, timeout=WAIT)
 
     def worked(number: int) -> T:
         try:
             return work(number, barrier)
-        except BaseException:  # what it raises is raised below; nobody is to wait for it
+        except BaseException:  # it is raised below; the others must not wait for this thread
             barrier.abort()
             raise
 

@@ -1,4 +1,4 @@
-"""What tests have printed at the end of a run: it travels with their reports, so that it is seen whichever process they ran in."""
+"""Lines and counts that tests print at the end of a run. They travel with the reports, so they arrive from every process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 __all__ = ["COUNTED", "TOLD", "lines"]
 
 TOLD = "told"
-"""The property of a test that is a line to be printed."""
+"""The property of a test that holds a line to print."""
 
 COUNTED = "counted: "
-"""What the name of a property begins with that has numbers by what they count; those of all tests are added up under the rest of its name."""
+"""The prefix of a property that holds counts; the rest of its name is the title under which counts of all tests are added."""
 
 
 def lines(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
-    """Give the lines of the tests as they ended, then the sums."""
+    """Return the lines in the order in which the tests ended, then the sums."""
     sums: dict[str, Counter[str]] = {}
     for report in reports:
         for name, value in report.user_properties if report.when == "teardown" else ():

@@ -28,7 +28,7 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4}
 
 
 def pack(published: bytes) -> bytes:
-    """Give the packed form of the published file, or exit when it is not the published one."""
+    """Return the packed form of the published file, or exit when it is not the published one."""
     if hashlib.sha256(published).hexdigest() != PUBLISHED_SHA256:
         sys.exit("this is not the published o200k_base.tiktoken: its SHA-256 differs")
     lines = (line.split() for line in published.splitlines() if line)

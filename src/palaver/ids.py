@@ -1,7 +1,7 @@
-"""Identities and the one clock.
+"""Ids and the one clock.
 
-Identities are opaque strings of lower-case hexadecimal digits. New ones are random; those of imported things are derived
-from what they were imported from, so that importing twice gives the same ones.
+An id is an opaque string of lower-case hexadecimal digits. New ids are random. The ids of imported things are derived from their source, so
+importing twice gives the same ids.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import NewType, Protocol
+from typing import NewType
 
 __all__ = [
     "BlobId",
-    "Clock",
     "DialogId",
-    "IdFactory",
     "MessageId",
     "SessionId",
+    "derive_dialog_id",
     "derive_id",
     "new_dialog_id",
     "new_message_id",
@@ -29,7 +28,7 @@ SessionId = NewType("SessionId", str)
 """Names one session: 32 hexadecimal digits."""
 
 DialogId = NewType("DialogId", str)
-"""Names one dialog: 32 hexadecimal digits."""
+"""Names one dialog: 32 hexadecimal digits, the last four of which are its session's: they name its database where a store is split."""
 
 MessageId = NewType("MessageId", str)
 """Names one message: 32 hexadecimal digits when palaver made it, a provider's spelling when it was imported."""
@@ -39,47 +38,44 @@ BlobId = NewType("BlobId", str)
 
 _ID_BYTES = 16  # as many random bits as a UUID; a collision needs about 2**64 ids
 _LENGTH_BYTES = 8
-
-
-class Clock(Protocol):
-    """Anything that tells the time as :func:`now` does; tests inject their own."""
-
-    def __call__(self) -> float:
-        """Give seconds since 1970-01-01 UTC."""
-
-
-class IdFactory(Protocol):
-    """Anything that makes fresh identities; tests inject their own."""
-
-    def __call__(self) -> str:
-        """Give an identity never given before."""
+_SHARED_DIGITS = 4  # 65,536 parts: more databases than one application spreads its sessions over
 
 
 def now() -> float:
-    """Give the time in seconds since 1970-01-01 UTC, leap seconds aside."""
+    """Return the time in seconds since 1970-01-01 UTC, leap seconds aside."""
     return time.time()
 
 
-def new_session_id() -> SessionId:
-    """Make a fresh session id."""
-    return SessionId(os.urandom(_ID_BYTES).hex())
+def new_session_id(like: str = "") -> SessionId:
+    """Return a fresh session id; with `like`, one that ends in the same four digits, so that a dialog of that id fits into the session."""
+    shared = like[-_SHARED_DIGITS:]
+    return SessionId(os.urandom(_ID_BYTES).hex()[: 2 * _ID_BYTES - len(shared)] + shared)
 
 
-def new_dialog_id() -> DialogId:
-    """Make a fresh dialog id."""
-    return DialogId(os.urandom(_ID_BYTES).hex())
+def new_dialog_id(session_id: str) -> DialogId:
+    """Return a fresh id for a dialog of a session. Its last four digits are those of the session's id."""
+    return _in_session(os.urandom(_ID_BYTES).hex(), session_id)
+
+
+def derive_dialog_id(session_id: str, *parts: str) -> DialogId:
+    """Derive the id of a dialog of a session from strings, the same one every time."""
+    return _in_session(derive_id(session_id, *parts), session_id)
+
+
+def _in_session(digits: str, session_id: str) -> DialogId:
+    return DialogId(digits[:-_SHARED_DIGITS] + session_id[-_SHARED_DIGITS:])
 
 
 def new_message_id() -> MessageId:
-    """Make a fresh message id."""
+    """Return a fresh message id."""
     return MessageId(os.urandom(_ID_BYTES).hex())
 
 
 def derive_id(*parts: str) -> str:
     """Derive 32 hexadecimal digits from strings, the same ones every time.
 
-    Each part goes into SHA-256 behind its length, so that ``("ab", "c")`` and ``("a", "bc")`` differ. Lone surrogates,
-    which a foreign file may hold, are allowed.
+    Each part goes into SHA-256 after its length, so that ``("ab", "c")`` and ``("a", "bc")`` differ. Lone surrogates,
+    which a foreign file may contain, are allowed.
     """
     hasher = hashlib.sha256()
     for part in parts:

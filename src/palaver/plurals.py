@@ -1,4 +1,4 @@
-"""How many of something there are, in words for people: 1 message, 2 entries."""
+"""Counts in words: 1 message, 2 entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def _several(one: str) -> str:
-    """Give the plural of a noun that has a regular one."""
+    """Return the plural of a noun that has a regular one."""
     if one.endswith("y") and one[-2:-1] not in _VOWELS:
         return f"{one[:-1]}ies"
     return f"{one}s"

@@ -15,10 +15,10 @@ from palaver import Prompt, SqliteStore, Store
 from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import ParseError
 from palaver.models import ScriptedProvider
-from palaver.testing.kills import dying_store, kill_this_process
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.forking import serve
+from tests.kills import dying_store, kill_this_process
 
 STEPS = 30
 NAME = "sweep"
@@ -34,7 +34,7 @@ def strict(text: str) -> dict[str, Any]:
 
 
 def answer(request: Request) -> object:
-    """Give the next step: it depends on how many results there are, and whether the last answer was refused."""
+    """Return the next step: it depends on how many results there are, and whether the last answer was refused."""
     messages = request.body["messages"]
     results = sum(message["role"] == "tool" for message in messages)
     if results >= STEPS:
@@ -50,7 +50,7 @@ def answer(request: Request) -> object:
 
 
 def agent_of(store: Store, effects: Path, dies_at: int = -1) -> Agent:
-    """Give the agent; its tools note what they do, and the process dies in the middle of the effect numbered `dies_at`."""
+    """Return the agent; its tools note what they do, and the process dies in the middle of the effect numbered `dies_at`."""
 
     def note(what: str, number: int) -> str:
         with effects.open("a", encoding="utf-8") as file:

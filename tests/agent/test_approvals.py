@@ -1,27 +1,29 @@
-"""Decisions: a call waits across processes and days, and what was decided is done once."""
+"""Decisions: a call waits across processes and days, and what was decided is done once. Messages that arrive while a turn runs."""
+
+from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from palaver import Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls
-from palaver.agent.inbox import beside
-from palaver.errors import CallbackFailed, DecisionNeeded, InvalidInput, NotFound
-from palaver.log.entries import Approval
+from palaver import MemoryStore, Message, Prompt, Session, SqliteStore, Store
+from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls, question
+from palaver.agent.inbox import annotate
+from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
+from palaver.log.entries import Approval, Inbox, MessageEntry, TurnStarted
 from palaver.messages import ToolCallContent
 from palaver.models import ScriptedProvider
-from palaver.tools import Function, tool
+from palaver.tools import CallContext, tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, both, calling, kinds, roles, scripted, sent
+from tests.agent.helper import MODEL, both, calling, entries, kinds, results, roles, scripted, sent
 
 
 def bank() -> tuple[list[int], Prompt]:
-    """Give a tool that must be allowed, one that need not be, and a list of what was paid."""
+    """Return what was paid, and a prompt with a tool that needs approval from 5 on and one that never does."""
     paid: list[int] = []
 
-    @tool(needs_approval=True)
+    @tool(needs_approval=lambda args: args["amount"] >= 5)
     def pay(amount: int) -> str:
         """Pay."""
         paid.append(amount)
@@ -35,70 +37,63 @@ def bank() -> tuple[list[int], Prompt]:
     return paid, Prompt(path="bank/system", prompt="You are a bank.", function_list=[pay, balance])
 
 
-def test_a_call_waits_and_goes_on_when_it_is_allowed() -> None:
+def test_a_call_waits_until_it_is_allowed() -> None:
     """Without an approver the turn ends as `waiting`; an approval lets the next call run it, and the model is asked once more only."""
     paid, prompt = bank()
     agent, provider = scripted([calling("pay", amount=5), "Paid."], prompt)
-    agent.receive("pay 5")
     with pytest.raises(DecisionNeeded) as caught:
-        agent.respond()
-    assert caught.value.session.state == "waiting"
+        agent.respond("pay 5")
     (call,) = caught.value.calls
-    assert (call.name, dict(call.args), paid) == ("pay", {"amount": 5}, [])
+    assert (caught.value.session.state, call.name, dict(call.args), paid) == ("waiting", "pay", {"amount": 5}, [])
     assert agent.waiting() == (call,)
     assert agent.respond(return_session=True).state == "waiting"
     assert kinds(agent.current_dialog).count("turn_ended") == 1, "waiting on writes nothing"
     agent.approve(call.id, by="ann")
     assert agent.waiting() == ()
     assert agent.respond().content == "Paid."
-    assert paid == [5]
-    assert len(provider.requests) == 2
+    assert (paid, len(provider.requests)) == ([5], 2)
 
 
-def test_a_refusal_is_told_to_the_model() -> None:
+def test_model_reads_a_refusal() -> None:
     """A denied call never runs; the model reads who said no, and why."""
     paid, prompt = bank()
     agent, provider = scripted([calling("pay", amount=5), "All right."], prompt)
-    agent.receive("pay 5")
-    session = agent.respond(return_session=True)
+    session = agent.respond("pay 5", return_session=True)
     agent.deny(session.waiting[0].id, "too much", by="ann")
     assert agent.respond().content == "All right."
-    assert paid == []
     (said,) = [content for role, content in sent(provider.requests[1]) if role == "tool"]
+    assert paid == []
     assert "not run" in said
     assert "ann said: too much" in said
 
 
 def test_edited_arguments_are_run_and_said() -> None:
-    """The call runs with what the human put in; the model is told so, and the log keeps what it asked for."""
+    """The call runs with what the person put in; the model is told so, and the log keeps what it asked for."""
     paid, prompt = bank()
-    agent, provider = scripted([calling("pay", amount=500), "Paid 5."], prompt)
-    agent.receive("pay")
-    session = agent.respond(return_session=True)
+    agent, _ = scripted([calling("pay", amount=500), "Paid 5."], prompt)
+    session = agent.respond("pay", return_session=True)
     agent.edit(session.waiting[0].id, {"amount": 5}, by="ann")
     agent.respond()
+    (said,) = results(agent.current_dialog)
     assert paid == [5]
-    (said,) = [content for role, content in sent(provider.requests[1]) if role == "tool"]
     assert said.endswith("paid 5")
     assert '{"amount":5}' in said.replace(" ", "")
     assert dict(agent.current_dialog.messages[2].tool_calls()[0].args) == {"amount": 500}
 
 
 def test_others_of_the_batch_do_not_wait() -> None:
-    """A call that needs no decision runs while its neighbour waits, and is not run again afterwards."""
+    """Calls that need no decision, by name or by arguments, run while their neighbour waits, once."""
     paid, prompt = bank()
-    agent, _ = scripted([both(("pay", {"amount": 5}), ("balance", {})), "done"], prompt)
-    agent.receive("go")
-    session = agent.respond(return_session=True)
-    assert [call.name for call in session.waiting] == ["pay"]
-    assert roles(agent.current_dialog)[-1] == "tool"
+    agent, _ = scripted([both(("pay", {"amount": 50}), ("balance", {}), ("pay", {"amount": 4})), "done"], prompt)
+    session = agent.respond("go", return_session=True)
+    assert ([dict(call.args) for call in session.waiting], paid) == ([{"amount": 50}], [4])
     agent.approve(session.waiting[0].id)
     agent.respond()
-    assert roles(agent.current_dialog).count("tool") == 2
-    assert paid == [5]
+    assert roles(agent.current_dialog).count("tool") == 3
+    assert paid == [4, 50]
 
 
-def test_a_decision_is_made_in_another_process_days_later(tmp_path: Path) -> None:
+def test_a_decision_in_another_process_days_later(tmp_path: Path) -> None:
     """Nothing waits in memory: the store is all that the three processes share."""
     path = tmp_path / "store.db"
 
@@ -111,8 +106,8 @@ def test_a_decision_is_made_in_another_process_days_later(tmp_path: Path) -> Non
 
     with closing(SqliteStore(path)) as store:
         _, agent = agent_over(store)
-        agent.open("till", session_name="till").receive("pay 5")
-        assert agent.respond(return_session=True).state == "waiting"
+        agent.open("till", session_name="till")
+        assert agent.respond("pay 5", return_session=True).state == "waiting"
     with closing(SqliteStore(path)) as store:  # a page that knows no agent
         dialog = Session.open("till", store).root
         (call,) = open_calls(dialog)
@@ -126,8 +121,8 @@ def test_a_decision_is_made_in_another_process_days_later(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("verdict", "ran"), [(True, [5]), (False, []), (Decision(decision="edit", arguments={"amount": 1}), [1])]
 )
-def test_an_approver_at_hand_decides_at_once(verdict: object, ran: list[int]) -> None:
-    """An approver, plain or async, decides within the turn; its decision is in the log before the effect."""
+def test_an_approver_decides_at_once(verdict: object, ran: list[int]) -> None:
+    """An approver decides within the turn; its decision is in the log before the effect."""
     paid, prompt = bank()
 
     async def approve(call: ToolCallContent) -> object:
@@ -135,102 +130,59 @@ def test_an_approver_at_hand_decides_at_once(verdict: object, ran: list[int]) ->
         return verdict
 
     agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=approve)
-    agent.receive("go")
-    agent.respond()
+    agent.respond("go")
     assert paid == ran
     seen = kinds(agent.current_dialog)
     assert seen.index("approval") < seen.index("tool")
 
 
-def test_an_approver_may_leave_it_to_others() -> None:
-    """None from the approver: the call waits as if nobody had been at hand."""
+def test_an_approver_may_leave_it_or_fail() -> None:
+    """None from the approver leaves the call waiting; one that raises fails the turn, and the call still waits."""
     paid, prompt = bank()
     agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=lambda _: None)
-    agent.receive("go")
-    assert agent.respond(return_session=True).state == "waiting"
-    assert paid == []
+    assert agent.respond("go", return_session=True).state == "waiting"
 
-
-def test_an_approver_that_raises_is_a_typed_failure() -> None:
-    """The turn fails, nothing is run, and the call still waits."""
-    paid, prompt = bank()
-
-    def approve(_: object) -> bool:
+    def broken(_: object) -> bool:
         raise OSError("no terminal")
 
-    agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=approve)
-    agent.receive("go")
-    with pytest.raises(CallbackFailed, match="approver"):
+    agent.approver = broken
+    with pytest.raises(AgentFailure, match="approver") as caught:
         agent.respond()
-    assert paid == []
-    assert [call.name for call in agent.waiting()] == ["pay"]
+    assert caught.value.kind == "callback"
+    assert ([call.name for call in agent.waiting()], paid) == (["pay"], [])
 
 
-def test_d7b_a_message_while_a_call_waits_gives_the_call_up() -> None:
+def test_d7b_a_message_gives_a_waiting_call_up() -> None:
     """D7b: the user goes on without deciding: the call is closed explicitly, not run, and the request is valid."""
     paid, prompt = bank()
     agent, provider = scripted([calling("pay", amount=5), "Never mind then."], prompt)
-    agent.receive("pay 5")
-    agent.respond(return_session=True)
-    agent.receive("forget it")
-    assert agent.respond().content == "Never mind then."
-    assert paid == []
-    (said,) = [content for role, content in sent(provider.requests[1]) if role == "tool"]
-    assert "not run" in said
+    agent.respond("pay 5", return_session=True)
+    assert agent.respond("forget it").content == "Never mind then."
+    (said,) = results(agent.current_dialog)
+    assert (paid, "not run" in said) == ([], True)
     assert sent(provider.requests[1])[-1] == ("user", "forget it")
 
 
-def test_what_was_decided_is_done_although_the_user_spoke() -> None:
-    """An approved call runs, also when the user said something before anybody went on."""
+def test_decision_holds_after_a_user_message() -> None:
+    """An approved call runs, also when the user said something before anybody continued."""
     paid, prompt = bank()
     agent, _ = scripted([calling("pay", amount=5), "ok"], prompt)
-    agent.receive("pay 5")
-    agent.approve(agent.respond(return_session=True).waiting[0].id)
-    agent.receive("quickly please")
-    agent.respond()
+    agent.approve(agent.respond("pay 5", return_session=True).waiting[0].id)
+    agent.respond("quickly please")
     assert paid == [5]
 
 
 def test_d21_an_old_approval_allows_nothing_new() -> None:
     """D21, D16: a provider that calls its calls the same does not inherit yesterday's approval."""
     paid, prompt = bank()
-    agent, _ = scripted(
-        [calling("pay", "", "pay:0", amount=5), "ok", calling("pay", "", "pay:0", amount=500), "ok"], prompt
-    )
-    agent.receive("pay 5")
-    agent.approve(agent.respond(return_session=True).waiting[0].id)
-    agent.respond()
-    agent.receive("pay 500")
-    assert agent.respond(return_session=True).state == "waiting"
-    assert paid == [5]
-
-
-def test_a_decision_about_nothing_is_refused() -> None:
-    """A call that is not open, or has its result, cannot be decided about."""
-    _, prompt = bank()
-    agent, _ = scripted([calling("balance"), "100"], prompt)
-    agent.receive("?")
+    script = [calling("pay", "", "pay:0", amount=5), "ok", calling("pay", "", "pay:0", amount=500), "ok"]
+    agent, _ = scripted(script, prompt)
+    first = agent.respond("pay 5", return_session=True).waiting[0].id
+    agent.approve(first)
     agent.respond()
     with pytest.raises(NotFound):
-        agent.approve(agent.current_dialog.messages[2].tool_calls()[0].id)
-
-
-def test_whether_a_call_needs_a_decision_may_depend_on_its_arguments() -> None:
-    """`needs_approval` may be a function of the arguments."""
-    paid: list[int] = []
-
-    def pay(amount: int) -> str:
-        """Pay."""
-        paid.append(amount)
-        return "paid"
-
-    function = Function.from_callable(pay, needs_approval=lambda args: args["amount"] > 10)
-    agent, _ = scripted(
-        [calling("pay", amount=5), calling("pay", amount=50), "x"],
-        Prompt(path="b", prompt="B.", function_list=[function]),
-    )
-    agent.receive("go")
-    assert agent.respond(return_session=True).state == "waiting"
+        agent.approve(first)
+    assert agent.respond("pay 500", return_session=True).state == "waiting"
     assert paid == [5]
 
 
@@ -238,17 +190,130 @@ def test_whether_a_call_needs_a_decision_may_depend_on_its_arguments() -> None:
     ("word", "arguments"),
     [("reject", None), ("denied", None), ("edit", None), ("edit", "all"), ("approve", {"amount": 1}), ("deny", {})],
 )
-def test_a_decision_that_is_not_understood_is_no_decision(word: str, arguments: object) -> None:
+def test_an_unknown_decision_decides_nothing(word: str, arguments: object) -> None:
     """A word that nobody knows, or arguments that do not go with it, are refused; one that stands in the log lets nothing run."""
     paid, prompt = bank()
     agent, _ = scripted([calling("pay", amount=5), "Paid."], prompt)
-    agent.receive("pay 5")
-    (call,) = agent.respond(return_session=True).waiting
+    (call,) = agent.respond("pay 5", return_session=True).waiting
     with pytest.raises(InvalidInput, match=word):
         Decision(decision=word, arguments=arguments)  # type: ignore[arg-type]
     if word not in {"approve", "deny"}:
         foreign = Approval(call_id=call.id, decision=word, arguments=arguments)
-        beside(agent.store, agent.current_dialog.dialog_id, foreign)
+        annotate(agent.store, agent.current_dialog.dialog_id, foreign)
     assert agent.respond(return_session=True).state == "waiting"
-    assert agent.waiting() == (call,)
-    assert paid == []
+    assert (agent.waiting(), paid) == ((call,), [])
+
+
+def test_a_question_escapes_control_characters() -> None:
+    """What a model wrote cannot rewrite the terminal line that asks about it: controls and bidirectional marks are spelt out."""
+    call = ToolCallContent(id="c", name="pay\x1b[2K", args={"to": "ann\r\u202ebob\x07", "note": "Zoë 漢字\n"})
+    asked = question(call)
+    assert "\x1b" not in asked
+    assert not set(asked) & set("\r\u202e\x07")
+    assert "Zoë 漢字" in asked
+
+
+# --- messages that arrive while a turn runs ---------------------------------------------------------------------------
+
+
+@tool
+def interrupt(words: str, context: CallContext) -> str:
+    """Have the user say something while the tool runs."""
+    context.agent.receive(words)
+    return "ran"
+
+
+def test_a_message_within_a_turn_is_delivered_next() -> None:
+    """It is an inbox entry at once, a message before the model is asked again, and never twice."""
+    agent, provider = scripted([calling("interrupt", words="hurry"), "Hurried.", "Later."], tools=[interrupt])
+    assert agent.respond("go").content == "Hurried."
+    assert sent(provider.requests[1])[-1] == ("user", "hurry")
+    assert roles(agent.current_dialog) == ["system", "user", "tool_call", "tool", "user", "assistant"]
+    assert kinds(agent.current_dialog).count("inbox") == 1
+    agent.respond("and?")
+    assert [content for role, content in sent(provider.requests[2]) if role == "user"] == ["go", "hurry", "and?"]
+
+
+def test_a_message_during_the_last_call_comes_after_the_answer() -> None:
+    """What comes too late for the answer stands in the dialog after it; the next call answers it."""
+    agents: list[Agent] = []
+
+    def answer(request: Request) -> str:
+        if len(request.body["messages"]) == 2:
+            agents[0].receive("wait, one more thing")
+            return "Here you are."
+        return "And that too."
+
+    agent, _ = scripted(answer)
+    agents.append(agent)
+    session = agent.respond("go", return_session=True)
+    assert [message.content for message in session.late] == ["wait, one more thing"]
+    assert roles(agent.current_dialog) == ["system", "user", "assistant", "user"]
+    assert agent.respond().content == "And that too."
+
+
+def test_images_and_prompts_arrive_within_a_turn() -> None:
+    """R83, R84: all three ways of receiving keep what comes in the inbox while a turn runs."""
+    png = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489")
+
+    @tool
+    def flood(context: CallContext) -> str:
+        """Say everything at once."""
+        context.agent.receive_image(png, "look")
+        context.agent.receive_prompt(Prompt(path="t/x", prompt="Mind {what}."), {"what": "the gap"})
+        return "ran"
+
+    agent, _ = scripted([calling("flood"), "ok"], tools=[flood])
+    agent.respond("go")
+    said = [message.text_content() for message in agent.current_dialog.messages if message.role == "user"]
+    assert (kinds(agent.current_dialog).count("inbox"), said) == (2, ["go", "look", "Mind the gap."])
+
+
+def test_stray_inbox_entries_open_the_next_turn() -> None:
+    """An inbox entry of another process, before a turn or the moment one ended, is delivered by the next one, once."""
+    agent, provider = scripted(["one", "two", "three"])
+    dialog = agent.current_dialog
+
+    def stray(words: str) -> None:
+        annotate(dialog.store, dialog.dialog_id, Inbox(message=Message(role="user", content=words)))
+
+    agent.receive("go")
+    stray("early")
+    agent.respond()
+    stray("stray")
+    agent.respond()
+    agent.respond("on")
+    said = [[content for role, content in sent(request) if role == "user"] for request in provider.requests]
+    assert said == [["go", "early"], ["go", "early", "stray"], ["go", "early", "stray", "on"]]
+
+
+def test_a_message_for_a_turn_whose_process_died() -> None:
+    """A turn left open takes messages into its inbox; the process that continues delivers them."""
+    store = MemoryStore()
+    agent, _ = scripted([], store=store)
+    agent.receive("go")
+    agent.current_dialog.record(TurnStarted(agent="tester"))
+    other = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider(["ok"])), store=store)
+    other.resume("tester_main", "main").receive("still there?")
+    assert kinds(other.current_dialog)[-1] == "inbox"
+    other.respond()
+    delivered = [entry.message for entry in entries(other.current_dialog) if isinstance(entry, MessageEntry)]
+    assert [message.content for message in delivered] == ["You are tested.", "go", "still there?", "ok"]
+
+
+def test_d24_a_fork_has_its_own_inbox() -> None:
+    """D24: what arrived for the parent's turn is not the child's; the child's open call has a result that says so."""
+
+    @tool
+    def branch(context: CallContext) -> str:
+        """Branch off in the middle of the turn."""
+        context.agent.receive("for the parent")
+        context.agent.fork("main", "child", switch=False)
+        return "ran"
+
+    agent, provider = scripted([calling("branch"), "parent", "child"], tools=[branch])
+    agent.respond("go")
+    agent.respond("what now?", alias="child")
+    users = [content for role, content in sent(provider.requests[2]) if role == "user"]
+    assert users == ["go", "what now?"]
+    assert len([content for role, content in sent(provider.requests[2]) if role == "tool"]) == 1

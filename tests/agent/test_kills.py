@@ -16,10 +16,10 @@ import pytest
 from palaver import Dialog, MemoryStore, Session, SqliteStore, Store
 from palaver.agent.calls import UNKNOWN
 from palaver.log.entries import Custom, TurnEnded
-from palaver.testing.kills import dying_store
 from tests.agent import long_turn
 from tests.agent.helper import entries
 from tests.forking import forking
+from tests.kills import dying_store
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = 150
@@ -88,7 +88,7 @@ def interrupted_in_process(store: Store, effects: Path, writes: int) -> bool:
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[Callable[..., int]]:
-    """Give what answers in a process of its own, which is killed behind a write, or within an effect; it gives the exit code."""
+    """Return what answers in a process of its own, which is killed behind a write, or within an effect; it gives the exit code."""
     with forking("tests.agent.long_turn") as deed:
         yield partial(deed, "answered")
 
@@ -119,14 +119,14 @@ def sweep(tmp_path: Path, points: list[int], run: Callable[[Store, Path, int], b
         check(Session.open(long_turn.NAME, store).root, effects, deaths)
 
 
-def test_a_turn_stopped_behind_a_write_is_gone_on_with(tmp_path: Path) -> None:
+def test_turn_stopped_after_a_write_continues(tmp_path: Path) -> None:
     """A dozen writes spread over the turn: whatever was the last one, the final log is what the table promises."""
     sweep(tmp_path, [1, 2, 3, 4, 5, 6, 23, 24, 25, 26, 60, 110], interrupted_in_process)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_a_turn_stopped_behind_any_write_is_gone_on_with(tmp_path: Path) -> None:
+def test_turn_stopped_after_any_write_continues(tmp_path: Path) -> None:
     """Every write of the turn."""
     sweep(tmp_path, list(range(1, made_by_an_undisturbed_turn(tmp_path) + 1)), interrupted_in_process)
 
@@ -156,7 +156,7 @@ def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tupl
         [(40, -1), (9, -1), (-1, 20)],
     ],
 )
-def test_a_process_that_is_killed_loses_nothing_recorded(
+def test_law_4_killed_process_loses_nothing(
     child: Callable[..., int], tmp_path: Path, plan: list[tuple[int, int]]
 ) -> None:
     """SIGKILL behind a dozen writes and in the middle of effects, several deaths to a turn, over a store on disk."""
@@ -165,9 +165,7 @@ def test_a_process_that_is_killed_loses_nothing_recorded(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(60))
-def test_a_process_that_is_killed_anywhere_loses_nothing_recorded(
-    child: Callable[..., int], tmp_path: Path, seed: int
-) -> None:
+def test_law_4_process_killed_after_any_write(child: Callable[..., int], tmp_path: Path, seed: int) -> None:
     """SIGKILL behind writes and within effects drawn at random, up to six deaths to a turn."""
     draw = Random(seed)  # noqa: S311 - no secret
     plan = [
@@ -179,7 +177,7 @@ def test_a_process_that_is_killed_anywhere_loses_nothing_recorded(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(40))
-def test_a_process_that_is_killed_at_any_instant_loses_nothing_recorded(tmp_path: Path, seed: int) -> None:
+def test_law_4_process_killed_at_any_instant(tmp_path: Path, seed: int) -> None:
     """SIGKILL at instants drawn at random, from outside: before, within and behind writes and effects."""
     draw = Random(seed)  # noqa: S311 - no secret
     path, effects = tmp_path / "store.db", tmp_path / "effects"

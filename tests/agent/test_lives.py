@@ -16,18 +16,18 @@ from palaver.errors import AgentFailure, ParseError
 from palaver.log.entries import Inbox
 from palaver.messages import Message
 from palaver.models import ScriptedProvider
-from palaver.testing.kills import dying_store
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, entries
 from tests.agent.test_kills import Died, die
+from tests.kills import dying_store
 
 TOOLS = ("write", "look", "pay", "missing")
 
 calls = st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3)
 answers = st.one_of(
     st.builds(lambda names: ("call", tuple(names)), calls),
-    st.sampled_from([("say", "fine"), ("say", "bad"), ("fail", "ProviderDown"), ("fail", "RateLimited")]),
+    st.sampled_from([("say", "fine"), ("say", "bad"), ("fail", "down"), ("fail", "rate")]),
 )
 steps = st.one_of(
     st.tuples(st.just("receive")),
@@ -64,7 +64,7 @@ class Life:
     said: list[str] = field(default_factory=list)
 
     def answer(self, request: Request) -> object:
-        """Give the next answer; every request has been held to its provider's rules before it gets here."""
+        """Return the next answer; every request has been held to its provider's rules before it gets here."""
         assert request.body["messages"]
         kind, what = self.script[self.asked] if self.asked < len(self.script) else ("say", "fine")
         self.asked += 1
@@ -80,7 +80,7 @@ class Life:
         return {"tool_calls": made}
 
     def agent(self, deadly: int = -1) -> Agent:
-        """Give the agent of a new process, which dies behind a write."""
+        """Return the agent of a new process, which dies behind a write."""
 
         @tool
         def write(key: str) -> str:
@@ -109,7 +109,7 @@ class Life:
         return agent.open("life", session_name="life")
 
     def dialog(self) -> Dialog:
-        """Give the dialog as a program sees it that knows no agent."""
+        """Return the dialog as a program sees it that knows no agent."""
         return Session.open("life", self.store).root
 
     def respond(self, deadly: int = -1) -> str:
@@ -129,7 +129,7 @@ class Life:
             case ("receive",):
                 self.agent().receive(self.said[-1])
             case ("inbox",):
-                self.dialog().annotate(Inbox(message=Message(role="user", content=self.said[-1])))
+                self.dialog().record(Inbox(message=Message(role="user", content=self.said[-1])), beside=True)
             case ("respond",):
                 self.respond()
             case ("die", int(writes)):
@@ -192,7 +192,7 @@ def live(script: list[tuple[str, object]], happens: list[tuple[object, ...]]) ->
 
 @given(st.lists(answers, max_size=8), st.lists(steps, min_size=1, max_size=10))
 @settings(max_examples=40)
-def test_whatever_happens_the_promises_hold(
+def test_laws_4_5_any_life_keeps_the_promises(
     script: list[tuple[str, object]], happens: list[tuple[object, ...]]
 ) -> None:
     """Messages, deaths behind any write, failing providers, refused answers, decisions, in any order, over any number of processes.
@@ -207,7 +207,7 @@ def test_whatever_happens_the_promises_hold(
 @pytest.mark.timeout(3600)
 @given(st.lists(answers, max_size=10), st.lists(steps, min_size=1, max_size=14))
 @settings(max_examples=2000)
-def test_whatever_happens_the_promises_hold_for_long(
+def test_laws_4_5_any_life_keeps_the_promises_long(
     script: list[tuple[str, object]], happens: list[tuple[object, ...]]
 ) -> None:
     """The same, for more and longer lives."""

@@ -7,7 +7,7 @@ import pytest
 
 from palaver import Prompt
 from palaver.agent import AgentEvent, TurnStream
-from palaver.errors import ModelCallFailed
+from palaver.errors import AgentFailure
 from palaver.models import TextDelta
 from palaver.tools import CallContext, tool
 from tests.agent.helper import QUICK, calling, kinds, roles, scripted
@@ -25,7 +25,7 @@ PROMPT = Prompt(path="t/s", prompt="Go.", function_list=[slow])
 
 
 def types(stream: TurnStream) -> list[str]:
-    """Give the types of a stream's events, repetitions of deltas taken together."""
+    """Return the types of a stream's events, repetitions of deltas taken together."""
     found: list[str] = []
     for event in stream:
         assert isinstance(event, get_args(AgentEvent))
@@ -40,6 +40,7 @@ def test_events_in_order() -> None:
     agent.receive("go")
     stream = agent.stream()
     assert types(stream) == [
+        "turn_starting",
         "asking",
         "thinking",
         "text",
@@ -91,10 +92,10 @@ def test_async_for() -> None:
     assert anyio.run(scenario) == "one two three"
 
 
-def test_what_is_void_is_said() -> None:
+def test_void_deltas_are_announced() -> None:
     """A repair and a retry tell the reader that what was streamed does not count."""
     agent, _ = scripted(
-        [{"text": "cut", "error": "ProviderDown"}, "Hm.", "Answer yes"],
+        [{"text": "cut", "error": "down"}, "Hm.", "Answer yes"],
         Prompt(path="t/p", prompt="P.", parser=word_first),
         max_llm_recall=1,
         retry=QUICK,
@@ -104,12 +105,12 @@ def test_what_is_void_is_said() -> None:
     assert seen.index("retrying") < seen.index("answer_refused") < seen.index("turn_finished")
 
 
-def test_a_failure_comes_behind_the_last_event() -> None:
+def test_failure_comes_after_the_last_event() -> None:
     """The reader gets every event first, the last one with the session, then the error."""
-    agent, _ = scripted([{"text": "so f", "error": "ProviderDown"}])
+    agent, _ = scripted([{"text": "so f", "error": "down"}])
     agent.receive("go")
     seen: list[str] = []
-    with pytest.raises(ModelCallFailed):
+    with pytest.raises(AgentFailure):
         seen.extend(event.type for event in agent.stream())
     assert agent.last_call is not None
     assert agent.last_call.state == "failure"
@@ -157,7 +158,7 @@ def test_a_waiting_turn_says_so() -> None:
     assert stream.session.state == "waiting"
 
 
-def test_two_listeners_hear_the_same() -> None:
+def test_two_listeners_get_the_same_events() -> None:
     """The agent's own handler hears what the reader of the stream reads."""
     heard: list[str] = []
     agent, _ = scripted(["hello"], stream_handler=lambda event: heard.append(event.type))

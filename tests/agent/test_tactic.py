@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from palaver.agent import AgentCallSession, ProviderInvoker
 from palaver.agent.tactic import Tactic, build_tactic
 from palaver.agent.tactic_session import TacticCallSession
-from palaver.errors import InvalidConfig, InvalidInput, NotFound, RepairFailed, UnknownTool
+from palaver.errors import InvalidConfig, InvalidInput, NotFound, RepairFailed
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultTagParser, Prompt, Runtime
 from palaver.store import MemoryStore
@@ -30,13 +30,13 @@ CONFIG: dict[str, Any] = {
 
 
 def last_words(request: Request) -> str:
-    """Give what was said last in a request to chat completions."""
+    """Return what was said last in a request to chat completions."""
     content: str = request.body["messages"][-1]["content"]
     return content
 
 
 def invoker(answer: Any = None) -> ProviderInvoker:  # noqa: ANN401 - a script
-    """Give what answers with the last words in capitals, or from a script."""
+    """Return what answers with the last words in capitals, or from a script."""
     script = answer or (
         lambda request: {"text": last_words(request).upper(), "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
     )
@@ -192,7 +192,7 @@ def test_build_tactic_finds_the_class_and_the_configuration(runtime: Runtime) ->
         build_tactic({"agent_configs": []}, runtime=runtime)
 
 
-def test_a_class_registers_where_it_is_told() -> None:
+def test_class_registers_in_its_runtime() -> None:
     """`class Mine(Tactic, runtime=…)` registers it there and nowhere else."""
     mine = Runtime()
 
@@ -225,7 +225,7 @@ def test_a_failure_has_its_trace(runtime: Runtime) -> None:
     assert told == [session]
 
 
-def test_the_recorder_is_told_of_every_call(runtime: Runtime) -> None:
+def test_recorder_gets_every_call(runtime: Runtime) -> None:
     """Once each, when it has ended."""
     told: list[str] = []
     relay = Relay(CONFIG, runtime=runtime, llm_invoker=invoker(), recorder=lambda session: told.append(session.state))
@@ -363,7 +363,7 @@ def test_a_streamed_answer_is_traced_too(runtime: Runtime) -> None:
 # --- tactics in tactics ------------------------------------------------------------------------------------------------------
 
 
-def test_r100_tactics_that_a_tactic_holds_are_part_of_its_trace(runtime: Runtime) -> None:
+def test_r100_held_tactics_are_in_the_trace(runtime: Runtime) -> None:
     """What they do goes into the trace of the call that called them, also from threads, and their cost into its cost."""
 
     class Outer(Relay):
@@ -425,11 +425,11 @@ def test_a_class_is_made_into_a_tactic_when_it_is_called(runtime: Runtime) -> No
     assert function.description == "Does what it is told."
     assert set(function.parameters["properties"]) == {"task", "loud"}
     assert function.parameters["required"] == ["task"]
-    with pytest.raises(UnknownTool) as caught:
+    with pytest.raises(NotFound) as caught:
         Typed.as_function("shuot", runtime=runtime)
     assert caught.value.name == "typed one#shuot"
     for hidden in ("_begun", "agent_group"):
-        with pytest.raises(UnknownTool):
+        with pytest.raises(NotFound):
             Relay.as_function(hidden)
 
 
@@ -459,3 +459,21 @@ def test_r101_an_agent_calls_a_tactic(runtime: Runtime) -> None:
 
     boss = Boss(asking, runtime=runtime, llm_invoker=invoker(outer), store=MemoryStore())
     assert boss("ask") == "It said GOFs."
+
+
+def test_tactic_without_docstring_has_no_description(runtime: Runtime) -> None:
+    """Nothing is inherited from the base class; a docstring of its own, or of `call`, is the description."""
+
+    class Plain(Tactic):
+        tactic_type = "plain"
+
+        def call(self, task: str, **_: object) -> str:
+            return task
+
+    class Described(Plain):
+        """Return the task."""
+
+        tactic_type = "described"
+
+    assert Plain.as_function(runtime=runtime).description == ""
+    assert Described.as_function(runtime=runtime).description == "Return the task."

@@ -13,15 +13,14 @@ from opentelemetry.trace import StatusCode, get_current_span
 from palaver import Prompt
 from palaver.agent import Agent, ProviderInvoker, subagent
 from palaver.agent.telemetry import Telemetry
-from palaver.errors import ModelCallFailed
+from palaver.errors import AgentFailure
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
-from tests.agent.helper import MODEL, both, calling, scripted
-from tests.agent.test_overflow import OVERFLOW, talkative
+from tests.agent.helper import MODEL, OVERFLOW, both, calling, scripted, talkative
 
 
 def traced(**options: Any) -> tuple[Telemetry, InMemorySpanExporter, TracerProvider]:  # noqa: ANN401 - Telemetry's own
-    """Give a tracer, and where its spans go."""
+    """Return a tracer, and where its spans go."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -29,12 +28,12 @@ def traced(**options: Any) -> tuple[Telemetry, InMemorySpanExporter, TracerProvi
 
 
 def named(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
-    """Give the finished spans by name; the last one of a name."""
+    """Return the finished spans by name; the last one of a name."""
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
 def inside(child: ReadableSpan, parent: ReadableSpan) -> bool:
-    """Tell whether a span lies within another."""
+    """Return whether a span lies within another."""
     return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
 
 
@@ -69,8 +68,7 @@ def test_a_turn_is_a_tree_of_spans() -> None:
     assert about["gen_ai.operation.name"] == "chat"
     assert about["gen_ai.provider.name"] == "scripted"
     assert about["gen_ai.request.model"] == MODEL
-    assert about["gen_ai.request.temperature"] == 0.5
-    assert about["gen_ai.conversation.id"] == agent.current_dialog.session_id
+    assert dict(turn.attributes or {})["gen_ai.conversation.id"] == agent.current_dialog.session_id
     assert about["gen_ai.usage.input_tokens"] == 11
     assert about["gen_ai.usage.output_tokens"] == 3
     assert about["gen_ai.response.finish_reasons"] == ("stop",)
@@ -124,14 +122,14 @@ def test_a_sub_agents_turn_lies_within_its_call() -> None:
 def test_failures_are_errors_of_their_spans() -> None:
     """A provider that fails, and a tool that is refused: error status and error.type, and the turn's own."""
     tracer, exporter, _ = traced()
-    agent, _ = scripted([calling("ad"), {"error": "RateLimited"}], PROMPT, tracer=tracer)
+    agent, _ = scripted([calling("ad"), {"error": "rate"}], PROMPT, tracer=tracer)
     agent.receive("go")
-    with pytest.raises(ModelCallFailed):
+    with pytest.raises(AgentFailure):
         agent.respond()
     spans = named(exporter)
     assert dict(spans["execute_tool ad"].attributes or {})["error.type"] == "unknown_tool"
-    assert dict(spans[f"chat {MODEL}"].attributes or {})["error.type"] == "RateLimited"
-    assert dict(spans["invoke_agent tester"].attributes or {})["error.type"] == "ModelCallFailed"
+    assert dict(spans[f"chat {MODEL}"].attributes or {})["error.type"] == "rate"
+    assert dict(spans["invoke_agent tester"].attributes or {})["error.type"] == "AgentFailure"
     assert all(span.status.status_code is StatusCode.ERROR for span in spans.values())
 
 
@@ -143,24 +141,9 @@ def test_context_edits_are_events() -> None:
     agent.receive("go")
     agent.respond()
     (event,) = named(exporter)["invoke_agent tester"].events
-    about = dict(event.attributes or {})
-    assert (event.name, about["palaver.policy"], about["palaver.committed"]) == (
-        "palaver.context_edit",
-        "default",
-        True,
-    )
-    before, after = about["palaver.tokens.before"], about["palaver.tokens.after"]
-    assert isinstance(before, int)
-    assert isinstance(after, int)
-    assert after < before
-    exporter.clear()
-    agent.budget = 1_000
-    talkative(agent)
-    agent.receive("more")
-    agent.llm_invoker = ProviderInvoker(ScriptedProvider(["ok"]))
-    agent.respond()
-    (event,) = named(exporter)[f"chat {MODEL}"].events
-    assert dict(event.attributes or {})["palaver.committed"] is False
+    about: dict[str, Any] = dict(event.attributes or {})
+    assert (event.name, about["palaver.policy"]) == ("palaver.context_edit", "palaver")
+    assert about["palaver.tokens.before"] > about["palaver.tokens.after"] > 0
 
 
 def test_content_is_there_when_it_is_asked_for() -> None:
@@ -216,4 +199,3 @@ def test_a_call_that_is_cut_off_has_its_span() -> None:
     spans = named(exporter)
     assert inside(spans["execute_tool hang"], spans["invoke_agent tester"])
     assert spans["execute_tool hang"].status.status_code is StatusCode.ERROR
-    assert telemetry._calls == {}

@@ -35,7 +35,7 @@ started = threading.Event()
 
 @tool
 def weather(city: str) -> str:
-    """Tell the weather of a city."""
+    """Return the weather of a city."""
     return f"{city}: 7 degrees"
 
 
@@ -53,24 +53,6 @@ def hang() -> str:
 
 
 @tool
-def raises() -> str:
-    """Fail."""
-    raise RuntimeError("the pipe \\x1b[31m burst")
-
-
-@tool
-def binary() -> bytes:
-    """Give what nobody can read."""
-    return bytes(range(256)) * 20
-
-
-@tool
-def flood() -> str:
-    """Give a hundred megabytes."""
-    return "x" * 100_000_000
-
-
-@tool
 def prints() -> str:
     """Print by itself, here and in a child."""
     print("from python \\x1b]0;owned\\x07")
@@ -78,18 +60,13 @@ def prints() -> str:
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     return "printed"
 
-
-@tool
-def dies() -> str:
-    """Take the process along."""
-    os._exit(9)
 '''
 
-COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
 
 
 def call(name: str, call_id: str = "", **arguments: object) -> dict[str, object]:
-    """Give an answer of a script that calls a tool."""
+    """Return an answer of a script that calls a tool."""
     return {"tool_calls": [{"name": name, "arguments": arguments, "id": call_id or f"call_{name}"}]}
 
 
@@ -105,7 +82,7 @@ class Chats:
         return self.folder / "chat.db"
 
     def script(self, *answers: object, name: str = "answers.json") -> str:
-        """Write a script, and give the model's string."""
+        """Write a script, and return the model's string."""
         path = self.folder / name
         path.write_text(json.dumps(answers), encoding="utf-8")
         return f"scripted:{path}"
@@ -118,7 +95,7 @@ class Chats:
         return path
 
     def pipe(self, lines: str | bytes, *words: object) -> Ran:
-        """Chat in this process: what is typed comes from a pipe."""
+        """Chat in this process; what is typed comes from a pipe."""
         before = sys.stdin
         data = lines.encode() if isinstance(lines, str) else lines
         sys.stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
@@ -150,6 +127,7 @@ class Terminal:
             "from palaver.cli import main; sys.exit(main())"
         )
         home = {"XDG_DATA_HOME": str(chats.folder / "data"), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        home |= {"PROMPT_TOOLKIT_NO_CPR": "1"}  # nobody answers where the cursor is
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, "chat", *words, "--store", str(chats.store)],
             stdin=slave,
@@ -170,7 +148,7 @@ class Terminal:
         return COLOURS.sub("", self.raw).replace("\r\n", "\n")
 
     def expect(self, text: str) -> str:
-        """Wait until a text is shown behind what was expected before, and give what came in between."""
+        """Wait until a text is shown after what was expected before, and return what came in between."""
         deadline = time.monotonic() + self.PATIENCE
         while (at := self.text.find(text, self._seen)) < 0:
             if not self._read(deadline):
@@ -189,7 +167,7 @@ class Terminal:
         self.raw += self._decoder.decode(piece)  # a character may come in two pieces
         return bool(piece)
 
-    def type(self, text: str, prompt: str = "> ") -> None:
+    def type(self, text: str, prompt: str = ">") -> None:
         """Wait for the prompt, and type a line."""
         self.expect(prompt)
         self.keys(f"{text}\r")
@@ -213,12 +191,12 @@ class Terminal:
         self.expect(text)
 
     def hang_up(self) -> None:
-        """Take the terminal away."""
+        """Close the terminal."""
         os.close(self._master)
         self._master = -1
 
     def ended(self) -> int:
-        """Wait for the end, and give the exit code."""
+        """Wait for the end, and return the exit code."""
         deadline = time.monotonic() + self.PATIENCE
         while self._master >= 0 and self._read(deadline):
             pass

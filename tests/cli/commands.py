@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from palaver.cli import main
-from tests.formats.transcripts import Claude, call, codex, item, said, text
+from tests.formats.samples import Claude, call, codex, item, said, text
 
 PROGRAM = (sys.executable, "-c", "import sys; from palaver.cli import main; sys.exit(main())")
 """The entry point as a child is started with it."""
@@ -27,13 +27,13 @@ class Ran(NamedTuple):
     err: str
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give standard output as JSON objects, one a line; fails when a line is none."""
+        """Return standard output as JSON objects, one a line; fails when a line is none."""
         found = [json.loads(line) for line in self.out.splitlines()]
         assert all(isinstance(row, dict) for row in found)
         return found
 
     def row(self) -> dict[str, Any]:
-        """Give the one object of standard output."""
+        """Return the one object of standard output."""
         (found,) = self.rows()
         return found
 

@@ -1,4 +1,4 @@
-"""palaver calls, view --call and diff-calls: model calls as they were, to the byte, and what two of them saw differently."""
+"""palaver calls and view --call: model calls as they were, to the byte, and what two of them saw differently."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from palaver.cli.outcome import Exit
 from palaver.log import Invocation, Toolset, ToolSpec
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.wire import Request
-from tests.cli.commands import run
+from tests.cli.commands import Palaver, run
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Path, list[Request]]:
-    """Give a store with a session of three calls, and the requests that were sent: the third one sees an output offloaded."""
+    """Return a store with a session of three calls, and the requests that were sent: the third one sees an output offloaded."""
     path = tmp_path / "s.db"
     sent = []
     with Session.create(path, "calls") as session:
@@ -26,17 +26,17 @@ def recorded(tmp_path: Path) -> tuple[Path, list[Request]]:
         dialog.record(Toolset(tools=(ToolSpec(name="read"),)))
         dialog.put_text("What is in there?")
         sent.append(dialog.request("anthropic", "claude-opus-4-6"))
-        dialog.record_call(sent[-1])
+        dialog.calls.record(sent[-1])
         dialog.append(AssistantMessage(contents=(ToolCallContent(id="c1", name="read", args={"path": "a"}),)))
         long = ToolResultContent(id="c1", name="read", content="a line of the file\n" * 900)
         dialog.append(ToolMessage.from_result(long))
         sent.append(dialog.request("anthropic", "claude-opus-4-6"))
-        dialog.record_call(sent[-1])
+        dialog.calls.record(sent[-1])
         dialog.append(AssistantMessage(content="Lines."))
         dialog.put_text("And now?")
         dialog.record(Toolset(tools=(ToolSpec(name="read"), ToolSpec(name="write"))))
         sent.append(dialog.request("anthropic", "claude-opus-4-6", policy="offload", budget=1_500))
-        dialog.record_call(sent[-1])
+        dialog.calls.record(sent[-1])
     return path, sent
 
 
@@ -47,35 +47,35 @@ def test_calls_are_listed_with_their_numbers(recorded: tuple[Path, list[Request]
 
     assert [row["call"] for row in rows] == [1, 2, 3]
     assert [row["digest"] for row in rows] == [request.digest for request in sent]
-    assert sent[0].digest[:12] in run("calls", "calls", "--store", str(path)).out
+    assert "3 calls, recorded." in run("calls", "calls", "--store", str(path)).out
 
 
-def test_law_6_view_of_a_call_prints_the_request_to_the_byte(recorded: tuple[Path, list[Request]]) -> None:
+def test_law_6_a_call_is_printed_to_the_byte(recorded: tuple[Path, list[Request]]) -> None:
     """What comes out is what was sent, whatever was said and offloaded since."""
     path, sent = recorded
     for number, request in enumerate(sent, 1):
         assert run("view", "calls", "--store", str(path), "--call", str(number)).out.encode() == request.data + b"\n"
 
 
-def test_a_difference_names_what_entered_what_changed_and_where_the_prefix_broke(
+def test_what_two_calls_saw_differently(
     recorded: tuple[Path, list[Request]],
 ) -> None:
     """From the first call to the second the prefix holds; in the third an output is offloaded and a tool declared: it breaks."""
     path, _ = recorded
-    on = json.loads(run("diff-calls", "calls", "1", "2", "--store", str(path), "--json").out)
-    assert [one["why"] for one in on["entered"]] == ["said since", "said since"]
+    on = json.loads(run("calls", "calls", "1", "2", "--store", str(path), "--json").out)
+    assert [one["why"] for one in on["entered"]] == ["new since", "new since"]
     assert (on["left"], on["changed"], on["prefix"]["broken"]) == ([], [], None)
 
-    off = json.loads(run("diff-calls", "calls", "2", "3", "--store", str(path), "--json").out)
+    off = json.loads(run("calls", "calls", "2", "3", "--store", str(path), "--json").out)
     assert [one["why"] for one in off["changed"]] in (["offloaded"], ["shortened"])
     assert off["tools"] == ["+write"]
     assert off["prefix"]["broken"] is not None
 
-    text = run("diff-calls", "calls", "2", "3", "--store", str(path)).out
+    text = run("calls", "calls", "2", "3", "--store", str(path)).out
     assert "+ tool write" in text
     assert "then breaks" in text
-    assert "prefix holds" in run("diff-calls", "calls", "1", "2", "--store", str(path)).out
-    assert "saw the same" in run("diff-calls", "calls", "2", "2", "--store", str(path)).out
+    assert "prefix holds" in run("calls", "calls", "1", "2", "--store", str(path)).out
+    assert "saw the same" in run("calls", "calls", "2", "2", "--store", str(path)).out
 
 
 def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]) -> None:
@@ -83,13 +83,30 @@ def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]
     path, _ = recorded
     ran = run("view", "calls", "--store", str(path), "--call", "9")
     assert ran.code == Exit.MISSING
-    assert "3 recorded calls" in ran.err
+    assert "3 calls" in ran.err
     ran = run("view", "calls", "--store", str(path), "--call", "1", "--budget", "100")
     assert ran.code == Exit.USAGE
     assert "--budget" in ran.err
     with Session.open("calls", path) as session:
-        session.root.annotate(Invocation(model="gpt-4o", manifest={"temperature": 1}))
+        session.root.record(Invocation(model="gpt-4o", manifest={"temperature": 1}))
     ran = run("view", "calls", "--store", str(path), "--call", "4")
     assert ran.code == Exit.MISSING
     assert "another program" in ran.err
-    assert "another program" in run("calls", "calls", "--store", str(path)).out
+    rows = [json.loads(line) for line in run("calls", "calls", "--store", str(path), "--json").out.splitlines()]
+    assert [row["reproducible"] for row in rows] == [True, True, True, False]
+
+
+def test_calls_of_an_import_are_reconstructed(stocked: Palaver) -> None:
+    """Each response is a call with what it used and cost; its view is what was said before it; two of them cannot be compared."""
+    rows = stocked("calls", "talk", "--json").rows()
+    assert [row["call"] for row in rows] == [1, 2, 3, 4]
+    assert not any(row["recorded"] for row in rows)
+    assert "4 calls, reconstructed from the responses." in stocked("calls", "talk").out
+    first, last = (stocked("view", "talk", "--call", number) for number in (1, 4))
+    assert "Please look at" in first.out
+    assert "I look." not in first.out
+    assert "Another question instead." in last.out
+    assert "Another answer." not in last.out
+    assert "Reconstructed" in first.err
+    compared = stocked("calls", "talk", 1, 2)
+    assert (compared.code, "is not recorded" in compared.err) == (Exit.MISSING, True)

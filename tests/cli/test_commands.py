@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
-from palaver.cli.commands import COMMANDS, loaded
+from palaver.cli.app import COMMANDS, loaded
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.messages import ToolMessage, ToolResultContent
 from palaver.session import Session
@@ -22,21 +22,53 @@ from palaver.store import open_store
 from palaver.transcripts import EXPORTS
 from palaver.wire import PROFILES, validate
 from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
-from tests.formats.transcripts import Claude, text
+from tests.formats.samples import Claude, text
 
 IMPORT_KEYS = {"file", "format", "session", "name", "outcome", "dialogs", "entries", "records", "messages", "lost"}
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_of_every_command(command: str) -> None:
-    """Help goes to standard output, names every option with a sentence, and ends with 0."""
-    ran = run(*command.split(), "--help")
+NAMES = [name for group in COMMANDS.values() for name in group]
+GROUPS = {
+    "branch": "tree diff fork rewind merge label pin quarantine",
+    "store": "verify copy sweep retain hold receipts",
+}
+LEAVES = [name for name in NAMES if name not in GROUPS]
+LEAVES += [f"{name} {each}" for name, commands in GROUPS.items() for each in commands.split()]
 
-    assert (ran.code, ran.err) == (0, "")
-    if command:
-        options = [one for one in loaded(command).params if one.name != "help"]
-        assert all(one.help for one in options), "an option without a word about it"
-        assert all(name in ran.out for one in options for name in one.opts if name.startswith("-"))
+
+def test_help_of_every_command() -> None:
+    """Help goes to standard output, names every option with a sentence, and ends with 0; --store and --json are everywhere."""
+    for command in ("", *NAMES, *LEAVES):
+        ran = run(*command.split(), "--help")
+        assert (ran.code, ran.err) == (0, ""), command
+    for command in LEAVES:
+        options, text = _options(command), run(*command.split(), "--help").out
+        assert all(one.help for one in options), f"{command} has an option without a word about it"
+        names = {name for one in options for name in one.opts}
+        assert all(name in text for name in names if name.startswith("-")), command
+        assert "--json" in names or command == "chat"
+        assert "--store" in names or command == "lab"
+
+
+def _options(command: str) -> list[Any]:
+    name, _, below = command.partition(" ")
+    found = loaded(name)
+    return [one for one in (found.commands[below] if below else found).params if one.name != "help"]
+
+
+def test_there_are_at_most_fifteen_commands() -> None:
+    """In five groups; what a placeholder in a view says, `recall`, works without being listed."""
+    assert len(NAMES) <= 15
+    assert len(COMMANDS) == 5
+    assert run("recall", "--help").code == 0
+    assert "recall" not in run("--help").out.split()
+
+
+def test_completion_lists_commands_and_options() -> None:
+    """A shell is given the names that complete what was typed."""
+    typed = {"COMP_WORDS": "palaver view --ex", "COMP_CWORD": "2", "_PALAVER_COMPLETE": "complete_bash"}
+    assert "--explain" in child(**typed).out
+    assert "sessions" in child(**typed | {"COMP_WORDS": "palaver se", "COMP_CWORD": "1"}).out
 
 
 def test_help_lists_every_exit_code() -> None:
@@ -49,7 +81,7 @@ def test_no_words_give_help_and_an_error() -> None:
     """Without a command there is help, and the exit code says that nothing was done."""
     ran = run()
     assert ran.code == 2
-    assert "Commands:" in ran.out + ran.err
+    assert "Sessions:" in ran.out + ran.err
 
 
 def test_version() -> None:
@@ -57,39 +89,42 @@ def test_version() -> None:
     assert run("--version").out.startswith("palaver 0.")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "close"),
-    [
-        ("veiw x", 2, "view"),
-        ("view x --wrie y", 2, "--wire"),
-        ("sessions --lmit 3", 2, "--limit"),
-        ("sessions --limit many", 2, "integer"),
-        ("search", 2, "QUERY"),
-        ("import", 2, "PATH"),
-        ("export talk", 2, "--to"),
-        ("view talk --at -1", 2, "--at"),
-        ("view talk --budget 0", 2, "--budget"),
-        ("doctor --repair", 2, "--repair"),
-        ("export talk --to bundle --view", 2, "bundle"),
-        ("search ***", 2, "letter"),
-        ("view tlak", 4, "talk"),
-        ("view talk --policy defualt", 4, "default"),
-        ("view talk --wire anthropc", 4, "anthropic"),
-        ("export talk --to markdwon", 4, "markdown"),
-        ("view talk --at 999", 4, "newest entry"),
-        ("doctor tlak", 4, "talk"),
-        ("show talk --dialog 123", 3, "6 digits"),
-        ("recall what", 3, "handle"),
-        ("recall 0123456789ab:3", 4, "0123456789ab"),
-    ],
-)
-def test_wrong_words_are_told_apart_with_what_is_close(stocked: Palaver, words: str, code: int, close: str) -> None:
-    """What is wrong is said on one screen of standard error, with what was probably meant; standard output stays empty."""
-    ran = stocked(*words.split())
+WRONG = [
+    ("veiw x", 2, "view"),
+    ("view x --wrie y", 2, "--wire"),
+    ("sessions --lmit 3", 2, "--limit"),
+    ("sessions --limit many", 2, "integer"),
+    ("search", 2, "QUERY"),
+    ("import", 2, "name a transcript"),
+    ("export talk", 2, "--to"),
+    ("view talk --at -1", 2, "--at"),
+    ("view talk --budget 0", 2, "--budget"),
+    ("doctor --repair", 2, "--repair"),
+    ("export talk --to bundle --view", 2, "bundle"),
+    ("branch fokr talk", 2, "fork"),
+    ("compact talk --focus heron", 2, "--summarizer"),
+    ("erase", 2, "session"),
+    ("calls talk 1", 2, "two calls"),
+    ("search ***", 2, "letter"),
+    ("view tlak", 4, "talk"),
+    ("view talk --policy defualt", 4, "default"),
+    ("view talk --wire anthropc", 4, "anthropic"),
+    ("export talk --to markdwon", 4, "markdown"),
+    ("view talk --at 999", 4, "newest entry"),
+    ("doctor tlak", 4, "talk"),
+    ("show 123456", 4, "123456"),
+    ("branch rewind talk", 3, "not an entry"),
+    ("recall 0123456789ab:3", 4, "0123456789ab"),
+]
 
-    assert (ran.code, ran.out) == (code, "")
-    assert close in " ".join(ran.err.split())
-    assert len(ran.err.splitlines()) <= 24
+
+def test_wrong_arguments_are_told_apart(stocked: Palaver) -> None:
+    """What is wrong is said in one line of standard error, with what was probably meant; standard output stays empty."""
+    for words, code, close in WRONG:
+        ran = stocked(*words.split())
+        assert (ran.code, ran.out) == (code, ""), words
+        assert close in ran.err, words
+        assert len(ran.err.splitlines()) == 1, words
 
 
 def test_an_error_is_json_where_json_was_asked_for(stocked: Palaver) -> None:
@@ -97,7 +132,7 @@ def test_an_error_is_json_where_json_was_asked_for(stocked: Palaver) -> None:
     ran = stocked("view", "tlak", "--json")
 
     assert ran.code == 4
-    assert ran.row()["error"]["kind"] == "UnknownSession"
+    assert ran.row()["error"]["kind"] == "NotFound"
     assert "talk" in ran.row()["error"]["message"]
     assert ran.err == ""
 
@@ -128,7 +163,7 @@ def test_import_of_several_files_goes_on_after_a_bad_one(palaver: Palaver) -> No
         "codex",
     ]
     words = palaver("import", *files)
-    assert (words.code, len(words.out.splitlines()) >= 2) == (1, True)
+    assert (words.code, words.out) == (1, "2 sessions imported (2 unchanged), 0 problems, 1 file not imported\n")
     assert "note.txt" in words.err
 
 
@@ -142,15 +177,31 @@ def test_import_keeps_the_subject_and_may_decline_the_source(palaver: Palaver) -
     store.close()
 
 
-def test_losses_are_listed_on_request(palaver: Palaver) -> None:
-    """The first few losses are shown with a word about the others; `--losses` lists them all."""
+def test_one_line_of_totals_and_details_on_request(palaver: Palaver) -> None:
+    """The line counts sessions and problems; -v lists them; a folder is walked, sub-agents' files last."""
     bad = b"".join(b"{broken %d\n" % n for n in range(9))
-    path = palaver.file("talk.jsonl", talk() + bad)
-    short, whole = palaver("import", path), palaver("import", path, "--losses")
+    palaver.folder.joinpath("sub").mkdir()
+    palaver.file("sub/talk.jsonl", talk() + bad)
+    palaver.file("sub/notes.txt", "not a transcript")
+    short, whole = palaver("import", palaver.folder / "sub"), palaver("import", palaver.folder / "sub", "-v")
 
-    assert "--losses lists them all" in short.out
-    assert whole.out.count("is no JSON") == 9
+    assert short.out.startswith("1 session imported (1 new), 9 problems (-v lists them): ")
+    assert whole.out.count("is not JSON") == 9
     assert "line 12:" in whole.out
+    assert (short.code, short.err) == (0, "")
+
+
+def test_import_without_a_path_offers_what_is_there(palaver: Palaver) -> None:
+    """The usual folders of other agents are listed; where nobody can be asked, the folder is to be named."""
+    home = palaver.folder / "home"
+    (home / ".claude" / "projects" / "x").mkdir(parents=True)
+    (home / ".claude" / "projects" / "x" / "talk.jsonl").write_bytes(talk())
+    ran = child("import", "--store", palaver.store, HOME=str(home))
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "Claude Code" in ran.err
+    assert "1 file" in ran.err
+    assert "name a transcript or a folder" in child("import", HOME=str(palaver.folder)).err
 
 
 # --- sessions, tree, show, recall, search, stats -------------------------------------------------------------------------------
@@ -168,33 +219,36 @@ def test_sessions_are_listed_by_when_they_were_active(stocked: Palaver) -> None:
     assert stocked("sessions", "--trash").out.startswith("No sessions")
 
 
-@pytest.mark.parametrize("columns", ["60", "80", "200"])
-def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(
-    stocked: Palaver, columns: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Names and folders are cut where the terminal is narrow; ids and counts never are."""
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_sessions_fit_the_terminal(stocked: Palaver, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Titles and folders are cut where the terminal is narrow; ids and counts never are."""
     monkeypatch.setenv("COLUMNS", columns)
-    ran = stocked("sessions")
+    head, line = stocked("sessions").out.splitlines()
 
-    head, line = ran.out.splitlines()
-    assert {"session", "dialogs", "messages"} <= set(head.split())
-    assert "2026-01-02 03:04" in line
+    assert head.split()[:3] == ["session", "active", "messages"]
     assert line.split()[0] == stocked("sessions", "--json").row()["session"][:12]
-    assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "60"
+    assert " 11 " in line
+    assert max(len(head), len(line)) <= max(int(columns), 56)
 
 
-def test_a_long_name_costs_no_number(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is longer than the line is cut on a screen, and whole in a pipe; the id is there in both."""
-    name = "a-long-name-" * 20
-    row = palaver.imported(rollout(), f"{name}.jsonl")
+def test_the_title_is_the_name_or_what_was_said_first(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session named after its file shows the first prompt; a pipe gets it whole, a terminal cut."""
+    said_first = "Count the herons " + "by the pond " * 20
+    session = Claude()
+    session.user("u1", said_first)
+    session.model("a1", "m1", text("Two."))
+    row = palaver.imported(session.bytes(), "0f0f.jsonl")
     piped = palaver("sessions").out
     monkeypatch.setenv("COLUMNS", "80")
     on_screen = palaver("sessions").out
 
-    assert name in piped
-    assert name not in on_screen
-    assert all(row["session"][:12] in shown for shown in (piped, on_screen))
+    assert " ".join(said_first.split())[:200] in piped
+    assert "Count the herons" in on_screen
     assert max(map(len, on_screen.splitlines())) <= 80
+    assert all(row["session"][:12] in shown for shown in (piped, on_screen))
+    with closing(open_store(str(palaver.store))) as store:
+        store.update_session(row["session"], name="the herons")
+    assert palaver("sessions", "--json").row()["title"] == "the herons"
 
 
 def test_an_unknown_session_says_where_names_are(stocked: Palaver) -> None:
@@ -208,26 +262,27 @@ def test_the_package_runs_as_a_module() -> None:
     assert (ran.returncode, ran.stdout) == (0, run("--version").out)
 
 
-def test_tree_marks_the_dialog_that_is_taken(stocked: Palaver) -> None:
-    """One dialog is the main one, with --json too: the one that view shows when none is named; every line says the relation."""
-    rows = stocked("tree", "talk", "--json").rows()
+def test_tree_lists_every_dialog_and_marks_the_main_one(stocked: Palaver) -> None:
+    """An arrow marks the dialog that commands use; each is shown by its id; with --json each has its ranges."""
+    rows = stocked("branch", "tree", "talk", "--json").rows()
     (main,) = [row["dialog"] for row in rows if row["main"]]
-    lines = stocked("tree", "talk").out.splitlines()[1:]
-    assert stocked("show", "talk").out == stocked("show", "talk", "--dialog", main).out
-    assert [line.split("[")[1][:8] for line in lines if "take it" in line] == [main[:8]]
-    assert {line.split("[")[1][:8]: line.rpartition("(")[2].partition(";")[0].rstrip(")") for line in lines} == {
-        row["dialog"][:8]: row["relation"] for row in rows
-    }
+    lines = stocked("branch", "tree", "talk").out.splitlines()[1:]
 
-
-def test_tree_names_every_dialog(stocked: Palaver) -> None:
-    """The tree shows the rewind as a fork; with --json each dialog has its ranges."""
-    rows = stocked("tree", "talk", "--json").rows()
-
+    assert stocked("show", "talk").out == stocked("show", main).out == stocked("show", main[:8]).out
+    assert [line.split()[1] for line in lines if line.startswith("→")] == [main[:12]]
     assert [row["relation"] for row in rows] == ["root", "fork"]
     assert rows[1]["parent"] == rows[0]["dialog"]
     assert sum(stop - start for _, start, stop in rows[1]["ranges"]) > 0
-    assert all(row["dialog"][:8] in stocked("tree", "talk").out for row in rows)
+    assert all(row["dialog"][:12] in line for row, line in zip(rows, lines, strict=True))
+
+
+def test_a_file_is_shown_without_being_imported(palaver: Palaver) -> None:
+    """`show`, `view` and `calls` read a transcript into memory; no store is made."""
+    path = palaver.file("talk.jsonl", talk())
+    assert "Please look at" in palaver("show", path).out
+    assert "Please look at" in palaver("view", path).out
+    assert "reconstructed" in palaver("calls", path).out
+    assert not palaver.store.exists()
 
 
 def test_show_gives_everything_as_markdown_entries_or_json(stocked: Palaver) -> None:
@@ -252,14 +307,13 @@ def test_recall_brings_back_exactly_what_was_recorded(stocked: Palaver) -> None:
     assert stocked("recall", handles[1], "--json").row()["found"]["kind"] == "message"
 
 
-@pytest.mark.parametrize("query", [PATH, "會話狀態", "狀態", "reader.entries[0]", "ls --color", "compile.py look"])
-def test_search_finds_chinese_code_and_paths(stocked: Palaver, query: str) -> None:
-    """What was said, asked of tools and given back by them is found as it was written; each hit has a handle that recall takes."""
-    rows = stocked("search", query, "--json").rows()
-
-    assert rows
-    assert stocked("recall", rows[0]["handle"]).code == 0
-    assert set(rows[0]) == {"handle", "session", "kind", "role", "snippet", "score"}
+def test_search_finds_chinese_code_and_paths(stocked: Palaver) -> None:
+    """What was said, asked of tools and returned by them is found as it was written; each hit has a handle that `show` takes."""
+    for query in (PATH, "會話狀態", "狀態", "reader.entries[0]", "ls --color", "compile.py look"):
+        rows = stocked("search", query, "--json").rows()
+        assert rows, query
+        assert stocked("show", rows[0]["handle"]).code == 0
+        assert set(rows[0]) == {"handle", "session", "kind", "role", "snippet"}
 
 
 def test_search_sees_what_was_imported_since(stocked: Palaver) -> None:
@@ -270,18 +324,6 @@ def test_search_sees_what_was_imported_since(stocked: Palaver) -> None:
     assert len(stocked("search", "twelve", "--json").rows()) == 1
     assert stocked("search", "twelve", "--session", "talk", "--json").rows() == []
     assert len(stocked("search", "it", "--limit", "1", "--json").rows()) == 1
-
-
-def test_stats_count_the_store_and_a_session(stocked: Palaver) -> None:
-    """Figures are numbers; those of one session are part of those of the store."""
-    stocked("import", stocked.file("c.jsonl", rollout()))
-    store, session = stocked("stats", "--json").row(), stocked("stats", "talk", "--json").row()
-
-    assert (store["sessions"], session["sessions"]) == (2, 1)
-    assert session["tools"] == {"Bash": 2, "Read": 1}
-    assert store["tools"]["shell"] == 1
-    assert store["messages"] > session["messages"]
-    assert "claude-opus-4-6" in stocked("stats").out
 
 
 # --- view, export ---------------------------------------------------------------------------------------------------------------
@@ -311,7 +353,8 @@ def test_view_leaves_out_under_a_budget_and_says_what(stocked: Palaver) -> None:
     for gone in row["omitted"]:
         assert gone["reason"]
         assert stocked("recall", gone["place"]).code == 0
-    assert "palaver recall" in words.err
+    assert words.out.startswith("The model sees ")
+    assert "`palaver show PLACE` prints the original of:" in words.out
 
 
 def test_a_window_that_nobody_knows_is_told_where_it_counts(stocked: Palaver) -> None:
@@ -337,15 +380,10 @@ def test_every_place_that_a_view_names_is_recalled(palaver: Palaver) -> None:
     for run_ in runs:
         first, last = map(int, run_.partition(":")[2].split("-"))
         assert run_ in shown.out
-        assert run_ in shown.err
-        assert len(palaver("recall", run_, "--json").rows()) == last - first + 1
-    notice = re.search(r"recall (\w+:\d+ to \w+:\d+)\]", shown.out)
-    assert notice is not None
-    assert palaver("recall", notice[1]).code == 0
-    assert "question 1 because" in palaver("recall", runs[0]).out
+        assert len(palaver("show", run_, "--json").rows()) == last - first + 1
+    assert "question 1 because" in palaver("show", runs[0]).out
     assert "answer 0" in palaver("recall", runs[0]).out
     assert palaver("recall", runs[0].partition("-")[0] + "-99999").code == 4
-    assert palaver("recall", runs[0].partition(":")[0] + ":5-2").code == 3
 
 
 def test_an_infeasible_budget_is_an_answer(stocked: Palaver) -> None:
@@ -360,8 +398,8 @@ def test_an_infeasible_budget_is_an_answer(stocked: Palaver) -> None:
 
 def test_view_of_the_past_is_shorter(stocked: Palaver) -> None:
     """`--at` gives what was there after that entry; the newest number gives all."""
-    first = stocked("tree", "talk", "--json").rows()[0]
-    words = ("view", "talk", "--dialog", first["dialog"], "--json")
+    first = stocked("branch", "tree", "talk", "--json").rows()[0]
+    words = ("view", first["dialog"], "--json")
     views = [stocked(*words, "--at", at).row()["view"] for at in (3, first["entries"] - 1)]
 
     assert len(views[0]) < len(views[1])
@@ -438,12 +476,14 @@ def test_doctor_of_a_healthy_store(stocked: Palaver) -> None:
 
     assert ran.code == 0
     assert ran.row()["healthy"] is True
+    assert stocked("doctor").out.startswith("talk: healthy. ")
+    assert len(stocked("doctor").out.splitlines()) == 1
     assert set(ran.row()["valid"]) == set(PROFILES)
     assert stocked("doctor", "talk", "--repair", "--json").row()["dialogs"] == 2
 
 
 def test_doctor_mends_every_dialog_with_faults(palaver: Palaver) -> None:
-    """Two dialogs with faults get a branch each, the sound one none; --dialog mends that one only; it is said which."""
+    """Two dialogs with faults get a branch each, the sound one none; a dialog that is named is repaired alone."""
     session = palaver.imported(talk())["session"]
     with closing(open_store(str(palaver.store))) as store:
         root = Session.open(session, store).root
@@ -451,14 +491,14 @@ def test_doctor_mends_every_dialog_with_faults(palaver: Palaver) -> None:
         for number, fork in enumerate(faulty):
             fork.append(ToolMessage.from_result(ToolResultContent(id=f"gone{number}", content="late")))
         root.fork()
-    named = palaver("doctor", session, "--dialog", faulty[1].dialog_id, "--repair", "--json").rows()
+    named = palaver("doctor", faulty[1].dialog_id, "--repair", "--json").rows()
     assert [row["repaired"]["of"] for row in named[1:]] == [faulty[1].dialog_id]
     ran = palaver("doctor", session, "--repair", "--json")
     branches = [row["repaired"] for row in ran.rows()[1:]]
     assert ran.code == 1
     assert [branch["of"] for branch in branches] == [fork.dialog_id for fork in faulty]
     for branch in branches:
-        assert palaver("doctor", session, "--dialog", branch["dialog"]).code == 0
+        assert palaver("doctor", branch["dialog"]).code == 0
 
 
 def test_doctor_repairs_into_a_branch(palaver: Palaver) -> None:
@@ -471,6 +511,6 @@ def test_doctor_repairs_into_a_branch(palaver: Palaver) -> None:
 
     assert ran.code == 1
     assert {"orphan_result", "unanswered_call"} <= {one["code"] for one in ran.rows()[0]["findings"]}
-    assert palaver("doctor", branch["session"], "--dialog", branch["dialog"]).code == 0
+    assert palaver("doctor", branch["dialog"]).code == 0
     assert palaver("doctor", branch["session"]).code == 1
     assert path.read_bytes() == before

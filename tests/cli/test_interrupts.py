@@ -20,7 +20,7 @@ class Pressed:
         raise KeyboardInterrupt
 
 
-def test_an_interrupt_behind_an_error_is_told() -> None:
+def test_an_interrupt_behind_an_error_is_found() -> None:
     """As its cause, as what it was raised in place of, or in the words of pydantic's own error, however deep; another error is none."""
     caused, replaced, built = InvalidInput("no"), ValueError("no"), InvalidInput("no")
     caused.__cause__ = KeyboardInterrupt()
@@ -35,8 +35,8 @@ def test_an_interrupt_behind_an_error_is_told() -> None:
     assert not is_interrupt(SchemaError("Error building `literal` serializer:\n  TypeError: "))
 
 
-def test_an_error_that_quotes_an_interrupt_is_none() -> None:
-    """A traceback in a log, or the words of a tool: who reads them is told what is wrong with them."""
+def test_a_quoted_interrupt_is_not_one() -> None:
+    """A traceback in a log or in the output of a tool is not an interrupt."""
     quoted = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyboardInterrupt\n"
     for error in (InvalidInput(quoted), ValueError(quoted), OSError(quoted)):
         above = InvalidInput("The log cannot be read.")
@@ -74,7 +74,7 @@ def test_a_swallowed_interrupt_comes_again() -> None:
     assert sys.unraisablehook is before
 
 
-def test_what_else_is_ignored_goes_where_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_ignored_errors_keep_their_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only interrupts are raised again."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)

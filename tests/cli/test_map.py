@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from palaver.cli.outcome import Exit
+from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Session
 from palaver.store import SqliteStore
 from palaver.tokens import counter
 from tests.cli.commands import run
-from tests.context.work import read
 from tests.repomap.made_up import SHOP, written
 
 KEYS = {"map", "tokens", "files", "definitions", "of_files", "of_definitions", "left_out", "digest"}
@@ -29,7 +29,7 @@ def shop(tmp_path: Path) -> Path:
 def test_a_folder_is_mapped(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The map goes to standard output, what it shows of what there is to standard error; without a name it is the working folder's."""
     ran = run("map", str(shop), "--tokens", "300")
-    assert (ran.code, ran.err) == (Exit.OK, f"{counter('').text(ran.out)} tokens: 9 of 9 definitions, files: 6 of 6.\n")
+    assert (ran.code, ran.err) == (Exit.OK, f"{counter('').text(ran.out)} tokens: 9 of 9 definitions, 6 of 6 files.\n")
     assert "│class Money:" in ran.out
     monkeypatch.chdir(shop)
     assert run("map", "--tokens", "300").out == ran.out
@@ -65,21 +65,17 @@ def test_what_is_mentioned_comes_first(shop: Path) -> None:
 
 
 def test_a_map_for_a_session(shop: Path, tmp_path: Path) -> None:
-    """What the session's model has before its eyes is left out; what the user asked for comes first; a dialog alone is a wrong word."""
+    """What the session's model has in its view is left out."""
     store = tmp_path / "store.db"
     with SqliteStore(store) as there:
         dialog = Session.create(there, "talk").root
         dialog.put_text("Mend shelf.py.")
-        for message in read("a", "/elsewhere/shop/money.py", "..."):
-            dialog.append(message)
-        branch = dialog.dialog_id
+        dialog.append(
+            AssistantMessage(contents=(ToolCallContent(id="a", name="read", args={"path": "/x/shop/money.py"}),))
+        )
+        dialog.append(ToolMessage.from_result(ToolResultContent(id="a", name="read", content="...")))
     ran = run("map", str(shop), "--session", "talk", "--store", str(store), "--tokens", "85")
-    assert (ran.code, "money.py" in ran.out, "lonely" in ran.out) == (Exit.OK, False, True)
-    assert (
-        run("map", str(shop), "--session", "talk", "--dialog", branch, "--store", str(store), "--tokens", "85").out
-        == ran.out
-    )
-    assert run("map", str(shop), "--dialog", branch, "--store", str(store)).code == Exit.USAGE
+    assert (ran.code, "money.py" in ran.out) == (Exit.OK, False)
     assert run("map", str(shop), "--session", "none", "--store", str(store)).code == Exit.MISSING
 
 
@@ -88,7 +84,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     assert run("map", str(tmp_path / "none")).code == Exit.INPUT
     assert run("map", str(tmp_path), "--tokens", "0").code == Exit.USAGE
     ran = run("map", str(tmp_path))
-    assert (ran.code, ran.out, ran.err) == (Exit.OK, "", "0 tokens: 0 of 0 definitions, files: 0 of 0.\n")
+    assert (ran.code, ran.out, ran.err) == (Exit.OK, "", "0 tokens: 0 of 0 definitions, 0 of 0 files.\n")
 
 
 def test_without_the_extra_the_command_names_it(shop: Path) -> None:

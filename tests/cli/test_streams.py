@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import PROGRAM, Palaver, child, rollout, talk
-from tests.formats.transcripts import Claude, call, text
+from tests.formats.samples import Claude, call, text
 
 ENDS = """
 import contextlib, io, os, signal, sys
@@ -79,9 +79,9 @@ def test_an_import_that_was_cut_off_is_taken_up(palaver: Palaver, signal: str, c
 
 
 def said(palaver: Palaver) -> list[list[dict[str, object]]]:
-    """Give the entries of every dialog of the session `talk`."""
-    dialogs = [row["dialog"] for row in palaver("tree", "talk", "--json").rows()]
-    shown = [palaver("show", "talk", "--dialog", dialog, "--json").rows() for dialog in dialogs]
+    """Return the entries of every dialog of the session `talk`."""
+    dialogs = [row["dialog"] for row in palaver("branch", "tree", "talk", "--json").rows()]
+    shown = [palaver("show", dialog, "--json").rows() for dialog in dialogs]
     return [[{key: row[key] for key in row if key != "handle"} for row in rows] for rows in shown]
 
 
@@ -202,9 +202,10 @@ def on_a_terminal(*words: object, **environment: str) -> tuple[int, str]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "PAGER": "cat", **environment},
     ) as ran:
         os.close(theirs)
+        os.write(ours, b"n\n")  # to whatever is asked
         got = b""
         while piece := _read(ours):
             got += piece
@@ -228,7 +229,7 @@ def test_progress_is_shown_on_a_terminal_only(palaver: Palaver) -> None:
     _, quiet = on_a_terminal("import", file, "--json", "--store", palaver.folder / "b.db")
     piped = child("import", file, "--store", palaver.folder / "c.db")
 
-    assert "records" in seen
+    assert "files" in seen
     assert "\x1b[" in seen
     assert "\x1b[" not in quiet
     assert piped.err == ""
@@ -237,33 +238,90 @@ def test_progress_is_shown_on_a_terminal_only(palaver: Palaver) -> None:
 
 def test_colours_are_for_terminals_that_want_them(stocked: Palaver) -> None:
     """An error is red on a terminal, plain under NO_COLOR and in a pipe (https://no-color.org)."""
-    words = ("view", "nothing", "--store", stocked.store)
+    words = ("view", "nothing", "--store", str(stocked.store))
     assert "\x1b[31m" in on_a_terminal(*words)[1]
     assert "\x1b[31m" not in on_a_terminal(*words, NO_COLOR="1")[1]
     assert "\x1b" not in on_a_terminal(*words, TERM="dumb")[1]
     assert "\x1b" not in child(*words).err
 
 
-@pytest.mark.parametrize("words", ["show talk", "show talk --entries", "search title", "recall {handle}", "sessions"])
-def test_what_was_recorded_never_commands_the_terminal(palaver: Palaver, words: str) -> None:
-    """Escape sequences in a tool's output, or in a session's name, are shown as pictures on a terminal (law 12)."""
-    palaver.imported(talk())
-    palaver("import", palaver.file("\x1b]0;owned\x07.jsonl", rollout()))
-    lines = palaver("show", "talk", "--json").rows()
-    handle = next(line["handle"] for line in lines if "title" in str(line) and line["message"]["role"] == "tool")
+HOSTILE = "\x1b]0;owned\x07 \x9b31m \u202egnp.exe\u202c \u2066x\u2069 title"
+"""An escape sequence, a C1 control, and bidirectional controls that turn a name around."""
+
+SHOWN = (
+    "show talk",
+    "show talk --entries",
+    "search title",
+    "recall {handle}",
+    "sessions",
+    "view talk",
+    "view talk --wire anthropic",
+    "view talk --json",
+    "export talk --to markdown",
+    "export talk --to openai-chat",
+    "branch pin {handle}",
+    "compact talk",
+    "doctor --all",
+    "calls talk",
+)
+
+
+@pytest.mark.parametrize("words", SHOWN)
+def test_what_was_recorded_never_commands_a_terminal(palaver: Palaver, words: str) -> None:
+    """Control characters are pictures, C1 and bidirectional controls escapes, wherever they were recorded (law 12)."""
+    session = Claude()
+    session.user("u1", f"Look. {HOSTILE}")
+    session.model("a1", "m1", text(HOSTILE), call("t1", command=HOSTILE))
+    session.result("r1", "t1", HOSTILE * 40)
+    session.model("a2", "m2", text("It is red. " + "word " * 900))
+    session.user("u2", "And?")
+    session.model("a3", "m3", text("Done."))
+    palaver.imported(session.bytes())
+    palaver("import", palaver.file("\x1b]0;owned\x07\u202e.jsonl", rollout()))
+    handle = next(row["handle"] for row in palaver("show", "talk", "--json").rows() if "owned" in str(row))
     code, got = on_a_terminal(*words.format(handle=handle).split(), "--store", palaver.store)
 
-    assert code == 0
+    assert code == 0, got
+    assert not set("\x07\x9b\u202e\u202c\u2066\u2069") & set(got)
     assert "\x1b]0;" not in got
-    assert "\x07" not in got
-    assert "\u241b" in got or words in {"show talk --entries", "search title"}  # which show no control at all
+    if words in {"show talk", "view talk", "export talk --to markdown"}:
+        assert "\u241b]0;owned" in got
+        assert "\\u202e" in got
 
 
-@pytest.mark.parametrize("columns", ["20", "300"])
-@pytest.mark.parametrize("words", ["sessions", "doctor", "view talk --explain"])
-def test_any_width_will_do(stocked: Palaver, words: str, columns: str) -> None:
+def test_a_pipe_gets_what_was_recorded(palaver: Palaver) -> None:
+    """Byte for byte, control characters too: a program reads it."""
+    session = Claude()
+    session.user("u1", HOSTILE)
+    session.model("a1", "m1", text("Done."))
+    palaver.imported(session.bytes())
+    for words in ("show talk", "view talk", "export talk --to markdown"):
+        assert HOSTILE in child(*words.split(), "--store", palaver.store).out
+
+
+def test_a_pager_shows_long_output(palaver: Palaver) -> None:
+    """On a terminal what is printed goes through $PAGER, already without control characters; with --json and in a pipe it does not."""
+    palaver.imported(talk())
+    pager = palaver.file("pager.sh", "#!/bin/sh\necho paged; cat\n")
+    pager.chmod(0o700)
+    seen = on_a_terminal("show", "talk", "--store", palaver.store, PAGER=str(pager))[1]
+    assert "paged" in seen.splitlines()
+    assert "It is red." in seen
+    assert "\x1b]0;" not in seen
+    assert "paged" not in on_a_terminal("show", "talk", "--json", "--store", palaver.store, PAGER=str(pager))[1]
+    assert "paged" not in child("show", "talk", "--store", palaver.store, PAGER=str(pager)).out
+    quitter = palaver.file("quits.sh", "#!/bin/sh\nhead -c 1 > /dev/null\n")
+    quitter.chmod(0o700)
+    palaver.imported(long_talk(300), "long.jsonl")
+    code, seen = on_a_terminal("show", "talk", "--store", palaver.store, PAGER=str(quitter))
+    assert (code, "Traceback" in seen) == (0, False)
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "300"])
+def test_any_width_will_do(stocked: Palaver, columns: str) -> None:
     """Every report is printed on a narrow terminal and on a wide one."""
-    assert on_a_terminal(*words.split(), "--store", stocked.store, COLUMNS=columns)[0] == 0
+    for words in ("sessions", "doctor", "view talk --explain", "calls talk"):
+        assert on_a_terminal(*words.split(), "--store", stocked.store, COLUMNS=columns)[0] == 0, words
 
 
 @pytest.mark.parametrize("environment", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}], ids=["C", "ascii"])

@@ -1,623 +1,407 @@
-"""fit() over the lists of OpenAI's Responses and of Gemini, and every preset over each provider's list through the real clients."""
+"""`fit` over lists of all four dialects: what comes back is valid, within the budget and the caller's own where nothing was done to it."""
 
 from __future__ import annotations
 
 import copy
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from google import genai
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 
-from palaver.context import POLICIES, Fit, fit
-from palaver.context.presets import PRESETS
+from palaver.context.fit import Fit, fit
+from palaver.context.presets import PRESETS as POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
-from palaver.tokens import Budget, counter, model_info
-from palaver.wire import profile, validate
-from tests.peers.server import Peer
+from palaver.tokens import Budget
+from tests.context.lists import LISTS, MODELS, PAGE, PNG, SCHEMA, TOOLS, Item, faults, responses
 
-FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
-PAGE = "\n".join(f"line {number} of some output" for number in range(200))
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}}
-MODELS = {
-    "openai-chat": "gpt-4o",
-    "openai-responses": "gpt-5.2",
-    "anthropic": "claude-opus-4-6",
-    "gemini": "gemini-3-pro",
-}
+NAMES = sorted(LISTS)
+CUTTING = sorted(set(POLICIES) - {"full"})
 
 
-def reasoning(number: int) -> dict[str, Any]:
-    """What a model thought, encrypted."""
-    return {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": f"opaque{number}"}
+@pytest.mark.parametrize("name", NAMES)
+def test_a_long_list_fits_in_its_dialect(name: str) -> None:
+    """Within the budget, valid, nothing of the caller's changed, untouched messages his own, every omission recalled."""
+    for policy in CUTTING:
+        given_ = LISTS[name](30)
+        before = copy.deepcopy(given_)
+        fitted = fit(given_, model=MODELS[name], policy=policy, budget=9_000, tools=[TOOLS[name]])
+        assert given_ == before
+        assert fitted.tokens <= 9_000 < fitted.tokens_before
+        assert faults(name, fitted) == []
+        own = {id(item) for item in given_}
+        assert all((id(item) in own) == (item in before) for item in fitted.messages)
+        assert fitted.messages[-1] is given_[-1]
+        handles = [handle for gone in fitted.omitted for handle in gone.handles()]
+        assert handles
+        for handle in handles:
+            assert fitted.recall(handle) is given_[handle.seq] if handle.block is None else fitted.recall(handle)
 
 
-def responses(turns: int) -> list[dict[str, Any]]:
-    """A session of input items: reasoning, two calls at once, their outputs, words."""
-    items: list[dict[str, Any]] = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "go"}]
-    for number in range(turns):
-        calls = [
-            {"type": "function_call", "call_id": f"c{number}{each}", "name": "sh", "arguments": '{"cmd": "ls"}'}
-            for each in "ab"
-        ]
-        outputs = [{"type": "function_call_output", "call_id": call["call_id"], "output": PAGE} for call in calls]
-        said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": f"done {number}"}]}
-        items += [reasoning(number), *calls, *outputs, said, {"role": "user", "content": f"ask {number}"}]
-    return items
-
-
-def contents(turns: int) -> list[dict[str, Any]]:
-    """A session of contents: a signed call without an id and one more, their responses, words."""
-    found: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "go"}]}]
-    for number in range(turns):
-        call = {"functionCall": {"name": "sh", "args": {"cmd": "ls"}}}
-        answer = {"functionResponse": {"name": "sh", "response": {"output": PAGE}}}
-        found += [
-            {"role": "model", "parts": [call | {"thoughtSignature": "c2ln"}, call]},
-            {"role": "user", "parts": [answer, answer]},
-            {"role": "model", "parts": [{"text": f"done {number}"}]},
-            {"role": "user", "parts": [{"text": f"ask {number}"}]},
-        ]
-    return found
-
-
-def chat(turns: int) -> list[dict[str, Any]]:
-    """A session as chat completions have it."""
-    found: list[dict[str, Any]] = [{"role": "system", "content": "be brief"}]
-    for number in range(turns):
-        call = {"id": f"c{number}", "type": "function", "function": {"name": "sh", "arguments": '{"cmd": "ls"}'}}
-        found += [
-            {"role": "user", "content": f"ask {number}"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": PAGE * 2},
-        ]
-    return [*found, {"role": "user", "content": "ask last"}]
-
-
-def claude(turns: int) -> list[dict[str, Any]]:
-    """A session as Anthropic's interface has it."""
-    found: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
-    for number in range(turns):
-        use = {"type": "tool_use", "id": f"t{number}", "name": "sh", "input": {"cmd": "ls"}}
-        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": PAGE * 2}
-        found += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    return [*found[:-1], {**found[-1], "content": [*found[-1]["content"], {"type": "text", "text": "ask last"}]}]
-
-
-LISTS: Mapping[str, Callable[[int], list[dict[str, Any]]]] = {
-    "openai-chat": chat,
-    "openai-responses": responses,
-    "anthropic": claude,
-    "gemini": contents,
-}
-
-
-def body(name: str, fitted: Fit) -> dict[str, Any]:
-    """Give the request with a list."""
-    tool = {"name": "sh", "description": "run"}
-    if name == "openai-responses":
-        items = [item if isinstance(item, dict) else item.model_dump(exclude_none=True) for item in fitted.messages]
-        more = {"instructions": fitted.system} if fitted.system else {}
-        return {"model": MODELS[name], "input": items, "store": False, **more}
-    if name == "gemini":
-        said = {"systemInstruction": {"parts": [{"text": fitted.system}]}} if fitted.system else {}
-        declared = [{"functionDeclarations": [tool | {"parameters": SCHEMA}]}]
-        return {"contents": [_content(one) for one in fitted.messages], "tools": declared, **said}
-    messages = {"model": MODELS[name], "messages": fitted.messages}
-    if name == "openai-chat":
-        return messages
-    more = {"system": fitted.system} if fitted.system else {}
-    return {**messages, "max_tokens": 100, "tools": [tool | {"input_schema": SCHEMA}], **more}
-
-
-def _content(content: Any) -> dict[str, Any]:  # noqa: ANN401 - a dict, or an object of the SDK
-    said = json.dumps(content) if isinstance(content, dict) else content.model_dump_json()
-    written: dict[str, Any] = json.loads(
-        genai.types.Content.model_validate_json(said).model_dump_json(by_alias=True, exclude_none=True)
-    )
-    return written
-
-
-def faults(name: str, fitted: Fit) -> list[str]:
-    """Give what the provider would refuse."""
-    last = fitted.messages[-1]
-    kind = last.get("type", "") if isinstance(last, dict) else last.type
-    history = (last.get("role") if isinstance(last, dict) else "") in {"assistant", "model"} or kind.endswith("_call")
-    return [
-        str(fault)
-        for fault in validate(
-            body(name, fitted), profile(name, MODELS[name]), as_history=history or kind == "reasoning"
-        )
-    ]
-
-
-@pytest.mark.parametrize("name", ["openai-responses", "gemini"])
-def test_a_long_list_fits_in_its_own_dialect(name: str) -> None:
-    """Within the budget, valid, in the dialect it came in, with the caller's own objects where nothing was done, and his list as it was."""
-    given = LISTS[name](20)
-    before = copy.deepcopy(given)
-    fitted = fit(given, model=MODELS[name], policy="offload", budget=9_000)
-    assert given == before
-    assert fitted.tokens <= 9_000 < fitted.tokens_before
-    assert faults(name, fitted) == []
-    assert fitted.messages[-1] is given[-1]
-    own = {id(one) for one in given}
-    assert sum(id(one) in own for one in fitted.messages) >= 10
-    assert any("recall" in json.dumps(one) for one in fitted.messages if id(one) not in own)
-    for gone in fitted.omitted:
-        assert all(fitted.recall(handle) in given for handle in gone.handles())
-
-
-@pytest.mark.parametrize("name", ["openai-responses", "gemini"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_fits_comes_back_as_it_is(name: str) -> None:
-    """Every item is the caller's own object, in its place, and the report is empty."""
-    given = LISTS[name](2)
-    fitted = fit(given, model=MODELS[name], budget=100_000)
-    assert all(one is own for one, own in zip(fitted.messages, given, strict=True))
-    assert fitted.report.changes == ()
-    assert faults(name, fitted) == []
+    """The same objects, an empty report, nothing omitted, no tools."""
+    given_ = LISTS[name](2)
+    fitted = fit(given_, model=MODELS[name], budget=100_000)
+    assert all(one is own for one, own in zip(fitted.messages, given_, strict=True))
+    assert (fitted.report.changes, fitted.omitted, fitted.tools) == ((), (), [])
+    assert fitted.tokens == fitted.tokens_before
 
 
-def test_reasoning_goes_with_the_calls_it_led_to() -> None:
-    """Of each response that is shown its reasoning item stands before its calls as it was given, and of one that is not, neither does."""
-    fitted = fit(responses(30), model="gpt-5.2", policy="fold", budget=6_000)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cleared_output_changes_nothing_else(name: str) -> None:
+    """Of a patched message everything but the output stays: ids, names, signatures, custom fields."""
+    given_ = LISTS[name](12)
+    fitted = fit(given_, model=MODELS[name], policy="offload", budget=7_000)
+    assert len(fitted.messages) == len(given_)
+    changed = [(one, own) for one, own in zip(fitted.messages, given_, strict=True) if one is not own]
+    assert changed
+    for one, own in changed:
+        assert "recall" in json.dumps(one)
+        assert one.keys() == own.keys()
+        assert _shape(one) == _shape(own)
+
+
+def _shape(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value without its long texts."""
+    if isinstance(value, dict):
+        return {key: _shape(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shape(each) for each in value]
+    return "..." if isinstance(value, str) and ("recall" in value or PAGE[:40] in value) else value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_law_7_a_growing_list_gives_prefixes(name: str) -> None:
+    """Between two steps of the cut, what was sent before is sent again; steps are rare."""
+    whole = LISTS[name](40, PAGE[:1_500])
+    edits, last = 0, list[Item]()
+    for end in (at for at, item in enumerate(whole, 1) if "ask" in json.dumps(item)):
+        messages = fit(whole[:end], model=MODELS[name], budget=8_000).messages
+        edits += messages[: len(last)] != last
+        last = messages
+    assert 0 < edits <= 3 * fit(whole, model=MODELS[name], budget=8_000).tokens_before / 4_000
+
+
+def test_reasoning_goes_with_what_it_led_to() -> None:
+    """A response that is not shown whole loses the ids of its items, which OpenAI would look up; what is whole keeps them."""
+    given_ = responses(30)
+    fitted = fit(given_, model="gpt-5.2", policy="fold", budget=6_000)
     kinds = [item.get("type") for item in fitted.messages]
     assert 0 < kinds.count("reasoning") < 30
-    assert kinds.count("function_call") == 2 * kinds.count("reasoning") == kinds.count("function_call_output")
-    assert all(kinds[at + 1] == "function_call" for at, kind in enumerate(kinds) if kind == "reasoning")
+    assert kinds.count("function_call") == kinds.count("reasoning") == kinds.count("function_call_output")
+    led = {item["id"] for item in given_ if item.get("id")}
+    assert all(item["id"] in led for item in fitted.messages if "id" in item)
 
 
-def answered(number: int, *, sealed: int = 80, length: int = 400, plain: bool = False) -> list[dict[str, Any]]:
-    """A response as OpenAI gives it, every item with its id, and what its calls gave; reasoning is found by its id unless it is sealed.
-
-    Args:
-        number: Which of the responses it is.
-        sealed: How many characters of encrypted content the reasoning brings.
-        length: How many characters each call gave.
-        plain: Whether it has no reasoning.
-    """
-    opaque = {"encrypted_content": "b3BhcXVl" * (sealed // 8)} if sealed else {}
-    thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], **opaque}
-    call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"c{number}", "name": "sh", "arguments": "{}"}
-    more = {"type": "custom_tool_call", "id": f"ctc_{number}", "call_id": f"d{number}", "name": "patch", "input": "*"}
-    said = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "phase": "commentary"}
-    text = {"type": "output_text", "text": f"step {number}", "annotations": []}
-    return [
-        *([] if plain else [thought]),
-        said | {"content": [text]},
-        call,
-        {"type": "function_call_output", "call_id": f"c{number}", "output": PAGE[:length]},
-        more,
-        {"type": "custom_tool_call_output", "call_id": f"d{number}", "output": PAGE[:length]},
-    ]
-
-
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-@pytest.mark.parametrize("sealed", [80, 0])
-def test_reasoning_that_the_provider_keeps_stays_where_it_is(policy: str, sealed: int) -> None:
-    """Nothing says that nothing is stored: a list with room comes back as it is, reasoning and references found by their ids too."""
-    items = [{"role": "user", "content": "go"}, *answered(1, sealed=sealed), *answered(2, sealed=sealed)]
-    items += [{"role": "user", "content": "and?"}, {"type": "item_reference", "id": "rs_3"}]
-    items += [{"type": "item_reference", "id": "msg_3"}, {"role": "user", "content": "go on"}]
-    fitted = fit(items, model="gpt-5.2", policy=policy, budget=100_000)
+def test_stored_reasoning_stays_where_it_is() -> None:
+    """Items that only OpenAI can look up come back as they are while the list fits."""
+    items: list[Item] = [{"role": "user", "content": "go"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
+    items += [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "go on"}]
+    fitted = fit(items, model="gpt-5.2", budget=1_000)
     assert all(one is own for one, own in zip(fitted.messages, items, strict=True))
-    assert fitted.report.changes == ()
 
 
-@pytest.mark.parametrize("policy", ["palaver", "scheduled"])
-def test_what_reasoning_led_to_loses_its_id_with_it(policy: str) -> None:
-    """Reasoning of finished turns leaves, and all that it led to stays as it is but for the ids, which is told; the rest is untouched."""
-    items = [{"role": "user", "content": "go"}]
-    for number in range(10):
-        items += [*answered(number, sealed=6_000), {"role": "user", "content": f"ask {number}"}]
-    items += answered(10)
-    fitted = fit(items, model="gpt-5.2", policy=policy, budget=8_000)
-    own = {id(one) for one in items}
-    apart = [one for one in fitted.messages if id(one) not in own and "id" not in one and "output" not in one]
-    known = [{key: value for key, value in one.items() if key != "id"} for one in items if "id" in one]
-    assert len(apart) >= 9
-    assert all(one in known for one in apart)
-    assert sum(change.what == "id" for change in fitted.report.changes) == len(apart)
-    last = [one for one in fitted.messages[-6:] if "id" in one]
-    assert [id(one) for one in last] == [id(one) for one in items[-6:] if "id" in one]
-    assert faults("openai-responses", fitted) == []
-
-
-def test_a_reference_goes_with_the_reasoning_before_it() -> None:
-    """Reasoning that cannot stay takes the reference behind it along, which is nothing without its id; the report says so."""
-    thought = reasoning(1) | {"id": "no id of reasoning"}
-    items = [{"role": "user", "content": "go"}, thought, {"type": "item_reference", "id": "msg_1"}]
-    items += [{"role": "user", "content": "and?"}]
-    fitted = fit(items, model="gpt-5.2")
-    assert fitted.messages == [items[0], items[3]]
-    told = [(change.what, change.handle.seq) for change in fitted.report.changes if change.handle]
-    assert told == [("message", 1), ("message", 2)]
-
-
-def test_calls_of_geminis_without_ids_keep_their_responses() -> None:
-    """Two calls of one name and no ids, of which a response is shortened: as many responses as calls, in order, and no id is made up."""
-    fitted = fit(contents(12), model="gemini-3-pro", policy="offload", budget=3_500)
+def test_calls_without_ids_keep_their_responses() -> None:
+    """Gemini's calls of one name stay in order, and no id is invented."""
+    fitted = fit(LISTS["gemini"](12), model="gemini-3-pro", policy="offload", budget=5_000)
     parts = [part for content in fitted.messages for part in content["parts"]]
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
     answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
-    assert len(calls) == len(answers) > 0
+    assert len(calls) == len(answers) == 24
     assert not any("id" in one for one in (*calls, *answers))
-    assert any("recall" in str(answer["response"]) for answer in answers)
-    assert all(part["thoughtSignature"] == "c2ln" for part in parts if "thoughtSignature" in part)
 
 
-def test_the_objects_of_the_clients_come_back_themselves() -> None:
-    """OpenAI's output items and Google's contents are read, and those that nothing was done to are given back as the very objects."""
-    items: list[Any] = [
-        {"role": "user", "content": "go"},
-        ResponseReasoningItem(id="rs_1", type="reasoning", summary=[], encrypted_content="opaque"),
-        ResponseFunctionToolCall(type="function_call", call_id="c1", name="sh", arguments="{}", id="fc_1"),
-        {"type": "function_call_output", "call_id": "c1", "output": PAGE},
-        {"role": "user", "content": "and now?"},
-    ]
-    fitted = fit(items, model="gpt-5.2", policy="offload", budget=400)
-    assert [one for one in fitted.messages if not isinstance(one, dict)] == items[1:3]
-    assert faults("openai-responses", fitted) == []
+# --- hostile values -------------------------------------------------------------------------------------------------------
 
-    part = genai.types.Part(
-        function_call=genai.types.FunctionCall(name="sh", args={"function_call": 1}), thought_signature=b"sig"
+ODD: tuple[Any, ...] = (None, [], {}, 5, "", "x", True, [None], [5], {"a": 1}, float("nan"))
+SMALL = {name: LISTS[name](1, "out") for name in NAMES}
+
+
+def paths(value: object, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value inside a JSON value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield (*before, key)
+        yield from paths(inner, (*before, key))
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a copy with another value at a path."""
+    made = copy.deepcopy(value)
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    return made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_odd_value_gives_a_valid_list_or_a_typed_error(name: str) -> None:
+    """Each value of a list replaced by None, an empty list, a number and so on: never a bare TypeError, never a null that a provider refuses."""
+    for path in paths(SMALL[name]):
+        for odd in ODD:
+            messages = put(SMALL[name], path, odd)
+            try:
+                fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
+            except InvalidInput:
+                continue
+            assert faults(name, fitted) == [], (path, odd)
+            assert not _null(fitted.messages), (path, odd)
+
+
+def _null(value: Any) -> bool:  # noqa: ANN401 - any JSON
+    """Return whether a null stands where a provider wants a value."""
+    if isinstance(value, list):
+        return any(map(_null, value))
+    if not isinstance(value, dict):
+        return False
+    wanted = ("arguments", "input", "args", "tool_calls", "text", "call_id", "id", "name")
+    return any(value[key] is None for key in wanted if key in value) or any(
+        _null(each) for key, each in value.items() if key not in {"args", "input", "response"}
     )
-    said = [
-        genai.types.Content(role="user", parts=[genai.types.Part(text="go")]),
-        genai.types.Content(role="model", parts=[part]),
-        {"role": "user", "parts": [{"function_response": {"name": "sh", "response": {"output": PAGE}}}]},
-        {"role": "user", "parts": [genai.types.Part(text="and now?")]},
-    ]
-    fit_them = fit(said, model="gemini-3-pro", policy="offload", budget=400)
-    assert fit_them.messages[:2] == said[:2]
-    assert fit_them.messages[1] is said[1]
-    assert "recall" in str(fit_them.messages[2])
-    assert faults("gemini", fit_them) == []
 
 
-def test_a_tool_with_free_input_keeps_its_kind() -> None:
-    """A custom tool's call and output stay what they are when the output is shortened."""
-    items: list[dict[str, Any]] = [
-        {"role": "user", "content": "go"},
-        {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"},
-        {"type": "custom_tool_call_output", "call_id": "c1", "output": PAGE},
-        {"role": "user", "content": "and now?"},
-    ]
-    fitted = fit(items, model="gpt-5.2", policy="offload", budget=400)
-    assert fitted.messages[1] is items[1]
-    assert fitted.messages[2]["type"] == "custom_tool_call_output"
-    assert "recall" in fitted.messages[2]["output"]
+@pytest.mark.parametrize("arguments", [None, {"page": 1}, '{"page": 1', "", "[1]"])
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_arguments_are_a_json_object_as_text(name: str, arguments: object) -> None:
+    """Whatever the caller's list holds: servers that parse a history take no other."""
+    function = {"name": "sh", "arguments": arguments}
+    call: Item = {"type": "function_call", "call_id": "c", **function}
+    if name == "openai-chat":
+        call = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": function}],
+        }
+    fitted = fit([{"role": "user", "content": "go"}, call], model=MODELS[name])
+    made = fitted.messages[1]
+    text = made["arguments"] if name == "openai-responses" else made["tool_calls"][0]["function"]["arguments"]
+    assert isinstance(json.loads(text), dict)
+    assert "page" in text or not arguments or arguments == "[1]"
 
 
-@pytest.mark.parametrize("role", ["developer", "system"])
-@pytest.mark.parametrize("call", [{"call_id": "", "name": "sh"}, {"call_id": "c", "name": "no name"}])
-def test_instructions_in_a_list_survive_its_being_written_anew(role: str, call: dict[str, Any]) -> None:
-    """Where the whole list has to be written as it is sent, what stood in front of it stands there still, in its role."""
-    said = {"role": role, "content": "Never touch main."}
-    items = [said, {"type": "function_call", "arguments": "{}", **call}, {"role": "user", "content": "hi"}]
-    fitted = fit(items, model="gpt-5.2", budget=20_000)
-    assert any("written anew" in change.why for change in fitted.report.changes)
-    assert fitted.messages[0] == said
-    assert fitted.system is None
-    assert faults("openai-responses", fitted) == []
+@pytest.mark.parametrize("name", NAMES)
+def test_d16_equal_call_ids_in_two_turns_stay_apart(name: str) -> None:
+    """A server that counts its calls from 0 in every turn: each call keeps its own result."""
+    text = json.dumps(LISTS[name](4, "out"))
+    for number in range(4):
+        text = (
+            text.replace(f'"c{number}"', '"same"').replace(f'"t{number}"', '"same"').replace(f'"d{number}"', '"other"')
+        )
+    fitted = fit(json.loads(text), model=MODELS[name])
+    assert faults(name, fitted) == []
+    said = json.dumps(fitted.messages)
+    assert [f'"{number}: out"' in said for number in range(4)] == [True] * 4
+
+
+# --- any list -------------------------------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(["", " ", "yes", "{{ 7*7 }}", "ä\ud800", "\0", PAGE[:3_000], "</from-harness>"])
+IDS = st.sampled_from(["a", "b", "", "x" * 70, "ä ö"])
+ARGUMENTS = st.sampled_from(["{}", '{"cmd": "ls a.py"}', "{bad", ""])
+ROLES = st.sampled_from(["user", "system", "developer", "assistant"])
+
+
+def of(**fields: object) -> st.SearchStrategy[Item]:
+    """Return dicts with these fields, of which some are strategies."""
+    return st.fixed_dictionaries(
+        {key: each if isinstance(each, st.SearchStrategy) else st.just(each) for key, each in fields.items()}
+    )
+
+
+CALLS = st.lists(
+    of(id=IDS, type="function", function=of(name=st.sampled_from(["sh", "no name", ""]), arguments=ARGUMENTS)),
+    max_size=3,
+)
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+CHAT_PARTS = st.lists(
+    of(type="text", text=WORDS)
+    | of(
+        type="image_url",
+        image_url=of(url=st.sampled_from([f"data:image/png;base64,{PNG}", "https://example.org/a.png"])),
+    )
+    | of(type="odd", of=1),
+    max_size=3,
+)
+CLAUDE_PARTS = st.lists(
+    of(type="text", text=WORDS)
+    | of(type="tool_use", id=IDS, name="sh", input=of(cmd="ls"))
+    | of(type="tool_result", tool_use_id=IDS, content=WORDS)
+    | of(type="thinking", thinking="hm", signature="c2ln")
+    | of(type="redacted_thinking", data="b3BhcXVl")
+    | st.just(IMAGE)
+    | of(type="document", source=of(type="text", media_type="text/plain", data="x")),
+    max_size=4,
+)
+GEMINI_PARTS = st.lists(
+    of(text=WORDS)
+    | of(text=WORDS, thoughtSignature="c2ln")
+    | of(text="hm", thought=True, thoughtSignature="c2ln")
+    | of(functionCall=of(name="sh", args=of(cmd="ls")))
+    | of(functionCall=of(id=IDS, name="sh", args=of(cmd="ls")))
+    | of(functionResponse=of(name="sh", response=of(output=WORDS)))
+    | of(functionResponse=of(id=IDS, name="sh", response=of(error=WORDS)))
+    | of(inlineData=of(mimeType="image/png", data=PNG))
+    | of(executableCode=of(language="PYTHON", code="1")),
+    max_size=4,
+)
+ITEMS = {
+    "openai-chat": of(role=ROLES, content=WORDS)
+    | of(role="user", content=CHAT_PARTS, name="Ann Ä")
+    | of(role="assistant", content=st.none() | WORDS, tool_calls=CALLS)
+    | of(role="tool", tool_call_id=IDS, content=WORDS | CHAT_PARTS)
+    | of(role="assistant", content=WORDS, reasoning_content="hm", refusal=None),
+    "openai-responses": of(role=ROLES, content=WORDS)
+    | of(type="message", role="user", content=st.lists(of(type="input_text", text=WORDS), max_size=2))
+    | of(
+        role="user",
+        content=st.just([{"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}]),
+    )
+    | of(type="function_call", call_id=IDS, name="sh", arguments=ARGUMENTS)
+    | of(type="function_call_output", call_id=IDS, output=WORDS)
+    | of(type="custom_tool_call", id="ctc_1", call_id=IDS, name="patch", input=WORDS)
+    | of(type="reasoning", id=st.sampled_from(["rs_1", "rs_2"]), summary=st.just([]), encrypted_content="opaque")
+    | of(type="web_search_call", id="ws_1", status="completed", action=of(type="search", query="q")),
+    "anthropic": of(role=st.sampled_from(["user", "assistant"]), content=WORDS | CLAUDE_PARTS),
+    "gemini": of(role=st.sampled_from(["user", "model"]), parts=GEMINI_PARTS),
+}
+
+
+@settings(max_examples=max(settings().max_examples, 40), deadline=None)
+@given(data=st.data(), name=st.sampled_from(NAMES), policy=st.sampled_from(CUTTING), tokens=st.integers(60, 3_000))
+def test_law_1_any_list_comes_back_valid(data: st.DataObject, name: str, policy: str, tokens: int) -> None:
+    """For every preset: valid and within the budget, or an InfeasibleBudget whose parts add up; the list given is as it was."""
+    items = data.draw(st.lists(ITEMS[name], max_size=8))
+    before = copy.deepcopy(items)
+    try:
+        fitted = fit(items, model=MODELS[name], policy=policy, budget=Budget.of_input(tokens), dialect_name=name)
+    except InvalidInput as error:
+        if "nothing to send" not in str(error):
+            raise
+        return
+    except InfeasibleBudget as caught:
+        infeasible = caught
+    else:
+        _holds(fitted, name, tokens)
+        assert items == before
+        return
+    assert sum(infeasible.breakdown.values()) == infeasible.needed > tokens
+
+
+def _holds(fitted: Fit, name: str, tokens: int) -> None:
+    """Assert that a list is valid and within its budget, by its own count and read anew."""
+    assert fitted.tokens <= tokens
+    assert faults(name, fitted) == []
+    words = {"system": fitted.system, "tools": fitted.tools, "dialect_name": name}
+    with suppress(InvalidInput):  # reasoning, which this model does not accept, was all that it said
+        assert fit(fitted.messages, model=MODELS[name], policy="full", **words).tokens_before <= fitted.tokens
+
+
+# --- which dialect --------------------------------------------------------------------------------------------------------
+
+
+def test_texts_take_the_dialect_of_model_or_caller() -> None:
+    """Texts alone are in two dialects; Anthropic lets no model begin."""
+    texts = [{"role": "assistant", "content": "hi"}, {"role": "user", "content": "a"}]
+    assert len(fit(texts, model="gpt-4o").messages) == 2
+    assert len(fit(texts, model="claude-sonnet-4-5").messages) == 3
+    assert len(fit(texts, model="claude-sonnet-4-5", dialect_name="openai-chat").messages) == 2
+    with pytest.raises(InvalidInput, match="dialect 'morse'"):
+        fit(texts, model="gpt-4o", dialect_name="morse")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tools_tell_the_dialect_and_take_room(name: str) -> None:
+    """The schema of a tool counts, and a list is read as its tools are written."""
+    words = [{"role": "user", "content": "hi"}]
+    if name != "gemini":
+        assert fit(words, model="my-model", tools=[TOOLS[name]]).tokens > fit(words, model="my-model").tokens + 10
+    with pytest.raises(InvalidMessage, match="Item 0 of the messages has no") as caught:
+        fit([{"text": "not a message"}], model="my-model", tools=[TOOLS[name]])
+    assert f"read as {name} because item 0 of the tools" in caught.value.hint
+
+
+def test_a_grammar_of_a_custom_tool_counts() -> None:
+    """A grammar that is larger than the budget is infeasible, and is named."""
+    grammar = {"syntax": "lark", "definition": "start: item+\n" + "rule: WORD\n" * 500}
+    tool = {"type": "custom", "name": "sh", "format": {"type": "grammar", **grammar}}
+    with pytest.raises(InfeasibleBudget) as caught:
+        fit([{"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool], budget=1_000)
+    assert caught.value.breakdown["tools"] > 1_000
 
 
 def test_a_list_of_two_dialects_is_refused() -> None:
-    """A message whose words stand where the list's dialect has none is named, and never taken for an empty one."""
+    """Both items are named: a message in other words is never taken for an empty one."""
     mixed = [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "IMPORTANT"}]}]
-    with pytest.raises(InvalidMessage, match="Item 0 of the messages has no parts"):
+    with pytest.raises(InvalidMessage, match=r"Item 0 of the messages has no parts.*because item 1"):
         fit(mixed, model="gemini-3-pro")
-    with pytest.raises(InvalidMessage, match="Item 1 of the messages has no content"):
-        fit(mixed, model="gpt-5.2", dialect_name="openai-responses")
+    with pytest.raises(InvalidMessage, match="Item 1 of the messages has no content; its keys: role, parts"):
+        fit(mixed, model="gpt-5.2", dialect_name="openai-chat")
 
 
-@pytest.mark.parametrize(
-    ("tools", "name"),
-    [
-        ([{"type": "function", "name": "sh", "parameters": SCHEMA}], "openai-responses"),
-        ([{"functionDeclarations": [{"name": "sh", "parameters": SCHEMA}, {"name": "ls"}]}], "gemini"),
-        ([{"type": "function", "function": {"name": "sh", "parameters": SCHEMA}}], "openai-chat"),
-        ([{"type": "custom", "custom": {"name": "sh", "description": "word " * 20}}], "openai-chat"),
-        ([{"type": "custom", "name": "sh", "description": "word " * 20}], "openai-responses"),
-    ],
-)
-def test_tools_are_counted_in_every_dialect(tools: list[dict[str, Any]], name: str) -> None:
-    """The schemas take room, wherever their interface writes them."""
-    given = LISTS[name](1)
-    assert fit(given, model=MODELS[name], tools=tools).tokens > fit(given, model=MODELS[name]).tokens + 10
+def test_another_makers_fields_are_kept() -> None:
+    """DeepSeek's `reasoning_content` stays in the caller's own message; OpenAI's models, which refuse it, get the message without."""
+    said = {"role": "assistant", "content": "a", "reasoning_content": "think"}
+    messages = [{"role": "user", "content": "q"}, said, {"role": "user", "content": "and now?"}]
+    kept = fit(messages, model="deepseek-reasoner", dialect_name="openai-chat")
+    assert kept.messages[1] is said
+    assert [change.how.value for change in kept.report.changes] == ["kept"]
+    stripped = fit(messages, model="gpt-4o")
+    assert stripped.messages[1] == {"role": "assistant", "content": "a"}
+    assert [change.how.value for change in stripped.report.changes] == ["changed"]
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
-def test_a_grammar_takes_its_room(name: str) -> None:
-    """What a custom tool is called with counts as many tokens as its grammar has, and one that is too large is infeasible."""
-    grammar = "start: item+\n" + "\n".join(f"rule_{number}: WORD number_{number}" for number in range(500))
-    said = {"syntax": "lark", "definition": grammar}
-    tool = (
-        {"type": "custom", "custom": {"name": "sh", "format": {"type": "grammar", "grammar": said}}}
-        if name == "openai-chat"
-        else {"type": "custom", "name": "sh", "format": {"type": "grammar", **said}}
+# --- objects of SDKs ------------------------------------------------------------------------------------------------------
+
+
+def test_objects_of_sdks_come_back_themselves() -> None:
+    """`messages.append(response.choices[0].message)`: read, counted, recalled, and given back as the very object."""
+    openai, types = pytest.importorskip("openai.types.chat"), pytest.importorskip("openai.types.responses")
+    call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    said = openai.ChatCompletionMessage(role="assistant", tool_calls=[call])
+    answer = {"role": "tool", "tool_call_id": "c", "content": PAGE}
+    go = {"role": "user", "content": "go"}
+    chat = fit([go, said, answer, go], model="gpt-4o", policy="offload", budget=600)
+    assert chat.messages[1] is said
+    assert "recall" in chat.messages[2]["content"]
+    thought = types.ResponseReasoningItem(id="rs_1", type="reasoning", summary=[], encrypted_content="opaque")
+    made = types.ResponseFunctionToolCall(type="function_call", call_id="c1", name="sh", arguments="{}", id="fc_1")
+    output = {"type": "function_call_output", "call_id": "c1", "output": PAGE}
+    items = fit([go, thought, made, output, go], model="gpt-5.2", policy="offload", budget=600)
+    assert items.messages[1:3] == [thought, made]
+
+
+def test_contents_of_googles_client_come_back_themselves() -> None:
+    """Snake case and bytes are read; what a call is called with is left alone."""
+    types = pytest.importorskip("google.genai.types")
+    part = types.Part(function_call=types.FunctionCall(name="sh", args={"function_call": 1}), thought_signature=b"sig")
+    said = types.Content(role="model", parts=[part])
+    answer = {"role": "user", "parts": [{"function_response": {"name": "sh", "response": {"output": PAGE}}}]}
+    go = {"role": "user", "parts": [{"text": "go"}]}
+    fitted = fit(
+        [go, said, answer, {"role": "model", "parts": [{"text": "ok"}]}, go],
+        model="gemini-3-pro",
+        policy="offload",
+        budget=600,
     )
-    given, size = LISTS[name](1), counter(MODELS[name]).text(grammar)
-    assert fit(given, model=MODELS[name], tools=[tool]).tokens >= fit(given, model=MODELS[name]).tokens + size
-    with pytest.raises(InfeasibleBudget) as caught:
-        fit(given, model=MODELS[name], tools=[tool], budget=size)
-    assert caught.value.breakdown["tools"] >= size
+    assert fitted.messages[1] is said
+    assert "recall" in str(fitted.messages[2])
 
 
-def test_a_custom_tool_tells_its_interface() -> None:
-    """A list of texts alone is taken for that of the interface whose custom tools stand beside it."""
-    words = [{"role": "user", "content": "hi"}, {"text": "no message"}]
-    with pytest.raises(InvalidMessage) as caught:
-        fit(words, model="claude-opus-4-6", tools=[{"type": "custom", "custom": {"name": "sh"}}])
-    assert "read as that of openai-chat" in str(caught.value.hint)
-    with pytest.raises(InvalidMessage) as caught:
-        fit(words, model="claude-opus-4-6", tools=[{"type": "custom", "name": "sh"}])
-    assert "read as that of openai-responses" in str(caught.value.hint)
-
-
-# --- any list -----------------------------------------------------------------------------------------------------------------
-
-_WORDS = st.sampled_from(["", " ", "yes", "{{ 7*7 }}", "ä\ud800", "\0", PAGE[:3_000], "</from-harness>"])
-_IDS = st.sampled_from(["", "c1", "c2", "c3", "c 4"])
-_ITEMS = st.one_of(
-    st.builds(
-        lambda r, c: {"role": r, "content": c}, st.sampled_from(["user", "system", "developer", "assistant"]), _WORDS
-    ),
-    st.builds(lambda c: {"type": "message", "role": "user", "content": [{"type": "input_text", "text": c}]}, _WORDS),
-    st.just(
-        {
-            "role": "user",
-            "content": [{"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}],
-        }
-    ),
-    st.builds(
-        lambda i, a: {"type": "function_call", "call_id": i, "name": "sh", "arguments": a},
-        _IDS,
-        st.sampled_from(["{}", '{"cmd": "ls"}', "{bad", ""]),
-    ),
-    st.builds(lambda i, c: {"type": "function_call_output", "call_id": i, "output": c}, _IDS, _WORDS),
-    st.builds(reasoning, st.integers(0, 3)),
-    st.just(
-        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
-    ),
-)
-_CONTENT_PARTS = st.lists(
-    st.one_of(
-        st.builds(lambda t: {"text": t}, _WORDS),
-        st.builds(lambda t: {"text": t, "thoughtSignature": "c2ln"}, _WORDS),
-        st.just({"text": "hm", "thought": True, "thoughtSignature": "c2ln"}),
-        st.builds(lambda i: {"functionCall": ({"id": i} if i else {}) | {"name": "sh", "args": {"cmd": "ls"}}}, _IDS),
-        st.builds(
-            lambda i, c: {"functionResponse": ({"id": i} if i else {}) | {"name": "sh", "response": {"output": c}}},
-            _IDS,
-            _WORDS,
-        ),
-        st.just({"inlineData": {"mimeType": "image/png", "data": PNG}}),
-        st.just({"executableCode": {"language": "PYTHON", "code": "1"}}),
-    ),
-    max_size=4,
-)
-_CONTENTS = st.builds(lambda r, p: {"role": r, "parts": p}, st.sampled_from(["user", "model"]), _CONTENT_PARTS)
-_FEW = settings(max_examples=max(settings().max_examples // 2, 20), deadline=None)
-_NAMES = st.sampled_from(sorted(set(POLICIES) - {"full"}))
-
-
-@_FEW
-@given(items=st.lists(_ITEMS, max_size=8), policy=_NAMES, tokens=st.integers(60, 3_000))
-def test_any_list_of_responses_items_comes_back_valid(items: list[dict[str, Any]], policy: str, tokens: int) -> None:
-    """Whatever the items are: a list that the strict validator takes, or an infeasible budget; the list given is as it was."""
-    _comes_back_valid(items, "openai-responses", policy, tokens)
-
-
-_TURNS = st.lists(
-    st.one_of(
-        st.builds(
-            lambda sealed, length, plain, kept: (sealed, length, plain, kept),
-            st.sampled_from([0, 80, 3_000]),
-            st.sampled_from([8, 400, 3_000]),
-            st.booleans(),
-            st.frozensets(st.integers(0, 5)),
-        ),
-        st.sampled_from(["user", "developer", "reference"]),
-    ),
-    max_size=9,
-)
-
-
-def _numbered(turns: list[Any]) -> list[dict[str, Any]]:
-    """Give the items of the turns, each with an id of its own; of a response, those that are kept, all if none is."""
-    items: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
-    for number, turn in enumerate(turns):
-        if turn == "reference":
-            items += [{"type": "item_reference", "id": f"{kind}_{number}"} for kind in ("rs", "msg")]
-        elif isinstance(turn, str):
-            items.append({"role": turn, "content": f"words {number}"})
-        else:
-            sealed, length, plain, kept = turn
-            found = answered(number, sealed=sealed, length=length, plain=plain)
-            items += [one for at, one in enumerate(found) if not kept or at in kept]
-    return [*items, {"role": "user", "content": "and now?"}]
-
-
-def _led(items: list[dict[str, Any]]) -> dict[str, str]:
-    """Give the id of the reasoning before each item of the model's that has an id, an empty one for none."""
-    found: dict[str, str] = {}
-    thought = ""
-    for item in items:
-        if item.get("role", "assistant") != "assistant":
-            thought = ""
-        elif str(item.get("id")).startswith("rs"):
-            thought = item["id"]
-        elif "id" in item:
-            found[item["id"]] = thought
-    return found
-
-
-@_FEW
-@given(turns=_TURNS, policy=st.sampled_from(sorted(POLICIES)), tokens=st.integers(60, 6_000))
-def test_what_has_an_id_has_its_reasoning_before_it(turns: list[Any], policy: str, tokens: int) -> None:
-    """Whatever leaves: each item that comes back with its id stands behind the reasoning that it stood behind, and no other item lost it."""
-    items = _numbered(turns)
-    try:
-        found = fit(items, model="gpt-5.2", policy=policy, budget=Budget.of_input(tokens))
-    except InfeasibleBudget:
-        return
-    before, after = _led(items), _led(found.messages)
-    assert {name: before[name] for name in after if before[name]} == {
-        name: after[name] for name in after if before[name]
-    }
-    assert len({one["id"] for one in found.messages if "id" in one}) == sum("id" in one for one in found.messages)
-    assert "store" not in str(found.report)
-    there = {one.get("id") for one in found.messages}
-    untold = {json.dumps({key: value for key, value in one.items() if key != "id"}): one.get("id") for one in items}
-    for one in found.messages:
-        lost = untold.get(json.dumps(one))
-        assert not (lost and "id" not in one and before.get(lost) in there)
-
-
-@_FEW
-@given(items=st.lists(_CONTENTS, max_size=8), policy=_NAMES, tokens=st.integers(60, 3_000))
-def test_any_list_of_contents_comes_back_valid(items: list[dict[str, Any]], policy: str, tokens: int) -> None:
-    """The same for Gemini's."""
-    _comes_back_valid(items, "gemini", policy, tokens)
-
-
-def _comes_back_valid(items: list[dict[str, Any]], name: str, policy: str, tokens: int) -> None:
-    before = copy.deepcopy(items)
-    model = MODELS[name]
-    try:
-        found = fit(items, model=model, policy=policy, budget=Budget.of_input(tokens), dialect_name=name)
-    except InfeasibleBudget as caught:
-        error: InfeasibleBudget | InvalidInput = caught
-    except InvalidInput as caught:
-        error = caught
-    else:
-        _holds(found, name, tokens)
-        assert items == before
-        return
-    if isinstance(error, InfeasibleBudget):
-        assert sum(error.breakdown.values()) == error.needed > tokens
-    else:
-        assert "nothing to send" in str(error)
-
-
-def _holds(found: Fit, name: str, tokens: int) -> None:
-    """Hold what came back to the law."""
-    assert found.tokens <= tokens
-    assert faults(name, found) == []
-    again = fit(found.messages, model=MODELS[name], policy="full", system=found.system, dialect_name=name)
-    assert found.tokens == again.tokens_before, "the tokens are those of the list given back"
-
-
-# --- every preset, each provider's list, the real clients ---------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def peer(start_peer: Callable[[Path], Peer]) -> Peer:
-    """Return a server that answers anything, and has not been asked yet."""
-    started = start_peer(FIXTURES)
-    started.forget()
-    return started
-
-
-Send = Callable[[str, Mapping[str, Any]], object]
-
-
-@pytest.fixture(scope="module")
-def send(peer: Peer) -> Iterator[Send]:
-    """Return what sends a request by its provider's client. Each is made once: that takes longer than to send with it."""
-    options = genai.types.HttpOptions(base_url=peer.url, api_version="v1beta")
-    with (
-        openai.OpenAI(base_url=f"{peer.url}/v1", api_key="none", max_retries=0) as chat_client,
-        anthropic.Anthropic(base_url=peer.url, api_key="none", max_retries=0) as claude_client,
-        genai.Client(api_key="none", http_options=options) as google_client,
-    ):
-        makers: Mapping[str, Callable[..., object]] = {
-            "openai-chat": chat_client.chat.completions.create,
-            "openai-responses": chat_client.responses.create,
-            "anthropic": claude_client.messages.create,
-            "gemini": google_client.models.generate_content,
-        }
-        yield lambda name, request: makers[name](**(_for_google(request) if name == "gemini" else request))
-
-
-def _for_google(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a body as Google's client takes it: all but the contents goes into its configuration."""
-    said = json.dumps({key: value for key, value in request.items() if key != "contents"})
-    config = genai.types.GenerateContentConfig.model_validate_json(said)
-    return {"model": MODELS["gemini"], "contents": request["contents"], "config": config}
-
-
-def told_apart(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a list with every page of output another one, so that none of them is seen twice."""
-    page = json.dumps(PAGE)[1:-1]
-    first, *rest = json.dumps(given).split(page)
-    told: list[dict[str, Any]] = json.loads(
-        "".join([first, *(f"page {number}: {page}{text}" for number, text in enumerate(rest))])
+@pytest.mark.parametrize("role", ["developer", "system"])
+def test_instructions_survive_a_list_written_anew(role: str) -> None:
+    """A call without an id cannot be patched; the instructions before it stay in their role."""
+    said = {"role": role, "content": "Never touch main."}
+    call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
+    fitted = fit(
+        [said, call, {"role": "user", "content": "hi"}],
+        model="gpt-5.2",
+        tools=[{"type": "function", "name": "sh", "parameters": SCHEMA}],
     )
-    return told
-
-
-def heard(peer: Peer) -> tuple[list[str], list[str], str]:
-    """Give what the server, which reads all interfaces as one, understood of the last request: calls, answered calls, and all that was said."""
-    (entry,) = peer.journal()
-    peer.forget()
-    assert entry["response"]["status"] == 200
-    messages = entry["body"]["messages"]
-    calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
-    answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-    return calls, answered, "\n".join(str(message.get("content")) for message in messages)
-
-
-def newest_ask(given: list[dict[str, Any]]) -> str:
-    """Give the newest words of the user, by which all lists end."""
-    return str(re.findall(r"ask \w+", json.dumps(given))[-1])
-
-
-@pytest.mark.peer
-@pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("preset", sorted(each.name for each in PRESETS))
-def test_every_preset_makes_a_list_that_passes_through_the_real_client(
-    peer: Peer, send: Send, preset: str, name: str
-) -> None:
-    """An over-long list of each provider's shape, its outputs all alike or all different: within the budget, valid, sent by the provider's client, and read as it was meant: each call answered, the newest ask there."""
-    for given_list, budget in ((LISTS[name](16), 8_000), (told_apart(LISTS[name](8)), 5_000)):
-        fitted = fit(given_list, model=MODELS[name], policy=preset, budget=budget)
-        assert fitted.tokens <= budget < fitted.tokens_before
-        assert faults(name, fitted) == []
-        send(name, body(name, fitted))
-        calls, answered, said = heard(peer)
-        assert sorted(calls) == sorted(answered)
-        assert newest_ask(given_list) in said
-        assert all(gone.handles() for gone in fitted.omitted)
-        for gone in fitted.omitted:
-            assert all(fitted.recall(handle) in given_list for handle in gone.handles())
-
-
-@pytest.mark.soak
-@pytest.mark.peer
-@pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("preset", sorted(each.name for each in PRESETS))
-def test_every_preset_takes_a_list_over_the_window_by_its_own_budget(
-    peer: Peer, send: Send, preset: str, name: str
-) -> None:
-    """A list that is larger than the model's window, and no budget given: the preset's own words divide the window, and what comes of it passes through the real client and is answered."""
-    window = model_info(MODELS[name]).context_window
-    given_list = told_apart(LISTS[name](2 + window // (2 * counter(MODELS[name]).text(PAGE))))
-    fitted = fit(given_list, model=MODELS[name], policy=preset)
-    assert fitted.tokens < window < fitted.tokens_before
-    assert faults(name, fitted) == []
-    assert newest_ask(given_list) in json.dumps(body(name, fitted))
-    send(name, body(name, fitted))
-    (entry,) = peer.journal()  # of what is as long as this the server keeps no words
-    peer.forget()
-    assert entry["response"]["status"] == 200
+    assert fitted.messages[0] == said
+    assert fitted.system is None
+    assert faults("openai-responses", fitted) == []

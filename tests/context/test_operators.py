@@ -1,509 +1,225 @@
-"""Operators, one by one: what each takes out, what it leaves alone, and that it never makes anything larger."""
+"""Operators: each changes old exchanges only, makes them smaller, and names the handle of what it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context import Meter
-from palaver.context.ground import Room
-from palaver.context.keeps import first_asks, first_messages, latest_plan
-from palaver.context.notice import NOTICE
-from palaver.context.operators import (
-    ALWAYS,
-    ASKED_AGAIN,
-    DEDUPE,
-    DEGRADE_MEDIA,
-    DROP_OLDEST,
-    DROP_REASONING,
-    DROP_SUPERSEDED,
-    OFFLOAD,
-    OUTDATED_READS,
-    PURGE_FAILED,
-    Cap,
-    Clear,
-    Cut,
-    Loss,
-    Mask,
-    Operator,
-    Property,
-    broken,
-    cap,
-    clear,
-    dropping,
-    in_phases,
-    mask,
-)
-from palaver.context.operators.shorten import shortened
-from palaver.context.rehydrate import Rehydrating
-from palaver.context.steps import laid_out, plan_of, removed
-from palaver.context.texts import compact, kept_end, kept_ends, lines_omitted, preview
+from palaver.context import notes
+from palaver.context.fit import LIST
+from palaver.context.layout import Layout
+from palaver.context.meter import Meter
+from palaver.context.operators import clear, drop, drop_reasoning, drop_with_note, hide_media, shorten
+from palaver.log import Handle
 from palaver.messages import (
     AssistantMessage,
     ImageContent,
+    Message,
+    Speaker,
     TextContent,
     ThinkingContent,
     ToolCallContent,
     ToolMessage,
     ToolResultContent,
+    UserMessage,
 )
-from palaver.testing.logs import Log, model, result, sketch, user
-from palaver.testing.policy_strategies import Step, conversations, picture, played
-from palaver.view import Reason, View, apply
-from tests.context.helper import COUNTER, faults, seen, size, texts
-from tests.context.work import PAGE, did, ground_of, operated, read, run, whole, worked, write
+from palaver.tokens import Budget
+from palaver.view import Reason, View, apply, fold_messages
+from tests.context.pencil import METER, Characters, did, talk, work
+
+Operator = Callable[[Layout, int], Layout]
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + b"\0\0\0\x40" * 2 + b"\x08\x02\0\0\0"
+
+
+def laid_out(messages: Sequence[Message], limit: int = 10_000, pinned: Sequence[int] = ()) -> Layout:
+    """Lay out a list of messages in which a token is a character."""
+    return Layout.of(fold_messages(messages, LIST, pinned=pinned), Budget.of_input(limit), Meter(Characters()))
+
+
+def made(layout: Layout) -> View:
+    """Return the view that a layout leads to."""
+    return apply(layout.view, layout.plan("p")) if layout.plan("p") else layout.view
+
+
+def thinking(at: int) -> list[Message]:
+    """Return a response with thinking, a call, and its result."""
+    contents = (ThinkingContent("why " * 50), TextContent("so"), ToolCallContent(f"t{at}", "bash", args={}))
+    return [AssistantMessage(contents=contents), ToolMessage.from_result(ToolResultContent(f"t{at}", "ok"))]
+
+
+def picture(at: int) -> list[Message]:
+    """Return a call whose result is a text and an image."""
+    content = (TextContent(f"seen {at} " + "." * 200), ImageContent(images=[PICTURE]))
+    call = AssistantMessage(contents=(ToolCallContent(f"p{at}", "look", args={}),))
+    return [call, ToolMessage.from_result(ToolResultContent(f"p{at}", content))]
+
 
 OPERATORS: dict[str, Operator] = {
-    each.name: each
-    for each in (
-        OFFLOAD,
-        DEDUPE,
-        OUTDATED_READS,
-        ASKED_AGAIN,
-        PURGE_FAILED,
-        DROP_SUPERSEDED,
-        DROP_REASONING,
-        DEGRADE_MEDIA,
-        DROP_OLDEST,
-        clear(Clear(keep=1)),
-        mask(Mask(n=2)),
-        cap(Cap(characters=1_000, shown=200, words=preview)),
-    )
+    "clear": clear,
+    "drop": drop,
+    "drop_with_note": drop_with_note,
+    "hide_media": hide_media,
+    "drop_reasoning": drop_reasoning,
+    "shorten": lambda layout, _: shorten(layout, largest=300, shown=100),
 }
 
-
-def is_line(text: str) -> bool:
-    """Tell whether something stands for another text."""
-    return "recall " in text
-
-
-# --- every operator ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", sorted(OPERATORS))
-@settings(max_examples=25)
-@given(steps=conversations(least=3), share=st.floats(0.1, 0.9), data=st.data())
-def test_every_operator_keeps_what_it_declares_and_makes_nothing_larger(
-    name: str, steps: list[Step], share: float, data: st.DataObject
-) -> None:
-    """At any point of any conversation: its properties hold, the layout is no larger, and the measured size is the real one."""
-    view = seen(played(steps))
-    assume(view.exchanges)
-    ground = ground_of(view, share)
-    upto = data.draw(st.integers(0, len(view.exchanges) - 1))
-    before = whole(ground, upto)
-    for operator in data.draw(st.permutations([OPERATORS[name], OFFLOAD])):
-        after = operator(ground, upto, before)
-        for which in operator.properties:
-            assert list(broken(which, ground, upto, before, after)) == [], which
-        assert after.size <= before.size or operator is DROP_OLDEST  # which may leave room for a notice
-        assert operator(ground, upto, before) == after, "the same input gave two layouts"
-        before = after
+MIXED = [
+    UserMessage(content="task"),
+    *work(2)[1:],
+    *thinking(1),
+    UserMessage(content="then"),
+    *picture(1),
+    *did(7, "o" * 2_000),
+    *thinking(2),
+    UserMessage(content="now"),
+    *did(8, "o" * 900),
+]
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS))
-@settings(max_examples=15)
-@given(steps=conversations(least=3), share=st.floats(0.1, 0.9))
-def test_what_an_operator_leaves_is_valid_for_every_provider(name: str, steps: list[Step], share: float) -> None:
-    """Applied to a whole conversation, in steps or at once: valid, no larger, and each omission has a handle."""
-    view = seen(played(steps))
-    ground = ground_of(view, share)
-    for layout in (OPERATORS[name](ground, len(view.exchanges) - 1, whole(ground)), laid_out(ground, OPERATORS[name])):
-        after = apply(view, plan_of(ground, layout, "test"))
-        assert faults(after) == []
-        assert sum(map(ground.meter.exchange, after.exchanges)) <= layout.size
-        assert all(list(gone.handles()) for gone in after.omissions)
-        shown = [block for x in after.exchanges for block in x.blocks() if block.reason is not None]
-        assert all(block.origin is not None for block in shown)
+@pytest.mark.parametrize("name", OPERATORS)
+@given(cut=st.integers(0, 9), pinned=st.sets(st.integers(0, 15), max_size=2))
+def test_an_operator_changes_old_exchanges_only(name: str, cut: int, pinned: set[int]) -> None:
+    """Nothing at or after the cut changes, nor what is protected; the layout's size is that of the view; nothing grows."""
+    before = laid_out(MIXED, pinned=tuple(pinned))
+    after = OPERATORS[name](before, cut)
+    view = made(after)
+    assert after.total() == METER.view(view).total or name in {"drop", "drop_with_note"}
+    assert after.total() >= METER.view(view).total
+    shown = {each.first: each for each in view.exchanges if each.first is not None}
+    for index, exchange in enumerate(before.view.exchanges):
+        if name != "shorten" and (index >= cut or index in before.protected):
+            assert exchange.first is not None
+            assert shown[exchange.first] == exchange
+        elif exchange.first in shown:
+            assert METER.exchange(shown[exchange.first]) <= METER.exchange(exchange)
 
 
-def test_every_operator_says_what_it_is() -> None:
-    """A name of its own, a loss, and at least what every operator leaves alone; the reversible ones leave no exchange out."""
-    for name, operator in OPERATORS.items():
-        assert operator.name == name
-        assert operator.properties >= ALWAYS
-        if operator.loss is Loss.REVERSIBLE:
-            assert Property.NOTHING_LEFT_OUT in operator.properties
+@pytest.mark.parametrize("name", OPERATORS)
+@given(cut=st.integers(0, 9))
+def test_every_block_in_another_form_names_its_handle(name: str, cut: int) -> None:
+    """R277: what stands for a block says how to recall it, and the text that stands for exchanges names the range."""
+    layout = OPERATORS[name](laid_out(MIXED), cut)
+    plan = layout.plan("p")
+    assert all(str(rewrite.target) in rewrite.text for rewrite in plan.rewrites)
+    assert all(str(Handle(LIST, 0))[:12] in insert.text and insert.sources for insert in plan.inserts)
+    dropped = {
+        place for gone, _ in layout.dropped for index in gone for place in layout.view.exchanges[index].entries()
+    }
+    spans = [range(run.start, run.stop) for insert in plan.inserts for run in insert.sources]
+    assert all(any(place.seq in span for span in spans) for place in dropped)
 
 
-def test_a39_reversible_operators_come_first_and_lossy_ones_only_if_the_view_is_still_too_large() -> None:
-    """Whatever the order they are named in; and when setting aside is enough, nothing is dropped (R280, R281, R308, R331)."""
-    calls: list[str] = []
-
-    def noting(operator: Operator) -> Operator:
-        def edit(*args: object) -> object:
-            calls.append(operator.name)
-            return operator.edit(*args)  # type: ignore[arg-type]
-
-        return Operator(operator.name, operator.loss, edit, operator.respects)  # type: ignore[arg-type]
-
-    view = worked(*(run(f"c{n}", f"pytest tests/test_{n}.py") for n in range(12)))
-    edit = in_phases(noting(DROP_OLDEST), noting(OFFLOAD))
-    laid_out(ground_of(view, 0.6), edit)
-    assert set(calls) == {"offload"}
-    calls.clear()
-    laid_out(ground_of(view, 0.05), edit)
-    assert calls[:2] == ["offload", "drop_oldest"]
+@pytest.mark.parametrize("name", ["clear", "hide_media", "shorten"])
+def test_a38_a_reference_is_never_replaced_by_a_reference(name: str) -> None:
+    """R282: applied again to the view that it made, an operator changes nothing."""
+    first = OPERATORS[name](laid_out(MIXED), 9)
+    again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(Characters())), 9)
+    assert first.plan("p").rewrites
+    assert not again.plan("p").rewrites
 
 
-def test_what_was_removed_is_told_by_operator() -> None:
-    """How many exchanges and blocks, and how much that saved; the plan's notes say it in words."""
-    view = worked(*(run(f"c{n}", f"pytest tests/test_{n}.py") for n in range(12)))
-    ground = ground_of(view, 0.05)
-    layout = laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST))
-    told = {each.operator: each for each in removed(ground, layout)}
-    plan = plan_of(ground, layout, "test")
-    assert told["over_budget"].exchanges == len(plan.drops)
-    assert told["over_budget"].saved == sum(ground.whole(drop.index) for drop in plan.drops)
-    assert len(plan.notes) == len(told)
-    assert any(note.startswith("over_budget: ") and note.endswith(" tokens") for note in plan.notes)
+def test_clear_keeps_small_outputs_and_excluded_tools() -> None:
+    """At most `least` tokens stay as they are, counted strictly, and so do the outputs of excluded tools."""
+    messages = [*did(1, "o" * 500), *did(2, "o" * 501), *did(3, "o" * 900, tool="skill"), UserMessage(content="x")]
+    cleared = clear(laid_out(messages), 3, least=500, exclude={"skill"})
+    assert sorted(cleared.forms) == [1]
 
 
-# --- clearing ---------------------------------------------------------------------------------------------------------------
-
-
-def test_clear_keeps_the_newest_results_and_the_tools_that_are_excluded() -> None:
-    """Of eight results the newest three and those of an excluded tool stay, byte for byte; calls and ids are as they were."""
-    parts = [run(f"c{n}", f"ls {n}") for n in range(4)] + [did("s", "Skill", {"name": "x"}, PAGE)]
-    view = worked(*parts, *(run(f"d{n}", f"ls {n}") for n in range(3)))
-    after, _, _ = operated(view, clear(Clear(keep=3, exclude=frozenset({"skill"}))))
-    outputs = texts(after)[1:]
-    assert [is_line(text) for text in outputs] == [True] * 4 + [False] * 4
-    assert [call for line in sketch(after) for call in line.split() if call.startswith("c")] == [
-        call for line in sketch(view) for call in line.split() if call.startswith("c")
-    ]
-
-
-def test_clear_does_nothing_unless_it_is_worth_the_cache() -> None:
-    """What would be saved is less than `at_least`: the very same layout (Anthropic's clear_at_least, OpenCode's minimum)."""
-    view = worked(*(run(f"c{n}", f"ls {n}") for n in range(6)))
-    ground = ground_of(view)
-    before = whole(ground)
-    last = len(view.exchanges) - 1
-    assert clear(Clear(keep=3, at_least=100_000))(ground, last, before) is before
-    assert clear(Clear(keep=3, at_least=1_000))(ground, last, before).size < before.size
-
-
-def test_clear_protects_turns_and_tokens_of_results() -> None:
-    """Results since the last two asks stay; so do those within the protected tokens (OpenCode's prune)."""
-    log = Log()
-    for turn in range(4):
-        log.put(user(f"ask {turn}"), *run(f"c{turn}", f"ls {turn}"))
-    after, _, _ = operated(seen(log), clear(Clear(keep=0, turns=2)))
-    assert [is_line(text) for text in texts(after) if not text.startswith("ask")] == [True, True, False, False]
-    whole_result = 200 * 8
-    after, _, _ = operated(seen(log), clear(Clear(keep=0, protect=whole_result * 2)))
-    kept = [not is_line(text) for text in texts(after) if not text.startswith("ask")]
-    assert kept == sorted(kept)
-    assert sum(kept) >= 2
-
-
-@pytest.mark.parametrize("polling", [1, 3])
-def test_mask_moves_in_steps_of_polling(polling: int) -> None:
-    """The newest four stay, and with polling up to two more; what is cleared changes every `polling` results and no sooner."""
-    parts = [run(f"c{n}", f"ls {n}") for n in range(14)]
-    masked = []
-    for count in range(1, 15):
-        view = worked(*parts[:count])
-        ground = ground_of(view, 10)
-        steps = mask(Mask(n=4, polling=polling))
-        after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST, always=steps), "test"))
-        lines = [is_line(text) for text in texts(after)[1:]]
-        assert lines == sorted(lines, reverse=True)
-        assert min(count, 4) <= count - sum(lines) < 4 + polling
-        masked.append(sum(lines))
-    assert sorted(set(masked)) == list(range(0, masked[-1] + 1, polling))
-
-
-def test_cap_shows_the_beginning_of_an_output_from_the_first_time_on() -> None:
-    """An output over the limit is never shown whole; one of an exempt tool is; a small one is."""
-    words = cap(Cap(characters=1_000, shown=100, words=preview, exempt=frozenset({"read"})))
-    view = worked(run("a", "cat big"), read("b", "src/a.py"), run("c", "ls", "small"))
-    ground = ground_of(view, 10)
-    after = texts(apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST, always=words), "test")))
-    assert after[1].endswith(PAGE[:100])
-    assert is_line(after[1])
-    assert after[2] == PAGE
-    assert after[3] == "small"
-
-
-# --- what is of no more use -------------------------------------------------------------------------------------------------
-
-
-def test_r317_of_two_identical_results_one_is_shown_in_full() -> None:
-    """The newer one; the older one names its handle. No model is asked."""
-    view = worked(run("a", "cat x"), run("b", "ls"), run("c", "cat ./x"), run("d", "pwd", "/"))
-    after, _, _ = operated(view, DEDUPE)
-    assert [text == PAGE for text in texts(after)[1:]] == [False, False, True, False]
-    assert [is_line(text) for text in texts(after)[1:]] == [True, True, False, False]
-
-
-def test_r317_a_file_that_was_written_twice_is_shown_as_it_was_written_last() -> None:
-    """The exchange of the first write leaves, with a line in its place; that of the last write stays whole."""
-    view = worked(
-        write("a", "src/a.py", PAGE), run("b", "ls", "a.py"), write("c", "src/a.py", PAGE + "x"), run("d", "ls", ".")
+def test_clear_shows_size_handle_and_first_line() -> None:
+    """The default placeholder; other words can be chosen."""
+    messages = [*did(1, "first line\n" + "more\n" * 100), UserMessage(content="x")]
+    layout = laid_out(messages)
+    handle = Handle(LIST, 1, 0)
+    assert clear(layout, 1).plan("p").rewrites[0].text == (
+        f"[Output set aside: 511 characters, 101 lines; recall {handle}]\nfirst line\n[...]"
     )
-    after, _, layout = operated(view, DROP_SUPERSEDED)
-    assert [x.role.value for x in after.exchanges if x.derived] == ["user"]
-    written = [
-        b.content.args["content"]
-        for x in after.exchanges
-        for b in x.blocks()
-        if isinstance(b.content, ToolCallContent) and b.content.name == "Write"
-    ]
-    assert written == [PAGE + "x"]
-    assert [gone.reason for gone in after.omissions] == [Reason.SUPERSEDED]
-    assert list(layout.holes) == [1]
-    assert any("Write src/a.py" in text and is_line(text) for text in texts(after))
-
-
-def test_a_partial_edit_supersedes_nothing_and_words_are_not_dropped_with_a_call() -> None:
-    """An edit shows a part of the file only; a response that says more than its calls stays."""
-    edit = did("c", "Edit", {"file_path": "src/a.py", "old_string": "a", "new_string": "b"})
-    view = worked(write("a", "src/a.py"), edit, run("d", "ls", "."))
-    after, _, _ = operated(view, DROP_SUPERSEDED)
-    assert after.exchanges == view.exchanges
-    talk = did("a", "Write", {"file_path": "src/a.py", "content": PAGE}, words="I decided " + "x" * 500)
-    view = worked(talk, write("c", "src/a.py"), run("d", "ls", "."))
-    assert operated(view, DROP_SUPERSEDED)[0].exchanges == view.exchanges
-
-
-def test_r317_an_error_that_was_fixed_is_one_line() -> None:
-    """A command that failed and later succeeded: the line that names the error stays, the rest has a handle."""
-    trace = PAGE + "\nValueError: no such table\nexit code: 1"
-    view = worked(
-        run("a", "make"), run("b", "pytest -q", trace, failed=True), run("c", "pytest -q", "ok"), run("d", "ls", ".")
+    assert clear(layout, 1, words=notes.cleared).plan("p").rewrites[0].text == (
+        f"[Old tool output cleared: 511 characters; recall {handle}]"
     )
-    after, _, _ = operated(view, PURGE_FAILED)
-    assert texts(after)[2].startswith("ValueError: no such table\n")
-    assert is_line(texts(after)[2])
-    assert texts(after)[1] == PAGE
 
 
-def test_an_error_that_is_not_fixed_stays() -> None:
-    """Nothing of it is taken: it may be what the work is about."""
-    view = worked(run("a", "pytest", PAGE, failed=True), run("b", "ls", "."), run("c", "pwd", "."))
-    assert operated(view, PURGE_FAILED)[0].exchanges == view.exchanges
-
-
-def test_of_a_file_that_was_read_again_the_newest_reading_is_shown() -> None:
-    """The same tool with the same arguments; other ranges of the same file are other looks."""
-    part = did("b", "Read", {"file_path": "src/a.py", "limit": 5}, PAGE)
-    view = worked(read("a", "src/a.py"), part, read("c", "src/a.py", PAGE + "new"), run("d", "ls", "."))
-    after, _, _ = operated(view, OUTDATED_READS)
-    assert [is_line(text) for text in texts(after)[1:]] == [True, False, False, False]
-    runs = worked(run("a", "git status"), run("b", "git status", PAGE + "x"), run("c", "ls", "."))
-    assert operated(runs, OUTDATED_READS)[0].exchanges == runs.exchanges
-    assert is_line(texts(operated(runs, ASKED_AGAIN)[0])[1])
-
-
-# --- reasoning and media ----------------------------------------------------------------------------------------------------
-
-
-def test_t12_thinking_goes_with_finished_turns_and_stays_with_the_tool_loop() -> None:
-    """Before the newest ask it goes; since then it stays; a response of nothing but thinking is left alone."""
-    log = Log()
-
-    def thought(call: str) -> AssistantMessage:
-        call_block = ToolCallContent(id=call, name="Bash", args={"command": call})
-        return AssistantMessage(contents=(ThinkingContent(content="hm " * 50, signature="s"), call_block))
-
-    only = AssistantMessage(contents=(ThinkingContent(content="hm", signature="s"),))
-    log.put(
-        user("a"),
-        thought("c1"),
-        result("c1"),
-        only,
-        user("b"),
-        thought("c2"),
-        result("c2"),
-        thought("c3"),
-        result("c3"),
-    )
-    after, _, layout = operated(seen(log), DROP_REASONING)
-    thinks = [any(isinstance(b.content, ThinkingContent) for b in x.blocks()) for x in after.exchanges]
-    assert thinks[1] is False
-    assert thinks[-2:] == [True, True]
-    assert faults(after) == []
-    assert layout.size == sum(map(ground_of(after).whole, range(len(after.exchanges))))
-
-
-# --- cutting ----------------------------------------------------------------------------------------------------------------
-
-
-def test_t4_one_batch_of_results_larger_than_the_window_is_made_smaller() -> None:
-    """Nothing but a batch at the end, larger than the room: its results are shortened, the calls stay."""
-    log = Log()
-    log.put(user("look"), model("", "a", "b", "c"), *(result(call, PAGE * 5) for call in "abc"))
-    view = seen(log)
-    after, ground, layout = operated(view, DROP_OLDEST, 0.2)
-    assert layout.size <= ground.room.high
-    assert [b.content.id for b in after.exchanges[1].turns[0].blocks if isinstance(b.content, ToolCallContent)] == [
-        "a",
-        "b",
-        "c",
+def test_outputs_of_text_protocols_are_outputs() -> None:
+    """R253, R283: a user's message whose speaker is a tool is an output; what the human says never is."""
+    said = [
+        UserMessage(content="o" * 900, speaker=Speaker.TOOL),
+        AssistantMessage(content="a"),
+        UserMessage(content="h" * 900),
+        AssistantMessage(content="b"),
+        UserMessage(content="now"),
     ]
+    assert sorted(clear(laid_out(said), 4).forms) == [0]
 
 
-def test_keeping_the_first_messages_and_so_many_at_the_end() -> None:
-    """R298: of 200 messages, one in front and ten at the end are kept, and something stands for the rest: twelve in all."""
-    log = Log()
-    log.put(*(message for n in range(100) for message in (user(f"ask {n}"), model(f"answer {n}"))))
-    ground = ground_of(seen(log), 1.0, keeps=(first_messages(1),))
-    cut = dropping(Cut(border=False, messages=11))
-    after = apply(ground.view, plan_of(ground, cut(ground, 199, whole(ground)), "test"))
-    assert len(after.exchanges) == 12
-    assert texts(after)[0] == "ask 0"
-    assert texts(after)[-10:] == [text for n in range(95, 100) for text in (f"ask {n}", f"answer {n}")]
+def test_shorten_shows_both_ends() -> None:
+    """A third from the beginning, the rest from the end; what is not too large is not touched."""
+    layout = shorten(laid_out([*did(1, "b" * 3_000 + "e" * 3_000), *did(2, "x" * 300)]), largest=600, shown=300)
+    text = layout.plan("p").rewrites[0].text
+    gone = f"\n[5,700 of 6,000 characters left out; recall {Handle(LIST, 1, 0)}]\n"
+    assert text == "b" * 100 + gone + "e" * 200
+    assert layout.form(1) is None
 
 
-def test_r321_only_what_is_done_is_dropped() -> None:
-    """Nothing after the newest words of the user leaves, however large it is (Aider's done and current)."""
-    log = Log()
-    for turn in range(5):
-        log.put(user(f"ask {turn}"), *run(f"c{turn}", f"ls {turn}"), *run(f"d{turn}", f"ls {turn}"))
-    view = seen(log)
-    after, _, _ = operated(view, dropping(Cut(border=False, done=True)), 0.4)
-    assert after.exchanges[-3:] == view.exchanges[-3:]
-    assert len(after.exchanges) < len(view.exchanges)
+def test_t12_thinking_stays_with_the_open_tool_loop() -> None:
+    """Only thinking before the newest user message goes."""
+    layout = drop_reasoning(laid_out(MIXED), len(MIXED))
+    assert [remove.target.seq for remove in layout.plan("p").removes] == [5, 12]
+    assert {remove.reason for remove in layout.plan("p").removes} == {Reason.OVER_BUDGET}
+    late = drop_reasoning(laid_out([*MIXED, *thinking(3)]), 20)
+    assert [remove.target.seq for remove in late.plan("p").removes] == [5, 12]
 
 
-def test_t10_t19_goal_and_plan_stay_where_there_is_room() -> None:
-    """A cut leaves the first ask and the newest plan in, however old; a plan that was written anew goes."""
-    plan = [did(f"p{n}", "TodoWrite", {"todos": [f"step {n}"]}) for n in range(2)]
-    log = Log()
-    log.put(user("GOAL"), *plan[0], *plan[1], *(m for n in range(12) for m in run(f"c{n}", f"ls {n}")), user("go on"))
-    view = seen(log)
-    ground = ground_of(view, 0.5, keeps=(first_asks(), latest_plan))
-    after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST), "test"))
-    calls = [b.content.id for x in after.exchanges for b in x.blocks() if isinstance(b.content, ToolCallContent)]
-    assert texts(after)[0] == "GOAL"
-    assert "p1" in calls
-    assert "p0" not in calls
+def test_hidden_media_are_named() -> None:
+    """A line names type and handle; the text beside them stays."""
+    rewrite = hide_media(laid_out(MIXED), 8).plan("p").rewrites[0]
+    assert rewrite.text.startswith("seen 1 ...")
+    assert rewrite.text.endswith(f"[image/png left out; recall {rewrite.target}]")
 
 
-def test_r307_the_files_worked_on_last_are_brought_back_once_each() -> None:
-    """Five files, the newest first, each once, as last seen in the log; a file that was changed since is not made up."""
-    parts = [read(f"r{n}", f"src/f{n}.py", f"content {n}\n") for n in range(8)]
-    edit = did("e", "Edit", {"file_path": "src/f7.py", "old_string": "a", "new_string": "b"})
-    view = worked(
-        *parts, read("again", "src/f6.py", "content 6, newer\n"), edit, *(run(f"c{n}", f"ls {n}") for n in range(6))
-    )
-    ground = ground_of(view, 0.9)
-    ground = type(ground)(ground.view, ground.meter, ground.room, Rehydrating(stand_in=NOTICE))
-    after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST), "test"))
-    files = [
-        texts(View(dialog_id=view.dialog_id, at=0, exchanges=(x,)))[0]
-        for x in after.exchanges
-        if x.turns[0].blocks[0].derived == "file"
-    ]
-    named = [text.split(",")[0].removeprefix("[") for text in files]
-    assert named == ["src/f6.py", "src/f5.py", "src/f4.py", "src/f3.py", "src/f2.py"]
-    assert "content 6, newer" in files[0]
-    now = Rehydrating(stand_in=NOTICE, files=1, now={"src/f7.py": "as it is now"}.get)
-    ground = type(ground)(ground.view, ground.meter, ground.room, now)
-    after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST), "test"))
-    assert any("as it is now" in text for text in texts(after))
+def test_a_cleared_output_names_its_media() -> None:
+    """An image that goes with an output is not forgotten."""
+    texts = [rewrite.text for rewrite in clear(laid_out(MIXED), 8).plan("p").rewrites]
+    assert ["image/png left out" in text for text in texts] == [False, False, True, False]
 
 
-def test_a_file_that_is_too_large_comes_back_in_part() -> None:
-    """Of a file larger than its share the beginning is shown, and how much more there is."""
-    view = worked(read("r", "src/big.py", PAGE * 30), *(run(f"c{n}", f"ls {n}") for n in range(40)))
-    ground = ground_of(view, 0.4)
-    ground = type(ground)(ground.view, ground.meter, ground.room, Rehydrating(stand_in=NOTICE, each=500))
-    after = apply(view, plan_of(ground, laid_out(ground, dropping(Cut(border=False))), "test"))
-    back = next(text for text in texts(after) if text.startswith("[src/big.py"))
-    assert "more characters]" in back
-    assert ground.meter.text(back) <= 500
-
-
-def test_the_facts_of_what_leaves_go_with_the_line_in_its_place() -> None:
-    """What a superseded exchange did is not forgotten: the next record knows the file (decision 8)."""
-    log = Log()
-    log.put(user("GOAL"), *write("a", "src/a.py"), *write("b", "src/a.py"), *run("c", "ls", "."))
-    after, _, _ = operated(seen(log), DROP_SUPERSEDED)
-    line = next(x for x in after.exchanges if x.derived)
-    assert [run.start for block in line.blocks() for run in block.sources] == [1]
-    assert isinstance(line.turns[0].blocks[0].content, TextContent)
-    assert size(after) < size(seen(log))
-
-
-def test_what_was_found_of_a_view_is_not_looked_for_again_in_other_room() -> None:
-    """A schedule asks for other room at every fold: what the view is made of is the same object there, and not gone through once more."""
-    here = ground_of(worked(run("a", "ls"), run("b", "pwd")))
-    for _ in range(2):
-        other = here.within(Room(high=900, low=400))
-        assert other.room.high == 900
-        assert vars(other)["_newest"] is vars(here)["_newest"]
-        assert vars(other)["_dialogs"] is vars(here)["_dialogs"]
-        assert vars(other)["gone"] is here.gone
-
-
-@pytest.mark.parametrize("words", ["seen", "", "seen " * 300])
-def test_of_a_result_whose_images_are_large_all_words_stay(words: str) -> None:
-    """Few words and a screenshot, in a room that the screenshot alone outgrows: the words stay, a line stands for the image, nothing counts below zero."""
-    shot = ImageContent(images=[picture(1, 1_000)])
-    shown = ToolResultContent(id="c", name="shell", content=(TextContent(content=words), shot))
-    log = Log()
-    log.put(user("look"), model("I look.", "c"), ToolMessage.from_result(shown))
-    view = seen(log)
-    for room in (60, 200, 900):
-        rewrites, _ = shortened(view.exchanges[1], room, Meter(COUNTER), form=kept_ends)
-        for each in rewrites:
-            assert "recall " in each.text
-            assert "[-" not in each.text
-        if words == "seen" and room > 100:
-            assert [each.text.partition("[")[0] for each in rewrites] == ["seen\n"]
-
-
-@pytest.mark.parametrize(
-    "operator",
-    [
-        clear(Clear(keep=0)),
-        clear(Clear(keep=0, words=compact)),
-        mask(Mask(n=1, words=lines_omitted)),
-        cap(Cap(characters=500, shown=100, words=preview)),
-        cap(Cap(characters=500, shown=100, words=kept_ends)),
-        OFFLOAD,
-        OUTDATED_READS,
-        ASKED_AGAIN,
-        DROP_OLDEST,
-        DEGRADE_MEDIA,
-    ],
-    ids=["clear", "compact", "mask", "preview", "ends", "offload", "outdated", "again", "oldest", "degrade"],
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4),
+    st.sets(st.integers(0, 19), max_size=5),
 )
-def test_whatever_shows_a_result_in_another_form_names_the_images_that_leave_with_it(operator: Operator) -> None:
-    """Nothing is missing without a handle and a reason: also where most of what is left out is words."""
-    log, seen_files = Log(), ("a.py", "b.py", "a.py", "b.py", "c.py")
-    log.put(user("Look at the pages."))
-    for number, path in enumerate(seen_files):
-        call = ToolCallContent(id=f"c{number}", name="Read", args={"file_path": path})
-        parts = (TextContent(content=f"{number}\n{PAGE}"), ImageContent(images=[picture(number, 1_000)]))
-        log.put(
-            AssistantMessage(contents=(call,)),
-            ToolMessage.from_result(ToolResultContent(id=call.id, content=parts, name="Read")),
-        )
-    view = seen(log)
-    ground = ground_of(view, 0.2)
-    layout = whole(ground)
-    for upto in range(1, len(view.exchanges)):
-        layout = operator(ground, upto, layout)
-    rewrites = [each for form in layout.forms.values() for each in form.rewrites]
-    assert rewrites
-    for each in rewrites:
-        assert "image/png" in each.text
-        assert f"recall {each.target}" in each.text
+def test_ranges_that_are_dropped_never_overlap(ranges: list[tuple[int, int]], keep: set[int]) -> None:
+    """Dropping a range again, or one around it, counts nothing twice; what is to be kept is shown."""
+    layout = laid_out(talk(20))
+    wanted: set[int] = set()
+    for start, stop in ranges:
+        layout = layout.without(min(start, 20), min(stop, 20), Reason.FOLDED, keep=frozenset(keep))
+        wanted |= set(range(min(start, 20), min(stop, 20))) - keep
+    gone = [index for each, _ in layout.dropped for index in each]
+    assert sorted(gone) == gone
+    assert set(gone) == wanted
+    assert list(layout.shown()) == sorted(set(range(20)) - wanted, reverse=True)
 
 
-def test_what_stands_for_a_result_without_images_speaks_of_none() -> None:
-    """Beside an image a line more stands, and nothing else is other than it is without one."""
-    said, shot = "word " * 2_000, ImageContent(images=[picture(1, 1_000)])
-    plain, beside = Log(), Log()
-    for log, content in ((plain, said), (beside, (TextContent(content=said), shot))):
-        log.put(user("look"), model("I look.", "c"))
-        log.put(ToolMessage.from_result(ToolResultContent(id="c", name="shell", content=content)))
-    for form in (kept_end, kept_ends):
-        (short,), (longer,) = (
-            shortened(seen(log).exchanges[1], 1, Meter(COUNTER), form=form)[0] for log in (plain, beside)
-        )
-        assert short.text == form(short.target, said, 0)
-        assert longer.text == f"{form(longer.target, said, 0)}\n[image/png left out; recall {longer.target}]"
+@given(st.integers(0, 21), st.integers(0, 21), st.integers(0, 30_000))
+def test_places_of_the_newest_part(messages: int, turns: int, tokens: int) -> None:
+    """The newest so many messages, turns and tokens, as presets protect them."""
+    layout = laid_out(talk(20))
+    assert layout.newest_messages(messages) == max(20 - messages, 0)
+    assert layout.newest(tokens) == max(20 - tokens // 1_000, 0)
+    humans = layout.humans()
+    assert layout.newest_turns(turns) == (20 if turns == 0 else humans[-turns] if turns <= len(humans) else 0)
+
+
+def test_a_dropped_exchange_keeps_no_form() -> None:
+    """A plan changes only what it shows."""
+    both = drop(clear(laid_out(work(8)), 6), 4)
+    assert {rewrite.target.seq for rewrite in both.plan("p").rewrites} == {8, 10}
+
+
+@pytest.mark.parametrize("operator", [clear, drop, partial(drop, first=1)])
+def test_a_cut_at_the_beginning_changes_nothing(operator: Operator) -> None:
+    """Nothing is old."""
+    assert not operator(laid_out(work(3)), 0).plan("p")

@@ -1,35 +1,23 @@
-"""The shipped laws, over every policy that comes with palaver and over plain context managers."""
+"""Every policy against every law, over generated conversations: a few at every change, many in the soak (tests/context/test_recorded.py has recorded ones)."""
 
-from palaver.context import ContextManager, policy
+from __future__ import annotations
+
+import pytest
+
+from palaver.context.manager import ContextManager
+from palaver.context.policy import POLICIES, policy
 from palaver.testing.policy_laws import PolicyLaws
 
 
-def made(name: str) -> ContextManager:
-    """Make a policy by its name."""
-    found = policy(name)
-    assert found is not None
-    return found
+def _suite(name: str, *marks: pytest.MarkDecorator) -> type[PolicyLaws]:
+    def made(self: PolicyLaws) -> ContextManager:  # noqa: ARG001 - a method
+        found = policy(name)
+        assert found is not None
+        return found
+
+    return type(f"Test_{name.replace('-', '_')}", (PolicyLaws,), {"policy": made, "pytestmark": list(marks)})
 
 
-class TestDefault(PolicyLaws):
-    """The policy `default`."""
-
-    def policy(self) -> ContextManager:
-        """Give it."""
-        return made("default")
-
-
-class TestOffload(PolicyLaws):
-    """The policy `offload`."""
-
-    def policy(self) -> ContextManager:
-        """Give it."""
-        return made("offload")
-
-
-class TestFold(PolicyLaws):
-    """The policy `fold`."""
-
-    def policy(self) -> ContextManager:
-        """Give it."""
-        return made("fold")
+for _name in POLICIES:
+    globals()[f"Test_{_name.replace('-', '_')}"] = _suite(_name)
+    globals()[f"Test_{_name.replace('-', '_')}_at_length"] = _suite(_name, pytest.mark.soak, pytest.mark.timeout(0))

@@ -1,650 +1,491 @@
-"""Presets: the constants that others published, what each does first and last, and the failures that others had with it."""
+"""Presets: each does what its source says, by numbers that can be added up with a pencil.
 
-import inspect
-import json
-from collections.abc import Sequence
+In these sessions a token is a character (`tests.context.pencil`). With limit L and target G a cut leaves out ceil((T - L) / (L - G)) * (L - G) tokens of T, rounded up to a message; the record that
+stands for them, here of some 1,400 tokens, counts in T.
+Views are written as a letter for each exchange: `.` as it was said, `c` changed, `R` a record, `N` a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import pytest
 
-from palaver import Dialog
-from palaver.context import POLICIES, Ledger, Meter, compose, fit, planner, policy
+from palaver.context.fit import LIST
 from palaver.context.manager import Policy
+from palaver.context.policy import POLICIES, policy
 from palaver.context.presets import (
-    LLLM,
     PRESETS,
-    Aider,
     ClaudeCode,
+    DefaultContextManager,
     Dynamiq,
-    Letta,
-    Manus,
-    OpenCode,
-    OpenCodeDCP,
     OpenHands,
     Palaver,
-    Pi,
     Preset,
     SummarizationConfig,
-    SWEAgent,
 )
-from palaver.context.schedule.calls import Called, Calls
-from palaver.context.work.acts import acts_of
-from palaver.errors import InvalidInput
-from palaver.log import Handle, Invocation, draft
-from palaver.messages import Message, ToolCallContent, UserMessage
-from palaver.testing.logs import Log, model, result, system, user
-from palaver.testing.policy_laws import hold
-from palaver.tokens import Budget, Rates
-from palaver.view import Plan, View
-from tests.context.helper import COUNTER, commit, faults, fitted, seen, size, texts
-from tests.context.work import PAGE, did, read, run, write
+from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
+from palaver.messages import Message, UserMessage
+from palaver.tokens import Budget
+from palaver.view import fold_messages
+from tests.context.pencil import METER, composed, did, shape, sizes, talk, text, work
 
-NAMES = sorted(each.name for each in PRESETS)
+CUTTING = sorted(set(PRESETS) - {"full"})
 
 
-def log_of(*parts: Sequence[Message], ask: str = "Make the tests pass. Never edit the tests.") -> Log:
-    """Write a conversation down that begins with words of the user."""
-    log = Log()
-    log.put(system("Be brief."), user(ask), *(message for part in parts for message in part))
-    return log
+def after(messages: list[Message], by: Any, limit: int) -> str:  # noqa: ANN401 - anything that names a policy
+    """Return the shape of a view within so many tokens."""
+    return shape(composed(messages, by, limit).view)
 
 
-def working(turns: int) -> Log:
-    """Read, write and run for so many turns."""
-    log = log_of()
-    for turn in range(turns):
-        log.put(
-            *read(f"r{turn}", f"src/f{turn % 7}.py"),
-            *run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn)),
-        )
-        if turn % 5 == 4:
-            log.put(*write(f"w{turn}", f"src/f{turn % 7}.py", PAGE), model(f"did {turn}"), user(f"Go on with {turn}."))
-    return log
+RECORD = 1.4
+"""Thousands of tokens of a record, about."""
 
 
-def made(name: str) -> Preset:
-    """Make a preset by its name, for a model."""
-    found = policy(name, "gpt-4o")
-    assert isinstance(found, Preset)
-    return found
+def dropped(total: int, step: int) -> int:
+    """Return how many messages of 1,000 leave, of so many, at a limit of 10,000."""
+    return ceil((total + RECORD - 10) / step) * step
 
 
-def derived(view: View) -> list[str]:
-    """Give what stands for what was left out, by label."""
-    return [exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived]
+# --- the cut, by a pencil -------------------------------------------------------------------------------------------------
 
 
-def limit(maker: type[Preset], **words: Any) -> int:  # noqa: ANN401 - the words of a preset
-    """Give the tokens at which a preset acts, for a model with a window of 200,000 and answers of 64,000."""
-    return maker("claude-sonnet-4-5", **words).budget.for_input
+@pytest.mark.parametrize("total", [11, 12, 13, 14, 16, 17, 18, 19, 21, 31, 61])
+def test_pencil_fold_drops_in_steps_of_half(total: int) -> None:
+    """Messages of 1,000, L 10,000, G 5,000: five at a time, and a record in their place."""
+    assert after(talk(total), "fold", 10_000) == "R" + "." * (total - dropped(total, 5))
 
 
-# --- constants --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "stays"), [("cat", "."), ("fold", ""), ("default", ""), ("lllm", ".")])
+def test_pencil_what_comes_first_stays(name: str, stays: str) -> None:
+    """R157, R324: `cat` keeps the task and `lllm` the first message before what stands for the dropped ones; `fold` and `default` keep neither."""
+    assert after(talk(13), name, 10_000).rstrip(".")[:-1] == stays
 
 
-def test_every_preset_acts_where_the_original_does() -> None:
-    """For a window of 200,000 tokens: 167,000 for Claude Code, 183,616 for pi, 160,000 for dynamiq, and so on (R265, R304, R316)."""
-    assert limit(ClaudeCode) == 200_000 - 20_000 - 13_000
-    assert limit(Pi) == 200_000 - 16_384
-    assert limit(Dynamiq) == 160_000
-    assert limit(OpenCode) == 200_000 - 32_000 - 20_000  # of the longest answer at most 32,000 tokens
-    assert limit(LLLM) == 200_000 - 16_384 - 5_000
+@pytest.mark.parametrize("total", [11, 13, 17, 21])
+def test_pencil_default_keeps_the_border_message(total: int) -> None:
+    """R158: five leave, as in `fold`, but the last of them fits into half a step: 2,500 tokens."""
+    left = total - ceil((total - 10) / 5) * 5
+    assert after(talk(total), "default", 10_000) == "N" + "." * (left + 1)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_the_caller_says_replaces_the_originals_budget(name: str) -> None:
-    """A window of the caller's own counts; and without a model and a window the budget comes from the caller."""
+def test_a16_of_a_large_border_message_the_end_stays() -> None:
+    """R159: a message of 7,000 of 11,000 tokens: its last 2,500 stay, after the mark of source document 000."""
+    messages = [*talk(2), UserMessage(content="a" * 6_990 + "the end..."), *talk(2)]
+    view = composed(messages, "default", 10_000).view
+    assert shape(view) == "Nc.."
+    assert text(view, 1).startswith("[...earlier content truncated...]")
+    assert text(view, 1).endswith("the end...")
+    assert 2_300 <= sizes(view)[1] <= 2_500
+
+
+@pytest.mark.parametrize("total", [11, 13, 14, 16, 19])
+def test_r327_pencil_letta_evicts_three_tenths(total: int) -> None:
+    """L is the whole window, G 70 % of it: three messages at a time."""
+    assert after(talk(total), "letta", 10_000) == "R" + "." * (total - dropped(total, 3))
+
+
+@pytest.mark.parametrize("total", [11, 12, 13, 15, 18, 19])
+def test_pencil_pi_leaves_its_recent_tokens(total: int) -> None:
+    """R334: of 10,000 tokens the newest 3,000 are left when the limit is met, and seven messages leave at a time."""
+    assert after(talk(total), {"type": "pi", "keep_recent_tokens": 3_000}, 10_000) == "R" + "." * (
+        total - dropped(total, 7)
+    )
+
+
+@pytest.mark.parametrize("total", [13, 18, 19, 20, 26, 33])
+def test_r298_r301_pencil_openhands_counts_messages(total: int) -> None:
+    """max_size 12, keep_first 2: the 13th message leaves 2 + record + 3, half of 12; seven more until the next time."""
+    times = (total - 13) // 7 + 1
+    gone = 13 - 5 + 7 * (times - 1)
+    assert after(talk(12, 10), {"type": "openhands", "max_size": 12}, 10_000) == "." * 12
+    assert after(talk(total, 10), {"type": "openhands", "max_size": 12}, 10_000) == "..R" + "." * (total - 2 - gone)
+
+
+def test_r298_of_200_messages_one_ten_and_a_summary() -> None:
+    """N_first 1, N_last 10: exactly 1 + summary + 10."""
+    assert (
+        after(talk(200, 10), {"type": "openhands", "max_size": 199, "keep_first": 1, "keep_last": 10}, 10_000)
+        == ".R" + "." * 10
+    )
+
+
+def test_openhands_skips_a_condensation_without_progress() -> None:
+    """With minimum_progress 0.9 leaving out 8 of 13 is not worth it."""
+    words = {"type": "openhands", "max_size": 12, "minimum_progress": 0.9}
+    assert after(talk(13, 10), words, 10_000) == "." * 13
+
+
+# --- clearing before folding ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["offload", "dynamiq", "manus", "claude-code"])
+@pytest.mark.parametrize("rounds", [11, 13])
+def test_a38_r281_pencil_clearing_that_suffices_ends_it(name: str, rounds: int) -> None:
+    """R280: rounds of 1,000: at 10,000 of 11,000 or 13,000 one step of five is cleared, or two steps where that still leaves the target; nothing is folded."""
+    view = composed(work(rounds), name, 10_000).view
+    cleared = 10 if rounds == 13 and name in {"offload", "dynamiq"} else 5
+    assert shape(view) == "." + "c" * cleared + "." * (rounds - cleared)
+
+
+def test_a39_only_what_is_too_much_after_clearing_is_folded() -> None:
+    """R280, R331: 40 rounds are too many for lines: then, and only then, a record."""
+    for name in ("offload", "dynamiq", "manus"):
+        assert "R" not in after(work(13), name, 10_000)
+        assert set(after(work(80), name, 10_000)) & {"R", "N"}
+
+
+def test_pencil_palaver_clears_then_folds() -> None:
+    """Old rounds stay as lines within a twentieth of the target: 250 tokens; what is older is folded."""
+    assert after(work(11), "palaver", 10_000) == ".Rc" + "." * 6
+    long = composed(work(41), "palaver", 10_000).view
+    assert shape(long).startswith(".Rc")
+    lines = [size for size, letter in zip(sizes(long), shape(long), strict=True) if letter == "c"]
+    assert 0 < sum(lines) <= 250
+
+
+def test_pencil_palaver_shortens_a_huge_output_alone() -> None:
+    """An output of more than a fifth of the limit is shown as a twentieth; if that suffices, nothing else changes."""
+    messages = [*did(0, "x" * 20_000), *talk(5)]
+    view = composed(messages, "palaver", 10_000).view
+    assert shape(view) == "c....."
+    assert 500 <= sizes(view)[0] <= 700
+
+
+@pytest.mark.parametrize("rounds", [9, 13, 14, 19])
+def test_r308_pencil_manus_clears_the_older_half_at_most(rounds: int) -> None:
+    """The newest half of the results stays in full."""
+    found = after(work(rounds, 1_994), "manus", 2_000 * rounds - 2_000)
+    assert 0 < found.count("c") <= ceil(rounds / 2)
+    assert found.endswith("." * (rounds // 2))
+
+
+def test_r303_pencil_claude_code_keeps_five_results() -> None:
+    """Outputs over 50,000 characters are previews of 2,048 at once, Read exempt; near the limit all but five of its tools' outputs are cleared."""
+    huge = "x" * 60_000
+    at_once = composed([*did(0, huge), *did(1, huge, "Read"), *talk(1)], "claude-code", 200_000).view
+    assert shape(at_once) == "c.."
+    assert 2_048 < sizes(at_once)[0] < 2_200
+    assert after(work(11), "claude-code", 10_000) == "." + "c" * 5 + "." * 6
+    others = [each for at in range(11) for each in did(at, "y" * 990, "mcp__weather")]
+    assert "c" not in after([*talk(1), *others], "claude-code", 11_000)
+
+
+def test_pencil_claude_code_compacts_everything() -> None:
+    """What no clearing helps is folded whole: at 11,000 of 10,000 the last message is left; `keep_tail` keeps more."""
+    assert after(talk(11), "claude-code", 10_000) == "R."
+    assert after(talk(11), {"type": "claude-code", "keep_tail": 4_000}, 10_000) == "R" + "." * 5
+
+
+@pytest.mark.parametrize("name", CUTTING)
+def test_r305_a_compaction_that_is_asked_for_always_folds(name: str) -> None:
+    """Below every limit, and although clearing would do: the view becomes smaller, with a record or a notice."""
+    made = policy(name)
+    assert isinstance(made, Preset)
+    view = fold_messages(work(20, then="next"), LIST)
+    plan = made.compact(view, Budget.of_input(100_000), METER)
+    assert plan.drops
+    assert plan.inserts
+
+
+def turns(count: int) -> list[Message]:
+    """Return so many turns: words of the user, and an output of 2,000 tokens."""
+    return [each for at in range(count) for each in (UserMessage(content=f"ask {at}"), *did(at, "o" * 2_000))]
+
+
+@pytest.mark.parametrize(("count", "limit"), [(60, 100_000), (50, 90_000), (80, 130_000)])
+def test_r313_pencil_opencode_never_prunes_the_newest_40_000(count: int, limit: int) -> None:
+    """Of T tokens of outputs, 40,000 stay in full, nothing is folded as long as pruning the rest suffices, and the tool `skill` is never pruned."""
+    found = composed(turns(count), "opencode", limit)
+    assert shape(found.view).count("R") == 0
+    kept = [
+        size
+        for size, letter in zip(sizes(found.view), shape(found.view), strict=True)
+        if letter == "." and size > 1_000
+    ]
+    assert sum(kept) >= 40_000
+    assert found.after.total <= limit
+    skills = [each for at in range(count) for each in (UserMessage(content="ask"), *did(at, "o" * 2_000, "skill"))]
+    assert "c" not in after(skills, "opencode", limit)
+
+
+def test_pencil_opencode_folds_when_pruning_frees_too_little() -> None:
+    """Of 42,000 tokens pruning could free 2,000, less than PRUNE_MINIMUM: a tail of 10,000 (a quarter of the limit) is left, and a record."""
+    found = composed(turns(21), "opencode", 40_000)
+    assert shape(found.view).startswith("R")
+    tail = sum(sizes(found.view)[1:])
+    assert 8_000 <= tail <= 14_000
+
+
+def test_r317_dcp_cleans_up_first() -> None:
+    """Two equal calls: the last output counts. A file written twice: the last write. A failure made good: the success. No model, nothing else changed."""
+    page = "p" * 2_000
+    messages = [
+        UserMessage(content="go"),
+        *did(0, "wrote", "Write", {"file_path": "a.py", "content": page}),
+        *did(1, page, "bash", {"command": "git status"}),
+        *did(2, page, "bash", {"command": "pytest"}),
+        *did(3, "wrote", "Write", {"file_path": "a.py", "content": page}),
+        *did(4, page, "bash", {"command": "git status"}),
+        *did(5, "ok", "bash", {"command": "pytest"}),
+        *did(6, "x", "bash", {"command": "ls"}),
+    ]
+    assert after(messages, "opencode-dcp", 5_000) == ".cc...."
+
+
+@pytest.mark.parametrize("polling", [1, 4])
+def test_pencil_swe_agent_masks_at_every_step(polling: int) -> None:
+    """Of t outputs t - max(0, (t + 1) // p * p - 6) are whole: five, with polling up to three more; others are one line, far from every limit."""
+    for rounds in range(1, 16):
+        whole = rounds - max(0, (rounds + 1) // polling * polling - 6)
+        found = after(work(rounds), {"type": "swe-agent", "polling": polling}, 1_000_000)
+        assert found == "." + "c" * (rounds - whole) + "." * whole
+
+
+def test_r322_oversized_output_names_size_and_handle() -> None:
+    """More than 100,000 characters: a beginning of 105 lines of 80, how much there is, and the handle."""
+    view = composed([*did(0, "x" * 200_000), *talk(1)], "swe-agent", 1_000_000).view
+    assert "8,400 of 200,000 characters" in text(view)
+    assert "recall" in text(view)
+
+
+@pytest.mark.parametrize("rounds", [11, 21])
+def test_r320_r321_pencil_aider_folds_what_is_done(rounds: int) -> None:
+    """R319: far below the window: what is done has 4,000 tokens and is cut to 2,000; nothing while the user's task is still current."""
+    by = {"type": "aider", "history": 4_000}
+    assert after(work(rounds), by, 100_000) == "." * (rounds + 1)
+    found = composed(work(rounds, then="next"), by, 100_000).view
+    assert shape(found).startswith("R.")
+    assert shape(found).endswith(".")
+    done = sum(sizes(found)[:-1])
+    assert done <= 4_000
+
+
+def test_r266_r274_pencil_dynamiq_keeps_request_and_end() -> None:
+    """When references are not enough: the original request, a record, the last two messages."""
+    assert after(talk(11), "dynamiq", 10_999) == ".R.."
+    assert after(talk(11), {"type": "dynamiq", "preserve_last_messages": 4}, 10_999) == ".R...."
+    assert after(talk(11), {"type": "dynamiq", "max_preserved_tokens": 5_000}, 10_999) == ".R....."
+
+
+def test_dynamiq_never_touches_what_it_preserves() -> None:
+    """One of the last two messages is larger than the room: it stays whole as long as it fits at all."""
+    messages = [*talk(5), *did(0, "large and new".ljust(6_000)), *talk(2)]
+    for words in ({}, {"preserve_last_messages": 4}):
+        view = composed(messages, {"type": "dynamiq", **words}, 12_000).view
+        assert shape(view).endswith("..." if words else "..")
+
+
+def test_a38_only_large_old_outputs_become_references() -> None:
+    """R275, R276: large and old: a reference. Small and old, large and newest: as they were."""
+    messages = [*talk(1), *did(0, "a" * 3_000), *did(1, "small"), *did(2, "b" * 400), *did(3, "c" * 3_000)]
+    assert after(messages, "dynamiq", 7_000) == ".c..."
+
+
+# --- the numbers of the sources -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("claude-code", 200_000 - 20_000 - 13_000),
+        ("pi", 200_000 - 16_384),
+        ("dynamiq", 160_000),
+        ("opencode", 200_000 - 32_000 - 20_000),
+        ("default", 200_000 - 16_384 - 5_000),
+    ],
+)
+def test_r265_r304_r316_presets_act_where_their_source_does(name: str, limit: int) -> None:
+    """For a window of 200,000 tokens and answers of 64,000."""
+    made = policy(name, "claude-sonnet-4-5")
+    assert isinstance(made, Policy)
+    assert made.budget.limit == limit
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_callers_words_replace_the_sources_budget(name: str) -> None:
+    """A smaller window counts; without model and window the budget is the caller's, and an object made for no model takes the caller's model."""
     smaller = policy({"type": name, "max_tokens": 30_000}, "claude-sonnet-4-5")
-    assert isinstance(smaller, Preset)
-    assert smaller.budget.for_input <= 30_000
-    assert fitted(seen(working(20)), policy(name), 8_000).tokens_after <= 8_000  # type: ignore[arg-type]
-
-
-def test_a_preset_is_registered_by_name_and_says_where_it_comes_from() -> None:
-    """Each is in the registry; each module names its source."""
-    assert set(NAMES) <= set(POLICIES)
-    for each in PRESETS:
-        module = __import__(each.__module__, fromlist=["__doc__"])
-        assert "Source" in (module.__doc__ or "") or each is Palaver
-
-
-@pytest.mark.parametrize("name", [*NAMES, "scheduled", "default"])
-def test_a_policy_object_made_for_no_model_takes_the_dialogs(name: str) -> None:
-    """`DefaultContextManager()` given as an object composes as its name does: by the budget of the model that is asked, and stays as it is."""
     by_name, by_object = policy(name, "gpt-4o"), policy(name)
+    assert isinstance(smaller, Policy)
     assert isinstance(by_name, Policy)
     assert isinstance(by_object, Policy)
-    dialog = Dialog(owner="a")
-    dialog.put_text("hi")
-    assert dialog.compose(by_object, model="gpt-4o").tokens_after
-    assert by_object.budget_for("gpt-4o") == by_name.budget
-    assert by_name.budget_for("gpt-5") == by_name.budget
+    assert smaller.budget.limit <= 30_000
+    assert by_object.budget_for("gpt-4o") == by_name.budget == by_name.budget_for("gpt-5")
     with pytest.raises(InvalidInput):
         by_object.budget_for("")
 
 
-ROWS: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("n", (-1, 0, "5", 1.5, True, None)),
-    ("polling", (0, "1", None)),
-    ("largest", (0, "x", None)),
-    ("share", (7, -0.1, "half", float("nan"), None, True)),
-    ("keep_results", (-3, "5", None)),
-    ("keep_tail", (-1, 0.5)),
-    ("files", (-1, "5", None)),
-    ("pause", (0, -1, "1h", float("inf"))),
-    ("max_size", ("240", 0, None)),
-    ("keep_first", (-1, "2")),
-    ("keep_last", (0, "2")),
-    ("minimum_progress", (5, "0.1", None)),
-    ("history", (-5, "1", 1.5)),
-    ("map_tokens", (-1, "1", float("nan"))),
-    ("map_mul_no_files", (-1, None)),
-    ("evict", (0, 1, "0.3", None)),
-    ("threshold", (-1, "1", None)),
-    ("enabled", (1, "yes", None)),
-    ("incremental", ("no",)),
-    ("compaction_enabled", (0,)),
-    ("max_token_context_length", (0, "1")),
-    ("context_usage_ratio", (0, 1.5, "0.8", None)),
-    ("token_budget_ratio", (0, 2, "x")),
-    ("preserve_last_messages", (-1, "2", 1.5, None)),
-    ("compaction_token_threshold", (-1, "500", None)),
-    ("max_preserved_tokens", (-1, "x")),
-    ("newest", (-1, "10", 1.5)),
-    ("fold", ("no", 1, None)),
-    ("keep", (-1, "x")),
-    ("seed", (3, b"x")),
-)
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_t3_no_source_s_constant_fills_a_small_window(name: str) -> None:
+    """Reserves chosen for 200,000 tokens leave room in a window of a few hundred."""
+    for tokens in (600, 5_000):
+        made = policy({"type": name, "max_tokens": tokens}, "gpt-4o")
+        assert isinstance(made, Policy)
+        assert 0 < made.budget.limit <= tokens
 
 
-def of_its_own(maker: type[Policy]) -> set[str]:
-    """Give the names of the parameters of a policy that are neither the model's nor a budget's."""
-    found = set(inspect.signature(maker.__init__).parameters) - {"self", "model_name", "max_tokens", "budget", "words"}
-    if maker is Dynamiq:
-        found |= set(SummarizationConfig.__dataclass_fields__) - {"config"}
-    return found - {"config", "repo_map", "policy", "prices"}  # values with classes of their own
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_names_its_source(name: str) -> None:
+    """In the docstring of its class; `full` shows everything."""
+    assert "Source" in (PRESETS[name].__doc__ or "") or name == "full"
+    assert POLICIES[name] is PRESETS[name]
 
 
-@pytest.mark.parametrize("maker", POLICIES.values(), ids=list(POLICIES))
-def test_every_parameter_of_every_policy_is_held_to_what_it_may_be(maker: type[Policy]) -> None:
-    """Out of range, of another kind, as text: an `InvalidInput` that names it, when the policy is made and not in the middle of a turn."""
-    rows = dict(ROWS)
-    for name in of_its_own(maker):
-        for value in rows[name]:
-            for model_name in ("", "gpt-4o"):
-                with pytest.raises(InvalidInput, match=name):
-                    policy({"type": maker.name, name: value}, model_name)
-    for word, value in (("model_name", 3), ("max_tokens", "many"), ("reserve", -1)):
-        with pytest.raises(InvalidInput):
-            policy({"type": maker.name, word: value, **({} if word == "model_name" else {"model_name": "gpt-4o"})})
+# --- laws -----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_no_parameter_is_refused_also_without_a_model() -> None:
-    """A slip of the pen is told with the parameter that it is close to; so are prices that are none, by the words there are."""
-    with pytest.raises(InvalidInput, match="evict"):
-        policy({"type": "letta", "evct": 0.5})
-    with pytest.raises(InvalidInput, match="polling"):
-        policy({"type": "swe-agent", "poling": 2})
-    for prices, told in (({"ttl": 0}, "lifetime"), ({"raed": 0.1}, "read"), ("cheap", "PriceSheet"), (3, "PriceSheet")):
-        with pytest.raises(InvalidInput, match=told):
-            policy({"type": "scheduled", "policy": "letta", "prices": prices})
-    with pytest.raises(InvalidInput, match="SummarizationConfig"):
-        policy({"type": "dynamiq", "config": {"enabled": True}})
-
-
-@pytest.mark.parametrize("given", [None, "drop it", 3, [], {"drops": []}])
-def test_a_plan_that_is_none_is_refused_in_words(given: object) -> None:
-    """Whatever a policy gives in the place of a plan: an `InvalidInput` with its name, as for a plain manager that forgets its return."""
-
-    class Mine(Policy):
-        name = "mine"
-
-        def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-            del view, ledger, budget, prices
-            return given  # type: ignore[return-value]
-
-    with pytest.raises(InvalidInput, match=r"'mine' gave a .*, not a plan.*palaver.Plan"):
-        fitted(seen(working(3)), Mine(), 8_000)
-
-
-# --- every preset -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CUTTING)
 def test_a_preset_leaves_alone_what_fits(name: str) -> None:
-    """A conversation that is far from every limit: the very same view, but for outputs that are masked at every step."""
-    log = log_of(run("a", "ls", "x"), run("b", "pwd", "y"))
-    composed = fitted(seen(log), made(name), 100_000)
-    assert composed.view is seen(log) or composed.view == seen(log)
+    """R162: the very same view."""
+    found = composed(work(4), name, 100_000)
+    assert shape(found.view) == "....."
+    assert not found.plan
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("share", [0.15, 0.4, 0.8])
-def test_t11_t19_the_newest_ask_is_in_every_view_and_the_goal_is_told(name: str, share: float) -> None:
-    """However small the budget: the newest words are there as they were said; the goal is shown, or told with what stands for it."""
-    view = seen(working(24))
-    composed = hold(view, made(name), Budget.of_input(int(size(view) * share)), COUNTER)
-    assert composed is not None
-    newest = view.newest_user()
-    assert newest is not None
-    assert texts(View(dialog_id=view.dialog_id, at=0, exchanges=(view.exchanges[newest],)))[0] in texts(composed.view)
-    facts = [block.facts for x in composed.view.exchanges for block in x.blocks() if block.facts]
-    assert any("Make the tests pass." in said for said in (*texts(composed.view), *facts))
+@pytest.mark.parametrize("name", CUTTING)
+def test_t11_t19_law_10_ask_and_pins_are_in_every_view(name: str) -> None:
+    """The newest words of the user and what is pinned, as they were said; the task is shown or told."""
+    for share in (0.2, 0.5, 0.9):
+        messages = work(30, task="Make the tests pass.", then="And now the docs.")
+        found = composed(messages, name, int(30_000 * share), pinned=[7])
+        kept = [each for each, letter in zip(found.view.exchanges, shape(found.view), strict=True) if letter == "."]
+        said = [str(block.content) for each in kept for block in each.blocks()]
+        assert any("And now the docs." in each for each in said)
+        assert any(each.pinned for each in kept)
+        told = [str(block.content) for each in found.view.exchanges for block in each.blocks()]
+        assert any("Make the tests pass." in each for each in told) or "N" in shape(found.view)
+        assert found.after.total <= 30_000 * share
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_t5_t20_fifty_compactions_in_a_row_keep_the_view_bounded_and_the_facts_in_reach(name: str) -> None:
-    """Committed again and again: within the budget each time, the goal still told, and what stands for the past does not grow."""
-    log = log_of()
-    policy_made, commits, largest = made(name), 0, 0
-    for turn in range(60):
-        log.put(*run(f"b{turn}", f"pytest tests/test_{turn}.py", PAGE), user(f"Go on with {turn}."))
-        composed = fitted(seen(log), policy_made, 3_500)
-        assert composed.tokens_after <= 3_500
-        if composed.view is not seen(log) and composed.tokens_after < size(seen(log)) * 0.95:
-            commit(log, composed)
-            commits += 1
-        stand_ins = [text for text in texts(composed.view) if text.startswith(("[Record", "[Earlier"))]
-        largest = max([largest, *map(len, stand_ins)])
-    assert commits >= 15
-    assert largest < 8_000
-    facts = "".join(block.facts for x in seen(log).exchanges for block in x.blocks())
-    assert "Make the tests pass." in facts + "".join(texts(seen(log)))
+@pytest.mark.parametrize("name", CUTTING)
+def test_law_7_requests_are_prefixes_between_steps(name: str) -> None:
+    """A session that grows by rounds: what was shown is shown again, except at a step; a preset that masks every output steps with each."""
+    before: list[str] = []
+    messages, steps = talk(1), 0
+    for rounds in range(60):
+        messages += did(rounds, f"{rounds:04}".ljust(490, "."))
+        messages += [UserMessage(content=f"next {rounds}")] if rounds % 9 == 0 else []
+        view = composed(messages, name, 10_000).view
+        shown = [str([block.content for block in each.blocks()]) for each in view.exchanges]
+        steps += shown[: len(before)] != before
+        before = shown
+    assert steps <= (55 if name == "swe-agent" else 20)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_t13_notes_of_the_harness_do_not_part_calls_from_results(name: str) -> None:
-    """System messages between a call and its result, cut at any budget: closed and valid for four providers."""
-    log = log_of()
-    for turn in range(12):
-        call, answer = run(f"c{turn}", f"ls {turn}")
-        log.put(call, system(f"note {turn}"), answer)
-    view = seen(log)
-    for share in (0.1, 0.3, 0.6):
-        composed = fitted(view, made(name), int(size(view) * share))
-        assert faults(composed.view) == []
+@pytest.mark.parametrize("name", CUTTING)
+@pytest.mark.parametrize("words", [{"keep_last": 9}, {"keep_recent": 4_000}])
+def test_what_a_budget_leaves_alone_is_left_alone(name: str, words: Mapping[str, int]) -> None:
+    """Neither cleared nor dropped, where there is room for it; said of the budget or of the policy."""
+    if name in {"swe-agent", "openhands", "aider"}:
+        return  # they act by their own numbers, whatever a budget says
+    for by, budget in (
+        (name, Budget.parse({"max_tokens": 19_000, "safety_buffer": 0, **words})),
+        ({"type": name, **words}, Budget.of_input(19_000)),
+    ):
+        view = composed(work(20), by, budget).view
+        tail = shape(view)[::-1]
+        assert len(tail) - len(tail.lstrip(".")) >= 4
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_fit_with_a_preset_gives_a_list_that_fits(name: str) -> None:
-    """A plain list, over-long: within the budget, and what was left out can be recalled."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Make the tests pass."}]
-    for number in range(30):
-        call = {
-            "id": f"c{number}",
-            "type": "function",
-            "function": {"name": "bash", "arguments": json.dumps({"command": f"ls {number}"})},
-        }
-        messages += [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": PAGE},
-        ]
-    messages.append({"role": "user", "content": "Go on."})
-    done = fit(messages, model="gpt-4o", policy=name, budget=6_000)
-    assert done.tokens <= 6_000
-    assert done.messages[-1] == messages[-1]
-    for gone in done.omitted:
-        for handle in gone.handles():
-            assert done.recall(handle) is not None
+# --- parameters -----------------------------------------------------------------------------------------------------------
+
+WRONG: Mapping[str, tuple[object, ...]] = {
+    "n": (-1, 0, "5", 1.5, True, None),
+    "polling": (0, "1", None),
+    "largest": (0, "x", None),
+    "share": (7, -0.1, "half", float("nan"), None, True),
+    "keep_results": (-3, "5", None),
+    "keep_tail": (-1, 0.5),
+    "restore_files": (-1, "5", None),
+    "max_size": ("240", 0, None),
+    "keep_first": (-1, "2"),
+    "keep_last": (0, "2"),
+    "minimum_progress": (5, "0.1", None),
+    "history": (-5, "1", 1.5),
+    "map_tokens": (-1, "1", float("nan")),
+    "evict": (0, 1, "0.3", None),
+    "threshold": (-1, "1", None),
+    "keep_recent_tokens": (-1, "1", None),
+    "enabled": (1, "yes", None),
+    "incremental": ("no",),
+    "compaction_enabled": (0,),
+    "max_token_context_length": (0, "1"),
+    "context_usage_ratio": (0, 1.5, "0.8", None),
+    "token_budget_ratio": (0, 2, "x"),
+    "preserve_last_messages": (-1, "2", 1.5, None),
+    "compaction_token_threshold": (-1, "500", None),
+    "max_preserved_tokens": (-1, "x"),
+}
 
 
-# --- OpenHands --------------------------------------------------------------------------------------------------------------
-
-
-def talked(messages: int) -> Log:
-    """Say so many messages, in turn."""
-    log = Log()
-    said = (f"{'answer' if n % 2 else 'ask'} {n}" for n in range(messages))
-    log.put(
-        *(model(f"{text} {PAGE[:1_000]}") if n % 2 else user(f"{text} {PAGE[:1_000]}") for n, text in enumerate(said))
-    )
-    return log
-
-
-def test_r298_of_200_events_one_in_front_ten_at_the_end_and_a_summary() -> None:
-    """N_first 1, N_last 10: exactly 1 + summary + 10."""
-    composed = fitted(seen(talked(200)), OpenHands(max_size=199, keep_first=1, keep_last=10), 100_000)
-    assert len(composed.view.exchanges) == 12
-    assert texts(composed.view)[0].startswith("ask 0")
-    assert texts(composed.view)[-1].startswith("answer 199")
-    assert derived(composed.view) == ["record"]
-
-
-def test_r300_r301_event_121_triggers_and_half_is_left() -> None:
-    """120 events are left alone; with the 121st at most a half and one message is left."""
-    held = OpenHands(max_size=120, keep_first=4)
-    assert not fitted(seen(talked(120)), held, 100_000).plan
-    after = fitted(seen(talked(121)), held, 100_000).view
-    assert len(after.exchanges) <= 61
-    assert [text.split()[:2] for text in texts(after)[:4]] == [
-        ["ask", "0"],
-        ["answer", "1"],
-        ["ask", "2"],
-        ["answer", "3"],
-    ]
-
-
-def test_a_condensation_that_makes_no_progress_is_not_made() -> None:
-    """Everything is pinned but one event: condensing it would save less than a tenth (minimum_progress)."""
-    tiny = OpenHands(max_size=6, keep_first=4, keep_last=1)
-    log = Log()
-    log.put(*(user("x" * 4_000) for _ in range(4)), model("y"), user("z"), model("w"))
-    assert fitted(seen(log), tiny, 100_000).view == seen(log)
-
-
-def test_sizes_that_leave_nothing_to_condense_are_refused() -> None:
-    """As the original does: keep_first must be less than half of max_size."""
-    with pytest.raises(InvalidInput, match=r"^4 events in front leave nothing to condense of max_size=8"):
-        OpenHands(max_size=8, keep_first=4)
-    with pytest.raises(InvalidInput, match=r"^1 events in front and 7 at the end leave nothing"):
-        OpenHands(max_size=8, keep_first=1, keep_last=7)
-
-
-# --- Claude Code ------------------------------------------------------------------------------------------------------------
-
-
-def test_r303_large_outputs_are_previews_at_once_and_the_newest_results_stay_full() -> None:
-    """Over 50,000 characters: the first 2 KB and the handle, long before the budget is near; a Read is exempt."""
-    huge = "x" * 60_000
-    view = seen(log_of(run("a", "cat big", huge), read("b", "big.txt", huge), run("c", "ls")))
-    after = texts(fitted(view, ClaudeCode("claude-sonnet-4-5"), 100_000).view)
-    assert len(after[1]) < 2_300
-    assert "recall" in after[1]
-    assert after[2] == huge
-
-
-def test_r303_old_results_are_cleared_before_anything_is_compacted() -> None:
-    """Over the limit by a little: all but the newest five results become lines, no exchange leaves (A38, R281)."""
-    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(20))))
-    composed = fitted(view, ClaudeCode(), int(size(view) * 0.9))
-    assert len(composed.view.exchanges) == len(view.exchanges)
-    whole = [text == PAGE for text in texts(composed.view)[1:]]
-    assert whole == sorted(whole)
-    assert 5 <= sum(whole) <= 7  # those that came since the edit stay too
-
-
-def test_r307_compaction_brings_the_five_files_back_that_were_worked_on_last() -> None:
-    """After a compaction the newest five are there, within their share, each once."""
-    log = log_of(*(read(f"r{n}", f"src/f{n}.py", f"content of {n}\n") for n in range(9)))
-    log.put(*(message for n in range(60) for message in run(f"c{n}", f"ls {n}")), user("go on"))
-    composed = fitted(seen(log), ClaudeCode(), 9_000)
-    files = [text for text in texts(composed.view) if ", as it was last seen" in text]
-    assert [text.split(",")[0] for text in files] == [f"[src/f{n}.py" for n in (8, 7, 6, 5, 4)]
-    ledger = Ledger(meter=Meter(COUNTER), files={"src/f8.py": "what it says now"}.get)
-    again = compose(seen(log), planner(ClaudeCode()), Budget.of_input(9_000), COUNTER, ledger=ledger)
-    assert any("what it says now" in text for text in texts(again.view))
-
-
-def test_the_five_files_have_their_five_thousand_tokens_each() -> None:
-    """At the original's limit of 167,000: each of five large files has all but a few of its 5,000 tokens."""
-    page = "\n".join(f"line {n} of a long file" for n in range(1_200))
-    log = log_of(*(read(f"r{n}", f"src/f{n}.py", f"content of {n}\n{page}") for n in range(5)))
-    log.put(*(message for n in range(16) for message in run(f"c{n}", f"ls {n}", PAGE * 8)), user("go on"))
-    composed = fitted(seen(log), ClaudeCode(keep_results=100), 167_000)
-    files = [x for x in composed.view.exchanges if x.turns[0].blocks[0].derived == "file"]
-    sizes = [Meter(COUNTER).exchange(each) for each in files]
-    assert len(sizes) == 5
-    assert all(4_900 <= each <= 5_000 for each in sizes), sizes
-
-
-@pytest.mark.parametrize("tool", ["bash", "run_shell", "execute_bash", "shell", "exec_command", "local_shell"])
-def test_old_results_are_cleared_whatever_a_harness_calls_its_shell(tool: str) -> None:
-    """The same work by a shell of another name: as many results are cleared, and nothing is folded; a tool of no such kind is left alone."""
-    view = seen(log_of(*(did(f"c{n}", tool, {"command": f"ls {n}"}, PAGE) for n in range(20))))
-    composed = fitted(view, ClaudeCode(), int(size(view) * 0.9))
-    assert len(composed.view.exchanges) == len(view.exchanges)
-    assert 5 <= sum(text == PAGE for text in texts(composed.view)) <= 7
-    other = seen(log_of(*(did(f"c{n}", "mcp__weather", {"town": f"t{n}"}, PAGE) for n in range(20))))
-    assert "clear" not in " ".join(fitted(other, ClaudeCode(), int(size(other) * 0.9)).plan.notes)
-
-
-def test_after_an_hour_old_results_are_cleared_and_stay_so() -> None:
-    """60 minutes after the last call, far from every limit: all but the newest five; also in the requests that come then, which go on from it."""
-    dialog = Dialog(owner="a")
-    dialog.put_text("Make the tests pass.")
-    dialog.append([message for n in range(20) for message in run(f"c{n}", f"ls {n}")])
-    last = dialog.store.last(dialog.dialog_id).at
-
-    def shown(when: float | None) -> int:
-        composed = dialog.compose("claude-code", model="claude-sonnet-4-5", when=when)
-        return sum(text == PAGE for text in texts(composed.view))
-
-    assert [shown(None), shown(last + 3_000), shown(last + 3_700)] == [20, 20, 5]
-    never = dialog.compose({"type": "claude-code", "pause": None}, model="claude-sonnet-4-5", when=last + 9_000)
-    assert never.view == dialog.view()
-
-
-def test_what_was_cleared_after_a_pause_is_composed_again_as_it_was_sent() -> None:
-    """A call after two hours, then others at once: each request goes on from the one before, although nothing was committed."""
-    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(12)))
-    calls: list[Called] = []
-
-    def called(at: float) -> None:
-        place = log.store.annotate(log.dialog, draft(Invocation(model="m"))[0])
-        calls.append(Called(Handle(log.dialog, place.seq), at, "m"))
-
-    def composed(now: float) -> list[str]:
-        ledger = Ledger(meter=Meter(COUNTER), calls=Calls(made=tuple(calls), now=now, model="m"))
-        made = compose(seen(log), planner(ClaudeCode()), Budget.of_input(100_000), COUNTER, ledger=ledger)
-        return texts(made.view)
-
-    called(0.0)
-    log.put(*run("x0", "ls"))
-    assert composed(60.0).count(PAGE) == 13
-    before = composed(7_300.0)
-    assert before.count(PAGE) == 5
-    called(7_300.0)
-    for turn in range(4):
-        log.put(*run(f"y{turn}", f"pwd {turn}"))
-        now = 7_360.0 + 60 * turn
-        after = composed(now)
-        assert after[: len(before)] == before
-        assert after.count(PAGE) == 6 + turn
-        before = after
-        called(now)
-
-
-# --- Manus, OpenCode, DCP ---------------------------------------------------------------------------------------------------
-
-
-def test_r308_the_oldest_half_of_the_results_goes_first() -> None:
-    """Compact before summary: the newest half of the results stays in full while that is enough."""
-    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(20))))
-    composed = fitted(view, Manus(), int(size(view) * 0.8))
-    assert len(composed.view.exchanges) == len(view.exchanges)
-    whole = [text == PAGE for text in texts(composed.view)[1:]]
-    assert whole == sorted(whole)
-    assert 8 <= sum(whole) <= 14  # half of those there were when it became too much, and what came since
-    assert "recall" in texts(composed.view)[1]
-
-
-def planned_log(*first: Message, calls: int = 59) -> Log:
-    """Write a plan down, then work."""
-    log = log_of(first)
-    for n in range(calls):
-        log.put(*run(f"c{n}", f"ls {n}", PAGE[:1_200]))
-    return log
-
-
-TODO = "- [ ] measure the heron\n- [ ] draw it\n"
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a3_every_parameter_has_bounds(name: str) -> None:
+    """Out of range, of another type, unknown: an InvalidInput that names it, when the policy is made."""
+    own = SummarizationConfig.__dataclass_fields__ if name == "dynamiq" else PRESETS[name].parameters
+    for parameter in own:
+        for value in WRONG[parameter]:
+            for model in ("", "gpt-4o"):
+                with pytest.raises(InvalidInput, match=parameter):
+                    policy({"type": name, parameter: value}, model)
+    for word, value in (("model_name", 3), ("max_tokens", "many"), ("reserve", -1), ("no_such_word", 1)):
+        with pytest.raises(InvalidInput):
+            policy({"type": name, word: value, **({} if word == "model_name" else {"model_name": "gpt-4o"})})
 
 
 @pytest.mark.parametrize(
-    "first",
-    [
-        write("w", "todo.md", TODO),
-        did("w", "create_file", {"path": "/home/user/todo.md", "content": TODO}),
-        did("w", "bash", {"command": f"cat > todo.md <<'EOF'\n{TODO}EOF"}),
-        did("w", "TodoWrite", {"todos": [{"content": "measure the heron", "status": "pending"}]}),
-        did("w", "update_plan", {"plan": [{"step": "measure the heron", "status": "in_progress"}]}),
-    ],
+    ("words", "close"), [({"type": "letta", "evct": 0.5}, "evict"), ({"type": "swe-agent", "poling": 2}, "polling")]
 )
-def test_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
-    """Written down at the first call, in whatever way: behind the record, before what was newest at the last edit, and not at the front only."""
-    view = seen(planned_log(*first))
-    composed = fitted(view, Manus(), 8_000)
-    places = [n for n, x in enumerate(composed.view.exchanges) if x.turns[0].blocks[0].derived == "plan"]
-    assert len(composed.view.exchanges) - 12 <= places[-1]
-    recital = composed.view.exchanges[places[-1]]
-    assert "measure the heron" in texts(View(dialog_id=view.dialog_id, at=0, exchanges=(recital,)))[0]
-    assert faults(composed.view) == []
-    for name in ("cat", "palaver"):
-        kept = fitted(view, made(name), 8_000).view
-        said = json.dumps(
-            [b.content.args for x in kept.exchanges for b in x.blocks() if isinstance(b.content, ToolCallContent)]
-        )
-        assert "measure the heron" in said
+def test_a18_a_misspelt_word_is_named_with_the_close_one(words: dict[str, Any], close: str) -> None:
+    """With and without a model."""
+    for model in ("", "gpt-4o"):
+        with pytest.raises(InvalidInput, match=close):
+            policy(words, model)
+    with pytest.raises(NotFound, match="letta"):
+        policy("lettar")
 
 
-@pytest.mark.parametrize("tokens", [5_000, 6_500, 8_000, 11_000, 14_000])
-@pytest.mark.parametrize("calls", [40, 65])
-def test_what_was_recited_is_not_recited_again(tokens: int, calls: int) -> None:
-    """Composing twice is composing once, however many recitals stand in the view: what is settled has its own."""
-    log = planned_log(*write("w", "todo.md", TODO), calls=calls // 2)
-    log.put(
-        *write("w2", "todo.md", TODO + "- [ ] and paint it\n"),
-        *(m for n in range(calls) for m in run(f"e{n}", f"pwd {n}", PAGE[:900])),
-    )
-    composed = fitted(seen(log), Manus(), tokens)
-    assert fitted(composed.view, Manus(), tokens).view is composed.view
+def test_openhands_refuses_ends_that_leave_nothing() -> None:
+    """As its source: keep_first must be less than half of max_size."""
+    for first, last in ((4, None), (1, 7)):
+        with pytest.raises(InvalidInput, match="leave nothing to condense of max_size=8"):
+            OpenHands(max_size=8, keep_first=first, keep_last=last)
 
 
-def test_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction() -> None:
-    """What was changed in a part of the file since is changed in the recital; committed, it is carried on although its file's call has left."""
-    log = planned_log(*write("w", "todo.md", TODO), calls=20)
-    edit = {"path": "todo.md", "old_str": "- [ ] measure", "new_str": "- [x] measure"}
-    log.put(*did("e", "str_replace_editor", {"command": "str_replace", **edit}))
-    held: set[Handle] = set()
-    acts = acts_of(seen(log).exchanges).all
-    wrote = {act.call.origin._replace(block=None) for act in acts if act.deed.wrote and act.call.origin is not None}
-    assert len(wrote) == 2
-    for turn in range(3):
-        log.put(*(m for n in range(25) for m in run(f"d{turn}-{n}", f"pwd {n}", PAGE[:1_200])), user(f"go on {turn}"))
-        composed = fitted(seen(log), Manus(), 6_000)
-        told = [text for text in texts(composed.view) if text.startswith("[The plan")]
-        assert 1 <= len(told) <= 3
-        assert "- [x] measure the heron\n- [ ] draw it" in told[-1]
-        sources = [b.sources for x in composed.view.exchanges for b in x.blocks() if b.derived == "plan"]
-        for each in sources[-1]:
-            held |= {Handle(each.dialog, seq) for seq in range(each.start, each.stop)}
-        commit(log, composed)
-        assert wrote <= held  # what is erased of them is erased of the recital, too
+EFFECTS: Mapping[tuple[str, str], tuple[tuple[object, ...], str]] = {
+    ("openhands", "max_size"): ((10, 30, 100), "."),
+    ("openhands", "keep_first"): ((1, 4, 9), "."),
+    ("claude-code", "keep_results"): ((2, 25, 35), "."),
+    ("manus", "share"): ((0.4, 0.6, 0.9), "."),
+    ("swe-agent", "n"): ((1, 4, 9), "."),
+    ("offload", "threshold"): ((10, 5_000), "R."),
+    ("letta", "evict"): ((0.8, 0.5, 0.2), "."),
+    ("pi", "keep_recent_tokens"): ((500, 2_000, 6_000), "."),
+    ("aider", "history"): ((1_500, 4_000, 12_000), "."),
+    ("dynamiq", "preserve_last_messages"): ((2, 50, 70), "."),
+    ("dynamiq", "compaction_token_threshold"): ((100, 5_000), "R."),
+}
 
 
-def test_a_recital_stays_where_it_is_until_the_next_edit() -> None:
-    """As the conversation grows, requests go on from each other between two edits, recital and all; a long plan is recited in part."""
-    log = log_of(write("w", "todo.md", TODO + "- [ ] and more of it\n" * 2_000))
-    before: list[str] = []
-    edits = recited = 0
-    for n in range(80):
-        log.put(*run(f"c{n}", f"ls {n}", PAGE[:1_200]))
-        composed = fitted(seen(log), Manus(), 20_000)
-        after = texts(composed.view)
-        assert composed.tokens_after <= 20_000
-        edits += after[: len(before)] != before
-        recited += any(text.startswith("[The plan") for text in after)
-        before = after
-    assert 1 <= edits <= 10
-    assert recited >= 40
+@pytest.mark.parametrize(("name", "parameter"), EFFECTS)
+def test_a3_a_parameter_has_its_effect(name: str, parameter: str) -> None:
+    """More of it leaves more as it was said, or more that is folded whole, step by step."""
+    values, letters = EFFECTS[name, parameter]
+    words: dict[str, Any] = {"openhands": {"max_size": 60}}.get(name, {})
+    limit = 1_000_000 if name in {"openhands", "swe-agent", "aider"} else 39_500
+    views = [after(work(40, then="next"), {"type": name, **words, parameter: value}, limit) for value in values]
+    counts = [sum(letter in letters for letter in view) for view in views]
+    assert all(one < other for one, other in pairwise(counts)) or len(set(views)) == len(views), views
 
 
-def test_r313_opencode_prunes_old_results_but_never_the_newest_40_000_tokens() -> None:
-    """Results of 120,000 tokens in turns of their own: what is older than the protected ones is pruned, and no exchange leaves."""
-    log = log_of()
-    for turn in range(12):
-        log.put(*run(f"c{turn}", f"cat big{turn}", PAGE * 6), user(f"next {turn}"))
-    view = seen(log)
-    composed = fitted(view, OpenCode(), int(size(view) * 0.9))
-    whole = [text for text in texts(composed.view) if text == PAGE * 6]
-    assert len(composed.view.exchanges) == len(view.exchanges)
-    assert Meter(COUNTER).text("".join(whole)) >= 40_000
-    assert len(whole) < 12
+# --- dynamiq's configuration ------------------------------------------------------------------------------------------------
 
 
-def test_r317_the_plugin_cleans_up_before_anything_else() -> None:
-    """The same call made again, a failure since fixed, a file written twice: cleaned without a model call; then OpenCode's own."""
-    trace = PAGE + "\nValueError: boom\nexit code: 1"
-    parts = [
-        write("c", "src/a.py"),
-        write("f", "src/a.py", PAGE + "new"),
-        run("a", "git status"),
-        run("b", "pytest -q", trace, failed=True),
-        run("d", "git status", PAGE + "2"),
-        run("e", "pytest -q", "ok\n"),
-        run("g", "ls", "."),
-        run("h", "make", PAGE + "3"),
-    ]
-    view = seen(log_of(*parts))
-    mild = " ".join(fitted(view, OpenCodeDCP(), int(size(view) * 0.9)).plan.notes)
-    assert "asked_again" in mild
-    assert "clear" not in mild
-    small = fitted(view, OpenCodeDCP(), int(size(view) * 0.75))
-    assert "drop_superseded" in " ".join(small.plan.notes)
-    written = [
-        block.content.args["content"]
-        for x in small.view.exchanges
-        for block in x.blocks()
-        if isinstance(block.content, ToolCallContent) and block.content.name == "Write"
-    ]
-    assert written == [PAGE + "new"]
-
-
-# --- Aider, SWE-agent, Letta ------------------------------------------------------------------------------------------------
-
-
-def test_r320_r321_what_is_done_has_a_small_budget_and_what_is_current_stays() -> None:
-    """Far below the window: done work beyond the history's budget is folded as soon as the user begins anew; nothing current is."""
-    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(10)))
-    assert not fitted(seen(log), Aider(history=1_500), 100_000).plan
-    log.put(model("done"), user("Now something else."), *run("d", "ls"))
-    composed = fitted(seen(log), Aider(history=1_500), 100_000)
-    kept = [text for text in texts(composed.view) if text == PAGE]
-    assert len(kept) <= 2
-    assert composed.view.exchanges[-2:] == seen(log).exchanges[-2:]
-    assert derived(composed.view) == ["record"]
-
-
-def test_the_published_clamp_of_aiders_history() -> None:
-    """A sixteenth of the input, at least 1,024 and at most 8,192 tokens."""
-    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(12)))
-    log.put(user("next"))
-    assert fitted(seen(log), Aider(), 1_000_000).plan
-    assert fitted(seen(log_of(run("a", "ls", "x" * 3_000), ask="a")), Aider(), 1_000_000).plan.drops == ()
-
-
-@pytest.mark.parametrize("polling", [1, 4])
-def test_swe_agents_last_observations(polling: int) -> None:
-    """After so many observations the newest five are whole, with polling up to three more; all others are lines."""
-    for count in range(3, 16):
-        view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(count))))
-        shown = [text == PAGE for text in texts(fitted(view, SWEAgent(polling=polling), 1_000_000).view)[1:]]
-        assert shown == sorted(shown)
-        assert min(count, 5) <= sum(shown) < 5 + polling
-
-
-def test_r322_oversized_output_is_a_warning_with_size_and_handle() -> None:
-    """The view has its beginning, its size and where it is; the log has all of it."""
-    view = seen(log_of(run("a", "cat big", "x" * 200_000), run("b", "ls")))
-    text = texts(fitted(view, SWEAgent(), 1_000_000).view)[1]
-    assert "200,000 characters" in text
-    assert "recall" in text
-    assert len(text) < 10_000
-
-
-def test_r327_letta_evicts_three_tenths() -> None:
-    """One token over: at most 70 % are left, and nearly as much; the oldest went, at a pair's boundary."""
-    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(60))))
-    composed = fitted(view, Letta(), size(view) - 1)
-    assert 0.5 * size(view) < composed.tokens_after <= 0.7 * size(view) + 100
-    with pytest.raises(InvalidInput, match="evict"):
-        Letta(evict=1.5)
-
-
-# --- dynamiq, pi, LLLM, ours ------------------------------------------------------------------------------------------------
-
-
-def test_r264_the_configuration_has_the_rfcs_names_and_defaults() -> None:
-    """Names, defaults and ranges; its words are understood in a configuration of ours."""
+def test_r264_dynamiqs_configuration_has_its_names_and_defaults() -> None:
+    """Enabled where somebody names the policy; `enabled: false` plans nothing."""
     assert SummarizationConfig() == SummarizationConfig(
         enabled=False,
         max_token_context_length=None,
@@ -654,80 +495,70 @@ def test_r264_the_configuration_has_the_rfcs_names_and_defaults() -> None:
         compaction_enabled=True,
         compaction_token_threshold=500,
     )
-    with pytest.raises(InvalidInput, match="context_usage_ratio"):
-        SummarizationConfig(context_usage_ratio=0)
     by_words = policy({"type": "dynamiq", "max_token_context_length": 9_000, "compaction_token_threshold": 100})
     assert isinstance(by_words, Dynamiq)
-    assert by_words.config.compaction_token_threshold == 100
-    assert by_words.config.enabled
+    assert (by_words.config.compaction_token_threshold, by_words.config.enabled) == (100, True)
+    off = Dynamiq(config=SummarizationConfig())
+    assert not off.plan(fold_messages(talk(20), LIST), Budget.of_input(10_000), METER)
+    with pytest.raises(InvalidInput, match="SummarizationConfig"):
+        policy({"type": "dynamiq", "config": {"enabled": True}})
 
 
-def test_a38_only_large_old_outputs_become_references_and_the_log_stays() -> None:
-    """Large and old: a reference that resolves. Small and old, large and newest: as they were. The log: untouched."""
-    log = log_of(
-        run("a", "cat big"),
-        run("b", "ls", "small"),
-        *(run(f"c{n}", "x", "y" * 1_000) for n in range(3)),
-        run("z", "cat new"),
-    )
-    bodies = list(log.store.bodies(log.dialog))
-    composed = fitted(seen(log), Dynamiq(), int(size(seen(log)) * 0.9))
-    said = texts(composed.view)
-    assert said[1].startswith("[Output set aside")
-    assert said[2] == "small"
-    assert said[-1] == PAGE
-    assert list(log.store.bodies(log.dialog)) == bodies
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        ({"context_usage_ratio": 0.5}, 15_000),
+        ({"context_usage_ratio": 0.8}, 24_000),
+        ({"max_token_context_length": 9_000}, 9_000),
+        ({"max_token_context_length": 29_000}, 24_000),
+        ({"max_token_context_length": 9_000, "context_usage_ratio": 0.1}, 3_000),
+        ({"config": SummarizationConfig(enabled=True)}, 24_000),
+        ({"config": SummarizationConfig(enabled=True, max_token_context_length=9_000)}, 9_000),
+        ({"config": SummarizationConfig(enabled=True), "context_usage_ratio": 0.5}, 15_000),
+        ({"context_usage_ratio": 0.5, "safety_buffer": 1_000}, 14_000),
+        ({}, 25_000),
+    ],
+)
+def test_a3_of_dynamiqs_limits_the_less_counts(words: dict[str, Any], most: int) -> None:
+    """The length, or the share of the window that `max_tokens` says; a share that nobody said gives way to the window."""
+    for model in ("", "gpt-4o", "nobody-knows-it"):
+        assert Dynamiq(model, max_tokens=30_000, **words).budget.limit == most
 
 
-def test_r266_r274_the_layout_is_request_summary_and_the_last_messages() -> None:
-    """When references are not enough: the original request, a record, and the last two messages, verbatim."""
-    log = log_of(*([user("u" * 3_000)], [model("m" * 3_000)]) * 12)
-    composed = fitted(seen(log), Dynamiq(), size(seen(log)) - 1)
-    assert derived(composed.view) == ["record"]
-    assert len(composed.view.exchanges) == 4
-    assert texts(composed.view)[0].startswith("Make the tests pass.")
-    assert texts(composed.view)[-2:] == ["u" * 3_000, "m" * 3_000]
+def test_r306_r307_what_comes_after_a_compaction() -> None:
+    """Claude Code asks a summariser for nine sections and has five files of 5,000 tokens read again; every preset that summarises has headings."""
+    assert (ClaudeCode().restore_files, ClaudeCode().restore_tokens) == (5, 5_000)
+    assert Palaver().restore_files == 0
+    assert ClaudeCode.headings[0] == "Primary Request and Intent"
+    assert len(ClaudeCode.headings) == 9
+    summarising = set(CUTTING) - {"palaver", "fold", "offload", "default", "lllm", "swe-agent", "aider"}
+    assert all(PRESETS[name].headings for name in summarising)
 
 
-def test_a_configuration_that_is_not_enabled_does_nothing_of_its_own() -> None:
-    """`enabled` false: the plan is empty; what does not fit is still made to fit, by the last resort."""
-    composed = fitted(seen(working(12)), Dynamiq(config=SummarizationConfig()), 5_000)
-    assert not composed.plan
-    assert composed.tokens_after <= 5_000
+def test_a16_the_default_is_made_by_position_or_keyword() -> None:
+    """Source document 000: model and window, a buffer of 5,000."""
+    for made in (
+        DefaultContextManager("gpt-4o", 32_000),
+        DefaultContextManager(model_name="gpt-4o", max_tokens=32_000),
+    ):
+        assert (made.model_name, made.max_tokens, made.SAFETY_BUFFER) == ("gpt-4o", 32_000, 5_000)
+        assert made.budget.limit == 27_000
+    assert Palaver("gpt-4o").max_tokens == 128_000
 
 
-def test_pi_keeps_the_newest_tokens_and_the_lists_of_files() -> None:
-    """About 20,000 tokens at the end stay; the files that were read and changed before are told with what stands for the rest."""
-    view = seen(working(60))
-    composed = fitted(view, Pi("claude-sonnet-4-5"), size(view) - 1)
-    assert 15_000 < composed.tokens_after < 26_000
-    record = next(text for text in texts(composed.view) if text.startswith("[Record"))
-    assert "src/f3.py" in record
+def test_a_view_that_cannot_be_made_smaller_is_infeasible() -> None:
+    """`full` raises instead of cutting; every other preset raises when the newest words alone are too many."""
+    for name in PRESETS:
+        with pytest.raises(InfeasibleBudget) as caught:
+            composed(talk(3), name, 900)
+        assert sum(caught.value.breakdown.values()) == caught.value.needed > 900
 
 
-def test_ours_cleans_up_before_it_drops_and_keeps_the_plan() -> None:
-    """The same output twice, failures since fixed and large outputs go first; goal and newest plan stay as they were said."""
-    log = log_of(did("p", "TodoWrite", {"todos": ["first this", "then that"]}))
-    log.put(*(m for n in range(30) for m in run(f"c{n}", "pytest -q", PAGE + str(n % 3))), user("go on"))
-    view = seen(log)
-    mild = fitted(view, Palaver(), int(size(view) * 0.9))
-    assert len(mild.view.exchanges) == len(view.exchanges)
-    small = fitted(view, Palaver(), int(size(view) * 0.3))
-    assert texts(small.view)[0].startswith("Make the tests pass.")
-    calls = [b.content.name for x in small.view.exchanges for b in x.blocks() if isinstance(b.content, ToolCallContent)]
-    assert "TodoWrite" in calls
-
-
-def test_t14_a_history_in_chinese_is_cut_like_any_other() -> None:
-    """Counts, records and cuts by tokens: within the budget, no half characters, the goal in the user's words."""
-    log = Log()
-    log.put(user("请让测试通过,不要修改测试文件。"))
-    for n in range(30):
-        log.put(model("我先看一下", f"c{n}"), result(f"c{n}", "输出内容很长," * 200))
-    log.put(UserMessage.text("继续"))
-    view = seen(log)
-    for name in NAMES:
-        composed = hold(view, made(name), Budget.of_input(size(view) // 4), COUNTER)
-        assert composed is not None
-        facts = "".join(block.facts for x in composed.view.exchanges for block in x.blocks())
-        assert "请让测试通过" in "".join(texts(composed.view)) + facts
+def test_an_old_output_outlives_no_newer_message() -> None:
+    """One output of 3,000 tokens, then 80 messages: what `palaver` leaves out is older than everything that it shows."""
+    messages = [UserMessage(content="task"), *did(1, "o" * 3_000), *talk(80, 200)]
+    made = composed(messages, "palaver", 9_000)
+    assert made.plan.drops
+    gone = [index for each in made.plan.drops for index in range(each.index, each.stop or each.index + 1)]
+    assert gone == list(range(len(gone)))
+    assert 4_500 < made.after.total <= 9_000

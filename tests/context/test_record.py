@@ -1,270 +1,272 @@
-"""The record: what code reads from calls and words, and how it is told."""
+"""The record: the human's messages, files, commands and the plan, from structured data only."""
 
-from typing import Any
+from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import re
+from collections.abc import Sequence
 
-from palaver.context.record import Command, Facts, File, Recorder, Said, Trouble, told
-from palaver.context.record.asks import rules
-from palaver.context.work.deeds import deed
-from palaver.context.work.outcomes import error_line, outcome
-from palaver.errors import InvalidInput
-from palaver.messages import AssistantMessage, Content, TextContent, ToolCallContent, ToolMessage, ToolResultContent
-from palaver.testing.logs import Log, model, result, system, user
-from palaver.view import Insert, Plan, Reason, Rewrite, View, apply
-from tests.context.helper import COUNTER, commit, fitted, seen, texts
-
-
-def call(name: str, **args: Any) -> ToolCallContent:  # noqa: ANN401 - any argument
-    """Make a call."""
-    return ToolCallContent(id="c", name=name, args=args)
-
-
-@pytest.mark.parametrize(
-    ("made", "read", "wrote"),
-    [
-        (call("Read", file_path="/a/b.py"), ["/a/b.py"], []),
-        (call("Write", file_path="/a/b.py", content="x"), [], ["/a/b.py"]),
-        (call("MultiEdit", file_path="b.py"), [], ["b.py"]),
-        (call("str_replace_editor", command="view", path="/r/a.py"), ["/r/a.py"], []),
-        (call("str_replace_editor", command="str_replace", path="/r/a.py"), [], ["/r/a.py"]),
-        (call("bash", command="cat src/a.py | head -5"), ["src/a.py"], []),
-        (call("bash", command="sed -n 1,5p a.py && sed -i s/x/y/ b.py"), ["a.py"], ["b.py"]),
-        (call("bash", command="echo hi > out.txt; echo more >> log/x.log 2>/dev/null"), [], ["out.txt", "log/x.log"]),
-        (
-            call("bash", command="cat > new.py <<'EOF'\nimport os\ncat fake.py\nEOF\ncat real.py"),
-            ["real.py"],
-            ["new.py"],
-        ),
-        (call("shell", command=["bash", "-lc", "cat a.md"]), ["a.md"], []),
-        (call("shell", command=["cat", "a.md"]), ["a.md"], []),
-        (
-            call("apply_patch", input="*** Begin Patch\n*** Update File: a/b.py\n*** Add File: c.py\n*** End Patch"),
-            [],
-            ["a/b.py", "c.py"],
-        ),
-        (call("bash", command="rm old.py; mv a.py b.py"), [], ["old.py", "a.py", "b.py"]),
-        (call("book_flight", path_to="x", number=3), [], []),
-        (call("bash", command="echo 'an open quote"), [], []),
-    ],
+from palaver.context.cut import run_stages
+from palaver.context.fit import LIST
+from palaver.context.layout import Layout
+from palaver.context.meter import Meter
+from palaver.context.operators import drop
+from palaver.context.recall import places
+from palaver.log import Handle
+from palaver.messages import (
+    AssistantMessage,
+    CompactionSummaryMessage,
+    ImageContent,
+    Message,
+    Speaker,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
 )
-def test_files_come_from_arguments_and_common_commands(
-    made: ToolCallContent, read: list[str], wrote: list[str]
-) -> None:
-    """What a call read and wrote, by the names of its arguments, by patches in them, and by the usual shell commands."""
-    done = deed(made)
-    assert (list(done.read), list(done.wrote)) == (read, wrote)
+from palaver.testing.logs import Log
+from palaver.tokens import Budget
+from palaver.view import fold_messages
+from tests.context.logged import committed, composed_from, put_all, text_of, view_of
+from tests.context.pencil import Characters, composed, did, work
+
+LIMIT = 20_000
 
 
-@given(
-    name=st.text(max_size=8),
-    args=st.dictionaries(
-        st.sampled_from(["command", "cmd", "path", "file", "paths"]),
-        st.one_of(st.text(), st.lists(st.text()), st.integers()),
-    ),
-)
-def test_any_call_can_be_read(name: str, args: dict[str, Any]) -> None:
-    """No arguments, however odd, are more than the deed can bear; what it says is short."""
-    done = deed(ToolCallContent(id="c", name=name, args=args))
-    assert len(done.of) <= 310
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "ended"),
-    [
-        ("fine", False, "ok"),
-        ("oops", True, "failed"),
-        ("Exit code: 0\nWall time: 1s\nOutput:\nhi", False, "ok"),
-        ("<returncode>127</returncode>\n<output>\nsh: x: not found", False, "exit 127"),
-        ("a\nb\n[The command completed with exit code 2.]", False, "exit 2"),
-        ("Process exited with code 1", True, "exit 1"),
-        ("#!/bin/sh\nif true; then\n  exit 1\nfi", False, "ok"),
-        ("", False, "ok"),
-    ],
-)
-def test_how_a_call_ended_comes_from_the_mark_and_the_exit_code(text: str, error: bool, ended: str) -> None:
-    """The harness's exit code at either end decides, else the error mark; a script that says exit is no exit."""
-    assert outcome(ToolResultContent(id="c", content=text, is_error=error)) == ended
-
-
-def test_the_line_of_an_error_is_the_last_that_names_one() -> None:
-    """Of a traceback it is the exception; of a silent failure nothing."""
-    text = "Traceback (most recent call last):\n  File x\nValueError: bad value\n\n"
-    assert error_line(ToolResultContent(id="c", content=text)) == "ValueError: bad value"
-    assert error_line(ToolResultContent(id="c", content="")) == ""
-
-
-def test_constraints_are_the_users_sentences_verbatim_and_code_is_not_read() -> None:
-    """Sentences with must, never, only and the like; not those between fences, not those without."""
-    text = (
-        "Please fix it. Never push to main! You must use tabs.\n```\nalways = 1\n```\n- only touch src/\nThanks a lot."
+def folded(messages: Sequence[Message], limit: int = LIMIT) -> str:
+    """Return the record of everything but the newest message, in characters as tokens."""
+    layout = Layout.of(
+        fold_messages([*messages, UserMessage(content="now")], LIST), Budget.of_input(limit), Meter(Characters())
     )
-    assert list(rules(text)) == ["Never push to main!", "You must use tabs.", "- only touch src/"]
+    return drop(layout, layout.end - 1).inserts[0].text
 
 
-def work(name: str, answer: str, *, failed: bool = False, **args: Any) -> list[Any]:  # noqa: ANN401 - any argument
-    """Give a call and its result."""
-    made = ToolCallContent(id=name, name="bash", args=args)
-    reply = ToolResultContent(id=name, content=answer, is_error=failed, name="bash")
-    return [AssistantMessage(contents=(made,)), ToolMessage.from_result(reply)]
+def called(at: int, tool: str, result: ToolResultContent | None = None, **args: object) -> list[Message]:
+    """Return a call and its result."""
+    call = AssistantMessage(contents=(ToolCallContent(f"c{at}", tool, args=args),))
+    answer = result or ToolResultContent(f"c{at}", "ok")
+    return [call, ToolMessage.from_result(answer)]
 
 
-def session() -> Log:
-    """A small session: a goal, a rule, a failing command that later succeeds, files, a call without a result."""
-    log = Log()
-    log.put(system("s"), user("Make the tests pass. Do not edit the tests."))
-    log.put(*work("a", "E  AssertionError: 3 != 4\nexit code: 1", command="pytest -q"))
-    log.put(*work("b", "text", command="cat src/a.py"))
-    log.put(*work("c", "", command="sed -i s/3/4/ src/a.py"))
-    log.put(*work("d", "1 passed\nexit code: 0", command="pytest -q"))
-    log.put(*work("e", "bash: frob: command not found", failed=True, command="frob"))
-    log.put(model("", "f"), user("And a changelog."), model("All green."))
-    return log
+# --- what it says -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_recorder_keeps_what_was_said_and_done() -> None:
-    """Goal and asks verbatim, the rule, files with what was done to them, commands with their last end, errors open and closed."""
-    log = session()
-    facts = Recorder().take(seen(log).exchanges).facts()
-    place = f"{log.dialog}:"
-    assert facts.goal == Said(f"{place}1:0", "Make the tests pass. Do not edit the tests.")
-    assert facts.asks == (Said(f"{place}13:0", "And a changelog."),)
-    assert [said.text for said in facts.rules] == ["Do not edit the tests."]
-    assert facts.files == (File("src/a.py", read=f"{place}4:0", wrote=f"{place}6:0"),)
-    assert [(command.run, command.ended, command.times) for command in facts.commands] == [
-        ("cat src/a.py", "ok", 1),
-        ("sed -i s/3/4/ src/a.py", "ok", 1),
-        ("pytest -q", "ok", 2),
-        ("frob", "failed", 1),
-        ("f", "no result", 1),
-    ]
-    assert facts.troubles == (
-        Trouble(f"{place}3:0", "pytest -q", "E  AssertionError: 3 != 4", closed=f"{place}9:0"),
-        Trouble(f"{place}11:0", "frob", "bash: frob: command not found"),
+def test_the_first_line_says_how_much_and_where() -> None:
+    """The number of messages, and the range that recall takes."""
+    head = folded(work(5)).splitlines()[0]
+    assert (
+        head
+        == f"[Record of 11 messages left out to fit the context, made by code; recall {Handle(LIST, 0)} to {Handle(LIST, 10)}]"
     )
-    assert [said.text for said in facts.unanswered] == ["f"]
-    assert facts.last == Said(f"{place}14:0", "All green.")
+    assert places(head.partition("recall ")[2].rstrip("]"))[0] == places(f"{Handle(LIST, 0)}-10")[0]
 
 
-def test_a_record_goes_on_from_facts_as_if_it_had_seen_everything() -> None:
-    """Cut anywhere, written down as JSON and gone on from: the same facts as in one go."""
-    exchanges = seen(session()).exchanges
-    whole = Recorder().take(exchanges).facts()
-    for cut in range(len(exchanges) + 1):
-        first = Recorder().take(exchanges[:cut]).facts()
-        again = Recorder(Facts.from_json(first.to_json())).take(exchanges[cut:]).facts()
-        assert again == whole
-        assert again.to_json() == whole.to_json()
-
-
-def test_a_record_goes_back_to_the_sources_of_what_is_shown_in_another_form() -> None:
-    """An output that was set aside is read from the log, where the log can be read."""
-    log = session()
-    view = seen(log)
-    aside = apply(
-        view, Plan(policy="x", rewrites=(Rewrite(target=log.at(3, 0), text="[aside]", reason=Reason.OFFLOADED),))
+def test_the_humans_messages_stand_word_for_word() -> None:
+    """Oldest first, each with its handle; what a tool or a model says is not among them."""
+    text = folded(
+        [
+            UserMessage(content="never push\nto main"),
+            *did(1, "a tool's words"),
+            UserMessage(content="observed", speaker=Speaker.TOOL),
+            AssistantMessage(content="a model's words"),
+            UserMessage(content="use tabs"),
+        ]
     )
-    blocks: dict[object, Content] = {block.origin: block.content for x in view.exchanges for block in x.blocks()}
-    assert Recorder(sources=blocks.get).take(aside.exchanges).facts() == Recorder().take(view.exchanges).facts()
-    assert Recorder().take(aside.exchanges).facts() != Recorder().take(view.exchanges).facts()
-
-
-def test_facts_are_bounded_and_say_how_many_more_there_were() -> None:
-    """Of thousands of commands and files the newest are carried, and the rest is counted; the JSON stays small."""
-    log = Log()
-    log.put(user("go"))
-    for number in range(700):
-        log.put(model("", f"run {number}"), result(f"run {number}"))
-    facts = Recorder().take(seen(log).exchanges).facts()
-    assert len(facts.commands) == 64
-    assert facts.commands[-1].run == "run 699"
-    assert facts.more["commands"] == 700 - 64
-    assert len(facts.to_json()) < 20_000
-
-
-@given(room=st.integers(0, 900))
-def test_a_record_is_told_within_its_room_and_what_matters_most_comes_first(room: int) -> None:
-    """At any room: the head, then as much as fits; the goal before anything else."""
-    head = "[Record of 14 messages]"
-    facts = Facts(
-        goal=Said("d" * 32 + ":1:0", "Make the tests pass. Do not edit the tests."),
-        rules=tuple(Said("d" * 32 + f":{number}:0", f"Never do {number}.") for number in range(20)),
-        commands=tuple(Command("d" * 32 + f":{number}:0", f"run {number}", "ok") for number in range(20)),
+    assert (
+        "The user said, oldest first:\n"
+        f"- never push\nto main ({Handle(LIST, 0)})\n- use tabs ({Handle(LIST, 5)})" in text
     )
-    text = told(facts, head, room, COUNTER.text)
-    assert text.startswith(head)
-    assert COUNTER.text(text) <= max(room, COUNTER.text(head))
-    assert text == told(facts, head, room, COUNTER.text)
-    if room > 100:
-        assert "Make the tests pass." in text
-    if "run " in text:
-        assert text.count("Never do") == 20
+    assert not any(words in text for words in ("a tool's", "observed", "a model's"))
 
 
-def test_every_line_of_a_record_has_a_handle() -> None:
-    """Each fact names where it comes from."""
-    log = session()
-    facts = Recorder().take(seen(log).exchanges).facts()
-    lines = [line for line in told(facts, "head", 10_000, COUNTER.text).splitlines() if line.startswith("- ")]
-    assert len(lines) == 13
-    assert all(f"[{log.dialog[:12]}:" in line for line in lines)
-
-
-def test_facts_that_are_none_are_refused() -> None:
-    """A text that is no JSON object of facts is the caller's mistake, not a crash; unknown fields are passed over."""
-    for text in ("", "[]", "{", '{"asks": [3]}', '{"asks": [{}]}'):
-        with pytest.raises(InvalidInput):
-            Facts.from_json(text)
-    assert Facts.from_json('{"later": 1, "commands": [{"at": "a", "run": "b", "ended": "ok", "new": 2}]}').commands == (
-        Command("a", "b", "ok"),
+def test_the_newest_words_have_a_quarter_of_the_target() -> None:
+    """The newest fit first; older ones are listed by handle."""
+    said = [UserMessage(content=f"{at:03} " + "w" * 400) for at in range(60)]
+    text = folded(said)
+    quoted = re.findall(r"^- (\d{3})", text, re.MULTILINE)
+    assert quoted == [f"{at:03}" for at in range(60 - len(quoted), 60)]
+    assert (
+        LIMIT // 2 // 4 - 900 < sum(len(line) for line in text.splitlines() if line.startswith("- ")) <= LIMIT // 2 // 4
+    )
+    listed = re.search(r"\(earlier messages of the user: recall (.*)\)", text)
+    assert listed is not None
+    assert places(listed[1]) == tuple(
+        Handle(Handle.parse(f"{Handle(LIST, 0)}").dialog, at) for at in range(60 - len(quoted))
     )
 
 
-def test_a_summary_by_others_is_carried_on_and_a_notice_is_not() -> None:
-    """What another agent summarised stays readable; a line that only says what is missing is made anew."""
-    view = apply(
-        View(dialog_id=Log().dialog, at=-1),
-        Plan(
-            policy="x",
-            inserts=(
-                Insert(before=0, text="They spoke of parsers.", label="summary"),
-                Insert(before=0, text="[gone]", label="notice"),
-            ),
-        ),
+def test_a_long_message_of_the_human_is_shortened_in_the_middle() -> None:
+    """Its ends stay, with its handle between them; one message never has all the room."""
+    text = folded([UserMessage(content="begin " + "m" * 50_000 + " end"), UserMessage(content="short")])
+    assert "- begin m" in text
+    assert f"; recall {Handle(LIST, 0)}]" in text
+    assert "mm end (" in text
+    assert "- short" in text
+
+
+def test_files_are_listed_with_the_last_action() -> None:
+    """By the arguments of tools, newest first, each path once."""
+    text = folded(
+        [
+            *called(1, "Read", file_path="/a.py"),
+            *called(2, "Edit", file_path="/a.py"),
+            *called(3, "Read", file_path="/b.py"),
+            *called(4, "get_details", path="/c.py"),
+            AssistantMessage(content="I wrote /d.py and self.logger"),
+        ]
     )
-    facts = Recorder().take(view.exchanges).facts()
-    assert [said.text for said in facts.summaries] == ["They spoke of parsers."]
-    assert isinstance(view.exchanges[0].turns[0].blocks[0].content, TextContent)
+    files = text.partition("Files, newest first:\n")[2]
+    assert files.startswith("- /b.py: read (")
+    assert "\n- /a.py: written (" in files
+    assert "/a.py: read" not in files
+    assert not any(word in text for word in ("/c.py", "/d.py", "self.logger"))
 
 
-def test_equal_asks_are_one_line_with_a_count() -> None:
-    """An agent that is told to continue two hundred times: one line with the newest handle, and the asks that differ are told beside it."""
-    log = Log()
-    log.put(user("Make it fast."))
-    for number in range(200):
-        log.put(
-            model(f"answer {number} " + "word " * 60),
-            user("And a changelog." if number == 3 else " Continue" if number % 2 else "continue"),
+def test_each_command_has_its_own_declared_status() -> None:
+    """Verbatim, newest first. One that failed and one that did not are two lines; what an output says is not read."""
+    failed = ToolResultContent("c2", "1 failed", is_error=True)
+    coded = ToolResultContent("c3", "boom", metadata={"exit_code": 2})
+    text = folded(
+        [
+            *called(1, "bash", command="pytest -q"),
+            *called(2, "bash", failed, command="pytest -q"),
+            *called(3, "bash", coded, command="make"),
+            *called(4, "bash", ToolResultContent("c4", "exit code: 1"), command="ls"),
+        ]
+    )
+    assert (
+        "Commands, newest first:\n"
+        f"- ls ({Handle(LIST, 7, 0)})\n"
+        f"- make (exit 2, {Handle(LIST, 5, 0)})\n"
+        f"- pytest -q (failed, {Handle(LIST, 3, 0)})\n"
+        f"- pytest -q ({Handle(LIST, 1, 0)})"
+    ) in text
+
+
+def test_t10_the_newest_plan_is_in_the_record() -> None:
+    """The arguments of the newest plan call, as they were written."""
+    text = folded(
+        [*called(1, "TodoWrite", todos=[{"content": "old"}]), *called(2, "TodoWrite", todos=[{"content": "new"}])]
+    )
+    assert f'The newest plan:\n{{"todos": [{{"content": "new"}}]}} ({Handle(LIST, 3, 0)})' in text
+    assert "old" not in text
+
+
+def test_a_record_has_a_bounded_size() -> None:
+    """However much is left out: a quarter for the human, three sixteenths for the work, and the list of handles."""
+    messages: list[Message] = []
+    for at in range(600):
+        messages += [
+            UserMessage(content="w" * 300),
+            *called(at, "bash", command="x" * 200),
+            *called(at, "Read", file_path="/p" * 40 + str(at)),
+        ]
+        messages += called(at, "TodoWrite", todos=["t" * 9_000])
+    assert len(folded(messages)) <= LIMIT // 2 * (1 / 4 + 3 / 16) + 200 * 6 + 1_000
+
+
+def test_images_of_the_human_are_named() -> None:
+    """A message that is only an image says so."""
+    assert "- [image/png] (" in folded(
+        [UserMessage(contents=(ImageContent(images=[b"\x89PNG\r\n\x1a\n" + b"\0" * 20]),))]
+    )
+
+
+def test_a_summary_in_the_log_is_carried_as_text() -> None:
+    """The newest one, within an eighth of the target; it is not the user's."""
+    large = CompactionSummaryMessage(content="what was " + "s" * 9_000)
+    text = folded([CompactionSummaryMessage(content="older"), large, *work(3)])
+    assert "Summary of earlier messages" in text
+    assert "what was s" in text
+    assert "older" not in text
+    assert "- what was" not in text
+
+
+# --- compaction after compaction --------------------------------------------------------------------------------------------
+
+
+def _rounds(log: Log, start: int, count: int) -> None:
+    for at in range(start, start + count):
+        put_all(
+            log, [UserMessage(content=f"ask {at}"), *called(at, "Edit", file_path=f"/f{at}.py", new_string="x" * 900)]
         )
-    record = "\n".join(texts(fitted(seen(log), "fold", 4_000).view))
-    lines = [line for line in record.splitlines() if line.startswith('- "')]
-    assert sum("ontinue" in line for line in lines) == 1
-    (line,) = (line for line in lines if "ontinue" in line)
-    assert " times) [" in line
-    assert any("And a changelog." in line for line in lines)
 
 
-def test_the_count_goes_on_from_record_to_record() -> None:
-    """What earlier records counted is not counted anew, and nothing is counted twice."""
+def test_t5_t20_records_are_made_of_the_log_not_of_records() -> None:
+    """Ten compactions in a row: every message of the human stays in view or record, and the record stays bounded."""
     log = Log()
-    log.put(user("Make it fast."))
-    for _ in range(3):
-        for number in range(20):
-            log.put(model(f"answer {number} " + "word " * 60), user("continue"))
-        commit(log, fitted(seen(log), "fold", 1_500))
-    view = seen(log)
-    facts = Recorder().take(view.exchanges).facts()
-    assert sum(said.times for said in facts.asks if said.text == "continue") == 60
-    assert len([said for said in facts.asks if said.text == "continue"]) == 1
+    put_all(log, [UserMessage(content="the task")])
+    for turn in range(10):
+        _rounds(log, turn * 12, 12)
+        made = composed_from(log, "fold", 9_000)
+        assert made.after.total < made.before.total
+        committed(log, made)
+        view = view_of(log)
+        assert [each.derived for each in view.exchanges].count("record") == 1
+        told = text_of(view) + "".join(str(block.content) for each in view.exchanges for block in each.blocks())
+        assert all(f"ask {at}" in told for at in range(max(turn * 12 - 20, 0), turn * 12 + 12))
+        assert len(text_of(view)) < 9_000 // 2
+    assert "the task" in text_of(view_of(log)) or "earlier messages of the user" in text_of(view_of(log))
+
+
+def test_t2_t17_what_was_committed_is_not_cut_again() -> None:
+    """The committed view fits, so composing it changes nothing until it has grown."""
+    log = Log()
+    _rounds(log, 0, 30)
+    made = composed_from(log, "palaver", 9_000)
+    committed(log, made)
+    again = composed_from(log, "palaver", 9_000)
+    assert again.after == made.after
+    assert not again.plan
+
+
+def test_t18_law_9_every_omission_has_a_handle_that_resolves() -> None:
+    """After two compactions and in a fork: each handle of an omission names an entry of the log."""
+    log = Log()
+    _rounds(log, 0, 30)
+    committed(log, composed_from(log, "palaver", 9_000))
+    _rounds(log, 30, 30)
+    fork = log.fork()
+    for each in (log, fork):
+        view = composed_from(each, "palaver", 9_000).view
+        handles = [handle for gone in view.omissions for handle in gone.handles()]
+        assert handles
+        assert all(log.store.header(handle.dialog, handle.seq).seq == handle.seq for handle in handles)
+
+
+def test_a_policy_without_a_record_is_followed_by_one_with_it() -> None:
+    """What an earlier policy dropped with a note is in the record of the next."""
+    log = Log()
+    _rounds(log, 0, 14)
+    committed(log, composed_from(log, "default", 9_000))
+    assert text_of(view_of(log), "notice").startswith("[Earlier in this conversation:")
+    _rounds(log, 14, 12)
+    text = text_of(composed_from(log, "fold", 9_000).view)
+    assert "- ask 0 (" in text
+    assert "/f13.py: written" in text
+
+
+def test_a_record_covers_a_message_that_stayed_before() -> None:
+    """The newest user message stays when newer work leaves; when it leaves later, the record's sources cover it, too."""
+    log = Log()
+    put_all(log, [UserMessage(content="the task"), *(each for at in range(14) for each in did(at, "x" * 900))])
+    committed(log, composed_from(log, "fold", 9_000))
+    put_all(log, [UserMessage(content="go on"), *(each for at in range(14, 24) for each in did(at, "x" * 900))])
+    made = composed_from(log, "fold", 9_000)
+    assert "- the task (" in text_of(made.view)
+    assert [source.start for insert in made.plan.inserts for source in insert.sources] == [0]
+
+
+def test_a_record_speaks_as_summary() -> None:
+    """T21: a derived text has no authority of the user, whatever role carries it."""
+    view = composed(work(30), "fold", 9_000).view
+    blocks = [block for each in view.exchanges if each.derived for block in each.blocks()]
+    assert {block.speaker for block in blocks} == {Speaker.SUMMARY}
+    assert all(isinstance(block.content, TextContent) for block in blocks)
+
+
+def test_run_stages_measures_a_record_exactly_or_a_little_high() -> None:
+    """The size that the cut is chosen by is never below what is sent."""
+    layout = Layout.of(fold_messages(work(60), LIST), Budget.of_input(9_000), Meter(Characters()))
+    found = run_stages(layout, drop)
+    assert composed(work(60), "fold", 9_000).after.total <= found.total() <= 9_000

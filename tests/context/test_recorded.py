@@ -1,73 +1,105 @@
-"""Real sessions of other agents, under every policy, at budgets from 5 % to all of their size."""
+"""The laws of context over recorded sessions: every policy, at several budgets, and as a session grows. `./run soak` takes them all."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 import pytest
 from _pytest.mark import ParameterSet
 
-from palaver.context.presets import PRESETS
-from palaver.ids import BlobId
+from palaver.context.compose import compose
+from palaver.context.meter import Meter
+from palaver.context.policy import DEFAULT_POLICY, POLICIES, policy
+from palaver.errors import InfeasibleBudget
+from palaver.ids import BlobId, DialogId
+from palaver.log import Header
+from palaver.messages import Role, Speaker
+from palaver.session import Session
 from palaver.store.memory import MemoryStore
-from palaver.testing.policy_laws import hold
-from palaver.tokens import Budget
+from palaver.testing.policy_checks import check_policy, check_stable
+from palaver.tokens import Budget, counter
 from palaver.transcripts import Importer
-from palaver.view import fold
-from tests.context.helper import COUNTER, manager, size
-from tests.recorded import RECORDINGS, Recording, recordings
+from palaver.view import View, fold, omitted
+from tests.recorded import Recording, recordings
 
-MOST = 1_500_000
-"""Bytes of a recording that a run on every change can afford; larger ones are for the soak."""
-
-
-def _some() -> list[ParameterSet]:
-    """Give the largest affordable recording of each kind that has one, and the smallest."""
-    chosen: list[ParameterSet] = []
-    for kind in ("claude_code", "codex", "pi", "tau_bench"):
-        found = sorted((one for one in RECORDINGS if one.kind == kind and _length(one) <= MOST), key=_length)
-        chosen += [pytest.param(one, id=one.name) for one in (*found[:1], *found[1:][-1:])]
-    return chosen or recordings("claude_code", each=1)
+KINDS = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
+COUNT = counter("gpt-4o")
+_CALLS = 25
+"""Calls of a session that are checked one after the other: the newest."""
 
 
-def _length(recording: Recording) -> int:
-    return recording.count("raw_bytes") or 0
+def every(sample: int) -> list[ParameterSet]:
+    """Return the recordings: a sample at every change, all of them in the soak."""
+    some = {param.id for param in recordings(*KINDS, each=sample)}
+    return [
+        param if param.id in some else pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.soak])
+        for param in recordings(*KINDS)
+    ]
 
 
-OWN = ("default", "offload", "fold")
-PERCENT = (5, 25, 60, 100)
+def policies() -> list[ParameterSet | str]:
+    """Return the names of the policies: the default at every change, the others in the soak."""
+    rest = [pytest.param(name, marks=pytest.mark.soak) for name in POLICIES if name not in {DEFAULT_POLICY, "fold"}]
+    return [DEFAULT_POLICY, "fold", *rest]
 
 
-def _hold(
-    recording: Recording, dialogs: int, names: Iterable[str] = OWN, percent: tuple[int, ...] = PERCENT
-) -> tuple[int, int]:
+def views(recording: Recording) -> Iterator[tuple[MemoryStore, DialogId, View]]:
+    """Yield the views of at most two sessions of a recording."""
     store = MemoryStore()
-    composed = infeasible = 0
-    for imported in list(Importer(store, keep_source=False).import_path(recording.path))[:dialogs]:
-        for node in store.nodes(imported.session_id)[:dialogs]:
-            view = fold(store, node.dialog_id)
-            bodies = list(store.bodies(node.dialog_id))
-            for name in names:
-                for share in percent:
-                    budget = Budget.of_input(max(size(view) * share // 100, 1))
-                    found = hold(view, manager(name), budget, COUNTER, media=lambda digest: store.blob(BlobId(digest)))
-                    composed, infeasible = composed + (found is not None), infeasible + (found is None)
-            assert list(store.bodies(node.dialog_id)) == bodies
-    return composed, infeasible
+    for imported in islice(Importer(store, keep_source=False).import_path(recording.path), 2):
+        root = Session.open(imported.session_id, store).root
+        yield store, root.dialog_id, root.view()
 
 
-@pytest.mark.parametrize("recording", _some())
-def test_every_policy_holds_every_law_on_recorded_sessions(recording: Recording) -> None:
-    """Closed, valid for four providers, within budget or truly infeasible, every omission with a handle, the log untouched."""
-    composed, _ = _hold(recording, 1)
-    assert composed or recording.count("messages") == 0
+def calls(headers: Sequence[Header]) -> list[int]:
+    """Return the numbers of the entries after which a model was called: a response of its own begins with the next one."""
+    return [
+        one.seq
+        for one, after in pairwise(headers)
+        if after.role == Role.ASSISTANT != one.role and (not after.response or after.response != one.response)
+    ]
 
 
-@pytest.mark.parametrize("name", sorted(each.name for each in PRESETS))
-def test_every_preset_holds_every_law_on_a_recorded_session(name: str) -> None:
-    """The same for each preset, over a session of its own out of those that are affordable, at two budgets."""
-    affordable = [each for case in _some() if (each := case.values[0]) is not None]
-    if not affordable or not isinstance(affordable[0], Recording):
-        pytest.skip("no recorded sessions: PALAVER_TEST_DATA is not set")
-    chosen = affordable[sum(map(ord, name)) % len(affordable)]
-    assert isinstance(chosen, Recording)
-    composed, _ = _hold(chosen, 1, (name,), (10, 40))
-    assert composed or chosen.count("messages") == 0
+@pytest.mark.parametrize("name", policies())
+@pytest.mark.parametrize("recording", every(1))
+def test_laws_over_recorded_sessions(recording: Recording, name: str) -> None:
+    """Laws 1, 8, 9, 10: valid for every profile, within the budget or truly infeasible, nothing missing without a handle."""
+    for store, _, view in views(recording):
+        size = Meter(COUNT).view(view).total
+        for percent in (15, 60):
+            made = policy(name)
+            assert made is not None
+            media = lambda digest: store.blob(BlobId(digest))  # noqa: E731, B023 - called at once
+            check_policy(view, made, Budget.of_input(max(size * percent // 100, 1)), COUNT, media=media)
+
+
+@pytest.mark.parametrize("name", policies())
+@pytest.mark.parametrize("recording", every(1))
+def test_law_7_over_recorded_sessions(recording: Recording, name: str) -> None:
+    """Wherever the model was called, the view goes on from the one before, or a step says why."""
+    made = policy(name)
+    assert made is not None
+    for store, dialog, view in views(recording):
+        size = Meter(COUNT).view(view).total
+        headers = list(store.headers(dialog))
+        grown = (fold(store, dialog, at) for at in calls(headers)[-_CALLS:])
+        answered = (each for each in grown if each.exchanges and not any(one.open for one in each.exchanges))
+        check_stable(answered, made, Budget.of_input(max(size // 3, 2_000)), COUNT)
+
+
+@pytest.mark.parametrize("recording", every(1))
+def test_human_messages_are_in_view_or_record(recording: Recording) -> None:
+    """Law 10: every message of the human is shown, or within what a record or note covers."""
+    for _, _, view in views(recording):
+        size = Meter(COUNT).view(view).total
+        made = policy(DEFAULT_POLICY)
+        assert made is not None
+        try:
+            composed = compose(view, made, Budget.of_input(max(size // 5, 1_000)), Meter(COUNT))
+        except InfeasibleBudget:
+            continue
+        shown = {each.first for each in composed.view.exchanges}
+        gone = {each.first for each in omitted(composed.view)}
+        human = {each.first for each in view.exchanges if each.speaker is Speaker.HUMAN and each.role is Role.USER}
+        assert human <= shown | gone

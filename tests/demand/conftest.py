@@ -16,20 +16,20 @@ from tests.store.postgres_backend import emptied
 
 @pytest.fixture
 def proof(request: pytest.FixtureRequest) -> Proof:
-    """Give the judge of requests; whom it judged for goes into the table."""
+    """Return the judge of requests; whom it judged for goes into the table."""
     return Proof(request.node.user_properties)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, proof: Proof) -> Iterator[Place]:
-    """Give a place for a store of each kind."""
+    """Return a place for a store of each kind."""
     with _placed(request, tmp_path, proof) as made:
         yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def lasting(request: pytest.FixtureRequest, tmp_path: Path, proof: Proof) -> Iterator[Place]:
-    """Give a place for a store of each kind that outlives a process."""
+    """Return a place for a store of each kind that outlives a process."""
     with _placed(request, tmp_path, proof) as made:
         yield made
 
@@ -50,6 +50,6 @@ def _placed(request: pytest.FixtureRequest, folder: Path, proof: Proof) -> Itera
 
 @pytest.fixture(scope="session")
 def kill() -> Iterator[Callable[..., int]]:
-    """Give a function that has a process do something and die; it gives the exit code, -9 for a kill."""
+    """Return a function that has a process do something and die; it gives the exit code, -9 for a kill."""
     with forking("tests.demand.dying") as deed:
         yield deed

@@ -21,8 +21,8 @@ from palaver import (
     tool,
 )
 from palaver.store.lease import Leasing, acquire
-from palaver.testing.kills import dying_store, kill_this_process
 from tests.forking import serve
+from tests.kills import dying_store, kill_this_process
 
 __all__ = ["cashier", "trio"]
 
@@ -32,7 +32,7 @@ def _done(request: Request) -> bool:
 
 
 def cashier(store: Store, effects: Path, *, dies: bool = False) -> tuple[Agent, ScriptedProvider]:
-    """Give an agent that charges a card once, and says so; its tool writes a line and, if told so, takes the process with it."""
+    """Return an agent that charges a card once, and says so; its tool writes a line and, if told so, takes the process with it."""
 
     @tool
     def charge(amount: int) -> str:
@@ -54,7 +54,7 @@ def cashier(store: Store, effects: Path, *, dies: bool = False) -> tuple[Agent, 
 def trio(
     store: Store, hang: Callable[[], Any], listener: Callable[[object], None] | None = None
 ) -> tuple[Agent, ScriptedProvider]:
-    """Give an agent whose model makes three calls at once, of which the second hangs."""
+    """Return an agent whose model makes three calls at once, of which the second hangs."""
 
     @tool
     async def quick(number: int) -> str:

@@ -27,8 +27,8 @@ from palaver import (
 )
 from palaver.messages import Content, thaw
 from palaver.view import Block
-from tests.wire.check.vendor_types import hold_to_types
 from tests.wire.ids import wire_ids
+from tests.wire.vendor_types import hold_to_types
 
 MODELS: Mapping[str, str] = {
     "openai-chat": "gpt-5.2",
@@ -126,17 +126,17 @@ def asks(text: str) -> UserMessage:
 
 
 def bodies(dialog: Dialog) -> list[tuple[int, bytes]]:
-    """Give the dialog's own entries as the store has them."""
+    """Return the dialog's own entries as the store has them."""
     return list(dialog.store.bodies(dialog.dialog_id))
 
 
 def shown(dialog: Dialog) -> list[str]:
-    """Give what a model is shown of a dialog, a line each."""
+    """Return what a model is shown of a dialog, a line each."""
     return lines(dialog.view())
 
 
 def lines(view: View) -> list[str]:
-    """Give a view, a line for each block: texts, calls, and results with how they were derived."""
+    """Return a view, a line for each block: texts, calls, and results with how they were derived."""
     return [_line(block) for exchange in view.exchanges for block in exchange.blocks()]
 
 
@@ -153,10 +153,9 @@ def _line(block: Block) -> str:
 
 
 def reopened(place: Place, dialog: Dialog) -> Dialog:
-    """Give the same dialog as another process finds it."""
+    """Return the same dialog as another process finds it."""
     found = Session.open(dialog.session_id, place.open())
-    assert found.opened is not None
-    assert found.opened.extent.unreachable == 0
+    assert found.extent().cut_off == 0
     return found.dialog(dialog.dialog_id)
 
 

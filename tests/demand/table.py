@@ -40,7 +40,7 @@ NAMES: dict[str, str] = {
 }
 """What each scenario is about."""
 
-_TEST = re.compile(r"tests/demand/\S+::test_d(\d+)([a-g]?)_")
+_TEST = re.compile(r"tests/(?:demand/\S+|context/test_scenarios.py)::test_d(\d+)([a-g]?)_")
 _STORES = ("memory", "sqlite", "postgres")
 _PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
@@ -97,7 +97,7 @@ class Table:
                     (row.stores if what == "store" else row.profiles).add(str(name))
 
     def lines(self) -> Iterator[str]:
-        """Give the table, a row a line, in Markdown."""
+        """Return the table, a row a line, in Markdown."""
         yield f"| {'':4} | {'scenario':50} | {'stores':24} | {'profiles':12} | outcome |"
         yield f"|{'-' * 6}|{'-' * 52}|{'-' * 26}|{'-' * 14}|---------|"
         for number, name in NAMES.items():

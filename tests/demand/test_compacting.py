@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
@@ -14,7 +13,6 @@ from pydantic import ValidationError
 
 from palaver import (
     Agent,
-    CompactionPreview,
     Dialog,
     Handle,
     InfeasibleBudget,
@@ -26,20 +24,20 @@ from palaver import (
     Request,
     ScriptedProvider,
     Session,
-    Speaker,
     SystemMessage,
     ThinkingContent,
-    Trust,
-    View,
 )
-from palaver.context import POLICIES, Ledger, Meter, Summarized, SummaryAnswer, compose, planner, policy, summarized
-from palaver.context.summary import HEADINGS, SummaryRequest
+from palaver.agent.agent import AgentWarning
+from palaver.context.compose import compose
+from palaver.context.meter import Meter
+from palaver.context.policy import policy
+from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.log import Compaction, decode_entry
 from palaver.messages import thaw
-from palaver.testing.kills import dying_store
+from palaver.session.compaction import CompactionPreview
 from palaver.tokens import Budget, counter
 from palaver.transcripts import export_bundle, import_bundle
-from palaver.view import Drop, Insert
+from palaver.view import Drop, Insert, apply
 from tests.demand.ground import (
     MODELS,
     PAGE,
@@ -54,9 +52,9 @@ from tests.demand.ground import (
     shown,
     unchanged,
 )
+from tests.kills import dying_store
 
 MODEL = "gpt-5.2"
-CUTTING = tuple(name for name in POLICIES if name != "full")
 GOOD = "\n\n".join(f"## {heading}\nsomething of it" for heading in HEADINGS)
 
 
@@ -71,22 +69,27 @@ def worked(dialog: Dialog, turns: int) -> Dialog:
 
 def summarising(dialog: Dialog, ask: Callable[[SummaryRequest], str], room: int = 6_000, **more: Any) -> Summarized:  # noqa: ANN401
     """Compose a dialog's view and have a model summarise what leaves it; nothing is written."""
-    view, books = dialog.view(), Ledger(meter=Meter(counter(MODEL)))
+    view, meter = dialog.view(), Meter(counter(MODEL))
     made = policy("cat", MODEL)
     assert made is not None
-    composed = compose(view, planner(made), Budget.of_input(room * 3 // 4), counter(MODEL), ledger=books)
+    composed = compose(view, made, Budget.of_input(room * 3 // 4), meter)
 
     async def summarise(request: SummaryRequest) -> SummaryAnswer:
         return SummaryAnswer(text=ask(request))
 
     async def whole() -> Summarized:
-        return await summarized(view, composed, summarise, Budget.of_input(room), books, **more)
+        return await summarize(view, composed, summarise, Budget.of_input(room), meter, **more)
 
     return anyio.run(whole)
 
 
+def size(dialog: Dialog) -> int:
+    """Return the tokens of a dialog's view."""
+    return Meter(counter(MODEL)).view(dialog.view()).total
+
+
 def good(request: SummaryRequest) -> str:
-    """Give a summary that has every section that is asked for."""
+    """Return a summary that has every section that is asked for."""
     return "\n\n".join(f"## {heading}\nsomething of it" for heading in request.headings)
 
 
@@ -95,16 +98,22 @@ def proposed(
     ask: Callable[[SummaryRequest], str],
     focus: str,
     budget: int = 6_000,
-    **more: Any,  # noqa: ANN401
+    window: int = 100_000,
 ) -> CompactionPreview:
     """Have a dialog propose a compaction that dwells on something, with a summary; nothing is written."""
 
-    async def summarise(request: SummaryRequest) -> SummaryAnswer:
-        return SummaryAnswer(text=ask(request))
+    class Summarizing:
+        def __init__(self) -> None:
+            self.window = window
 
-    made = dialog.compact(focus=focus, policy="cat", summarizer=summarise, budget=budget, model=MODEL, **more)
-    assert made.summarized is not None
-    assert not made.summarized.refused
+        async def __call__(self, request: SummaryRequest) -> SummaryAnswer:
+            return SummaryAnswer(text=ask(request))
+
+    async def whole() -> CompactionPreview:
+        return await dialog.compaction.apreview(Summarizing(), "cat", budget, model=MODEL, focus=focus)
+
+    made = anyio.run(whole)
+    assert not made.summary_failed
     return made
 
 
@@ -125,7 +134,7 @@ def test_d9_a_message_while_compaction_runs(place: Place, proof: Proof) -> None:
         return good(request)
 
     preview = proposed(dialog, slow, "ask 3")
-    assert preview.focus == "ask 3"
+    assert preview.attempt["focus"] == "ask 3"
     meanwhile = bodies(reopened(place, dialog))
     place_of_it = preview.approve()
     found = reopened(place, dialog)
@@ -150,7 +159,7 @@ def test_d9_said_to_an_agent_that_makes_room(place: Place, proof: Proof) -> None
         if not failed:
             failed.append(1)
             agents[0].receive("U2: also this")
-            return {"error": {"kind": "ContextOverflow", "limit": 4_000, "asked": 9_000}}
+            return {"error": {"kind": "overflow", "limit": 4_000, "asked": 9_000}}
         return "both" if "U2" in str(thaw(request.body)) else "one"
 
     dialog = worked(Dialog(owner="user", store=place.open()), 6)
@@ -185,15 +194,15 @@ def covering(dialog: Dialog, first: int, last: int, text: str) -> None:
         drops=tuple(Drop(index=index) for index in sorted(gone)),
         inserts=(Insert(before=min(gone), text=text, label="summary"),),
     )
-    dialog.commit(plan, model=MODEL)
+    dialog.compaction.commit(apply(view, plan), model=MODEL)
 
 
 def sent(dialog: Dialog, at: int | None = None) -> dict[str, bytes]:
-    """Give the requests of a dialog, to the byte."""
+    """Return the requests of a dialog, to the byte."""
     return {name: dialog.request(name, model, at=at, then="Go on.", cache=False).data for name, model in MODELS.items()}
 
 
-def test_d10_every_node_shows_what_it_showed_when_it_was_the_head(place: Place, proof: Proof) -> None:
+def test_d10_every_node_shows_what_it_showed_as_head(place: Place, proof: Proof) -> None:
     """20 messages, C1(2..10), more, C2(2..18): the projection of each node, looked at or branched from, equals the recorded one."""
     dialog = Dialog(owner="user", store=place.open())
     recorded: dict[int, dict[str, bytes]] = {}
@@ -221,7 +230,8 @@ def test_d10_every_node_shows_what_it_showed_when_it_was_the_head(place: Place, 
     for at, requests in recorded.items():
         assert sent(found, at) == requests, f"looked at from entry {at}"
     for at in (7, 10, 20, 22, 24, 25):
-        branch = found.rewind(Handle(found.dialog_id, at)).apply()
+        session = Session.open(found.session_id, found.store)
+        branch = session.rewind(Handle(found.dialog_id, at), found).apply()
         assert sent(branch) == recorded[at], f"branched from entry {at}"
         proof.valid(branch)
         branch.append(asks("another way"))
@@ -248,7 +258,7 @@ def _spoil(value: object) -> None:
 
 
 def _inside(value: object, depth: int = 0) -> list[object]:
-    """Give a value and what is in it, a few layers deep."""
+    """Return a value and what is in it, a few layers deep."""
     if depth > 4 or isinstance(value, str | bytes | int | float):
         return []
     members: list[object] = []
@@ -266,7 +276,7 @@ def _inside(value: object, depth: int = 0) -> list[object]:
 def test_d11_nothing_handed_out_can_change_the_log(place: Place, proof: Proof) -> None:
     """Middleware that marks, empties and overwrites whatever it was given: the log, the view and the request are what they were."""
     dialog = worked(Dialog(owner="user", store=place.open()), 5)
-    dialog.commit(dialog.compose("fold", 1_500, model=MODEL))
+    dialog.compaction.commit(dialog.compaction.compose("fold", 1_500, model=MODEL))
     before = sent(dialog)
     with unchanged(dialog):
         given: list[object] = [dialog.messages, *dialog.messages, dialog.view(), dialog.to_dict()]
@@ -304,11 +314,11 @@ def test_d11_a_commit_is_whole_or_not_there(place: Place, proof: Proof) -> None:
 
     dialog = worked(Dialog(owner="user", store=place.open()), 5)
     before = shown(dialog)
-    composed = dialog.compose("fold", 1_500, model=MODEL)
+    composed = dialog.compaction.compose("fold", 1_500, model=MODEL)
     count = len(bodies(dialog))
     dying = Session.open(dialog.session_id, dying_store(place.open(), 1, die)).dialog(dialog.dialog_id)
     with pytest.raises(Died):
-        dying.commit(composed)
+        dying.compaction.commit(composed)
     found = reopened(place, dialog)
     assert len(bodies(found)) - count in {0, 1}
     assert shown(found) in (before, lines(composed.view))
@@ -318,7 +328,7 @@ def test_d11_a_commit_is_whole_or_not_there(place: Place, proof: Proof) -> None:
 def test_d11_round_trips_are_the_identity(place: Place) -> None:
     """Five times through a dictionary and through a bundle: the same entries, the same requests."""
     dialog = worked(Dialog(owner="user", store=place.open()), 5)
-    dialog.commit(dialog.compose("fold", 1_500, model=MODEL))
+    dialog.compaction.commit(dialog.compaction.compose("fold", 1_500, model=MODEL))
     dialog.append(asks("and now?"))
     wanted, written = sent(dialog), bodies(dialog)
     turning = dialog
@@ -340,7 +350,7 @@ FLOOR = "rule: never guess. " * 20_000
 
 @pytest.fixture(scope="module")
 def heavy() -> Dialog:
-    """Give a dialog whose instructions alone are 100,000 tokens, in a window of 128,000 of which 75 % are to be used."""
+    """Return a dialog whose instructions alone are 100,000 tokens, in a window of 128,000 of which 75 % are to be used."""
     dialog = Dialog(owner="user")
     dialog.append(SystemMessage.text(FLOOR))
     return worked(dialog, 10)
@@ -351,7 +361,9 @@ def test_d12_a_floor_above_the_threshold_is_an_answer_not_a_loop(heavy: Dialog, 
     provider = ScriptedProvider(["never"])
     words = {"type": "palaver", "context_usage_ratio": 0.75}
     system = Prompt(path="demand/heavy", prompt="You work.")
-    agent = Agent("agent", system, "gpt-4o", ProviderInvoker(provider), context_manager=words).adopt("main", heavy)
+    agent = Agent("agent", system, "gpt-4o", ProviderInvoker(provider), context_manager=words)
+    with pytest.warns(AgentWarning, match="another system prompt"):
+        agent.adopt("main", heavy)
     agent.receive("go on")
     with pytest.raises(InfeasibleBudget) as caught:
         agent.respond()
@@ -366,15 +378,14 @@ def test_d12_a_floor_above_the_threshold_is_an_answer_not_a_loop(heavy: Dialog, 
 def test_d12_a_summary_larger_than_its_source_is_not_taken(place: Place, proof: Proof) -> None:
     """The summariser gives back more than it was given: one call, and the plan made by code is committed, strictly smaller."""
     dialog = worked(Dialog(owner="user", store=place.open()), 10)
-    before = dialog.compose("full", 100_000, model=MODEL).tokens_after
+    before = size(dialog)
     done = summarising(dialog, lambda request: f"{GOOD}\n{request.transcript * 3}")
     assert done.requests == 1
-    assert done.refused
-    dialog.commit(done.composed)
-    after = reopened(place, dialog).compose("full", 100_000, model=MODEL).tokens_after
-    assert after < before
+    assert done.failed
+    dialog.compaction.commit(done.composed)
+    assert size(reopened(place, dialog)) < before
     with unchanged(dialog), pytest.raises(InvalidInput):
-        dialog.commit(dialog.compose("palaver", 4_500, model=MODEL))
+        dialog.compaction.commit(dialog.compaction.compose("palaver", 4_500, model=MODEL))
     proof.valid(dialog)
 
 
@@ -388,19 +399,6 @@ def loop(dialog: Dialog) -> Dialog:
         thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic")
         dialog.append([says("", f"c{number}", before=(thought,)), answers(f"c{number}", PAGE[:1_500])])
     return dialog
-
-
-@pytest.mark.parametrize("name", CUTTING)
-def test_d13_one_long_tool_loop(proof: Proof, name: str) -> None:
-    """Sixty calls in one turn, cut to a quarter by every policy: cut at exchange boundaries inside the loop, or not at all; valid."""
-    dialog = loop(Dialog(owner="user"))
-    whole = dialog.compose("full", 100_000, model=MODEL).tokens_after
-    composed = dialog.compose(name, whole // 4, model=MODEL)
-    assert composed.tokens_after <= whole // 4
-    seen = lines(composed.view)
-    assert "the one ask" in seen
-    assert "call c59" in seen
-    proof.valid(dialog, policy=name, budget=whole // 4)
 
 
 def test_d13_the_summariser_is_never_given_nothing(place: Place, proof: Proof) -> None:
@@ -419,7 +417,7 @@ def test_d13_the_summariser_is_never_given_nothing(place: Place, proof: Proof) -
     done = summarising(dialog, ask)
     assert given
     assert all("run c" in each for each in given)
-    dialog.commit(done.composed)
+    dialog.compaction.commit(done.composed)
     again = len(given)
     assert summarising(reopened(place, dialog), ask).requests == 0
     assert len(given) == again
@@ -439,17 +437,16 @@ def test_d14_compact_exit_resume(place: Place, proof: Proof) -> None:
     session = Session.open(dialog.session_id, place.open())
     resumed = session.resume()
     assert sent(resumed) == before
-    assert resumed.compose("full", 6_000, model=MODEL).tokens_after <= 6_000
+    assert size(resumed) <= 6_000
     proof.valid(resumed)
     for number in range(20):
         assert resumed.recall(resumed.messages.handle(number)) is not None
 
 
 def test_d14_a_history_over_the_window_with_a_smaller_summariser(place: Place, proof: Proof) -> None:
-    """40,000 tokens of history, a window of 8,000, a summariser that reads 4,000: it is given pieces that fit, and the view fits."""
+    """40,000 tokens of history, a window of 8,000, a summariser with the same window: it is given pieces that fit, and the view fits."""
     dialog = worked(Dialog(owner="user", store=place.open()), 46)
-    whole = dialog.compose("full", 10**6, model=MODEL).tokens_after
-    assert whole > 40_000
+    assert size(dialog) > 40_000
     count = counter(MODEL)
     sizes: list[int] = []
 
@@ -457,11 +454,11 @@ def test_d14_a_history_over_the_window_with_a_smaller_summariser(place: Place, p
         sizes.append(count.text(request.prompt()))
         return good(request)
 
-    preview = proposed(dialog, ask, "ask 3", 8_000, input_tokens=4_000)
+    preview = proposed(dialog, ask, "ask 3", 8_000, window=8_000)
     assert len(sizes) > 1
-    assert max(sizes) <= 4_000
+    assert max(sizes) <= 8_000
     preview.approve()
-    assert reopened(place, dialog).compose("full", 8_000, model=MODEL).tokens_after <= 8_000
+    assert size(reopened(place, dialog)) <= 8_000
     proof.valid(dialog)
 
 
@@ -482,8 +479,8 @@ def test_d18_a_kept_tail_with_signed_reasoning(place: Place, proof: Proof) -> No
     for number in range(3):
         said = says("Looking.", f"s{number}", before=(thinking(number),), model=CLAUDE)
         dialog.append([said, answers(f"s{number}", "seen")])
-    composed = dialog.compose("fold", 2_500, model=CLAUDE)
-    dialog.commit(composed)
+    composed = dialog.compaction.compose("fold", 2_500, model=CLAUDE)
+    dialog.compaction.commit(composed)
     for number in (3, 4):  # said after the edit: signed for the words that stand there now
         said = says("", f"s{number}", before=(thinking(number),), model=CLAUDE)
         dialog.append([said, answers(f"s{number}", "seen")])
@@ -501,69 +498,3 @@ def test_d18_a_kept_tail_with_signed_reasoning(place: Place, proof: Proof) -> No
         dialog.append([says(f"round {round_}"), asks("and?")])
     assert len(kept) == len(stripped) == 1, "what is stale is left out in every request alike"
     assert len(next(iter(stripped))) == 3
-
-
-# --- D25 ----------------------------------------------------------------------------------------------------------------------
-
-_THINGS = ("port", "timeout", "region", "retry limit", "build", "page size", "tax rate", "badge", "queue", "quota")
-
-
-def forgetful(request: SummaryRequest) -> str:
-    """Summarise as models do that forget: the headings, and of what was there nothing."""
-    return GOOD if request.words else ""
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_d25_rolling_facts_of_ten_conversations(
-    proof: Proof, record_property: Callable[[str, object], None], seed: int
-) -> None:
-    """8 facts, 48 turns, 6 compactions, a summariser that forgets all: stated and pinned facts are all there, others counted."""
-    record_property("recall", _rolling(Dialog(owner="user"), seed))
-    proof.note("store", "memory")
-
-
-def test_d25_rolling_facts_over_every_store(place: Place, proof: Proof) -> None:
-    """The same over every store, read again by another process."""
-    dialog = Dialog(owner="user", store=place.open())
-    _rolling(dialog, 11)
-    proof.valid(reopened(place, dialog))
-
-
-def _rolling(dialog: Dialog, seed: int) -> str:
-    """Hold the conversation, and tell how many facts that nobody marked are still in view."""
-    chance = random.Random(seed)  # noqa: S311 - a made-up conversation
-    things = chance.sample(_THINGS, 8)
-    facts = [f"The {thing} must always be {chance.randrange(10**6)}." for thing in things[:4]]
-    pinned = [f"Note {thing}: {chance.randrange(10**6)}" for thing in things[4:6]]
-    loose = [f"By the way, {thing} is {chance.randrange(10**6)}" for thing in things[6:]]
-    dialog.append(asks("Build the service."))
-    waiting, compactions = [*facts, *pinned, *loose], 0
-    for number in range(48):
-        fact = waiting.pop(0) if waiting and number % 3 == 0 else ""
-        dialog.append(asks(f"Turn {number}. {fact}".strip()))
-        if fact in pinned:
-            dialog.pin(dialog.messages.handle(len(dialog.messages) - 1))
-        page = PAGE.replace("some", f"call {number}")[: chance.randrange(800, 2_400)]
-        dialog.append([says("", f"f{number}"), answers(f"f{number}", page), says(f"ok {number}")])
-        if number % 8 == 7:
-            done = summarising(dialog, forgetful, room=2_600)
-            dialog.commit(done.composed)
-            compactions += 1
-    text = "\n".join(shown(dialog))
-    assert compactions == 6
-    assert [fact for fact in (*facts, *pinned) if fact not in text] == []
-    log = [str(message.content) for message in dialog.messages]
-    assert all(any(fact in said for said in log) for fact in loose), "what no view shows is in the log"
-    return f"{sum(fact.split()[-1] in text for fact in loose)}/{len(loose)}"
-
-
-def test_d25_a_summary_speaks_as_nobody(proof: Proof) -> None:
-    """The summary among the facts has the lowest trust of what it was made of, and never the user's voice."""
-    dialog = worked(Dialog(owner="user"), 10)
-    done = summarising(dialog, lambda _: GOOD)
-    view: View = done.composed.view
-    derived = [block for exchange in view.exchanges for block in exchange.blocks() if block.derived]
-    assert derived
-    assert {(block.speaker, block.trust) for block in derived} == {(Speaker.SUMMARY, Trust.OUTSIDE)}
-    dialog.commit(done.composed)
-    proof.valid(dialog)

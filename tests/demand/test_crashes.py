@@ -11,20 +11,20 @@ import pytest
 
 from palaver import (
     Agent,
-    CallbackFailed,
+    AgentFailure,
     Dialog,
     Prompt,
     ProviderInvoker,
     ScriptedProvider,
     Session,
     Store,
-    StoreFull,
+    StoreError,
     tool,
 )
 from palaver.log import Draft, Header, LateResult
-from palaver.testing.kills import dying_store
 from tests.demand.dying import cashier, trio
 from tests.demand.ground import Place, Proof, answers, bodies, reopened, shown
+from tests.kills import dying_store
 
 Kill = Callable[..., int]
 MOST = 40
@@ -57,7 +57,7 @@ def killed_behind(place: Place, kill: Kill, effects: Path, writes: int) -> bool:
 
 
 def told(dialog: Dialog) -> tuple[int, list[str]]:
-    """Give how many calls a dialog holds, and the texts of their results."""
+    """Return how many calls a dialog holds, and the texts of their results."""
     messages = list(dialog.messages)
     results = [block.text() for message in messages for block in message.tool_results()]
     return sum(len(message.tool_calls()) for message in messages), results
@@ -82,9 +82,9 @@ def test_d4_killed_behind_every_write(place: Place, proof: Proof, kill: Kill, tm
 
 def _whole(proof: Proof, dialog: Dialog, effects: Path) -> None:
     """Hold a finished turn to its promise: one branch, one call, one result, and no effect twice."""
-    session = Session.open(dialog.session_id, dialog.store, verify=True)
-    assert session.opened is not None
-    assert session.opened.extent.unreachable == 0
+    session = Session.open(dialog.session_id, dialog.store)
+    extent = session.extent(verify=True)
+    assert extent.reachable == extent.total
     assert len(session.dialogs) == 1
     calls, (result,) = told(session.root)
     done = effects.read_text(encoding="utf-8").splitlines() if effects.exists() else []
@@ -127,7 +127,7 @@ def _late(place: Place, proof: Proof, dialog: Dialog) -> None:
     """Have the real result arrive late, in both ways; the one that is in force stays."""
     (call,) = (call for message in dialog.messages for call in message.tool_calls())
     before = shown(dialog)
-    late = dialog.annotate(LateResult(message=answers(call.id, "charged 5, really")))
+    (late,) = dialog.record(LateResult(message=answers(call.id, "charged 5, really")))
     assert shown(dialog) == before
     kept = dialog.recall(late)
     assert isinstance(kept, LateResult)
@@ -154,7 +154,7 @@ class Refusing:
     def append(self, dialog_id: Any, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:  # noqa: ANN401
         """Append, unless it is full and a result is to be written."""
         if self.full and any(one.role == "tool" for one in drafts):
-            raise StoreFull("No room.")
+            raise StoreError("No room.", reason="full")
         return self._store.append(dialog_id, drafts, turn_head)
 
 
@@ -176,7 +176,7 @@ def test_d6_executed_and_not_written(place: Place, proof: Proof, *, approved: bo
     if approved:
         agent.approve(agent.respond(return_session=True).waiting[0].id)
     store.full = True
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreError, match="No room"):
         agent.respond()
     assert len(provider.requests) == 1
     before = bodies(agent.current_dialog)
@@ -206,7 +206,7 @@ async def _cut_off(agent: Agent, ready: Callable[[], bool]) -> None:
         group.cancel_scope.cancel()
 
 
-def test_d7_cancelled_during_the_first_tool_and_then_a_new_prompt(place: Place, proof: Proof) -> None:
+def test_d7_cancelled_in_a_tool_and_then_a_new_prompt(place: Place, proof: Proof) -> None:
     """Cancelled in `c1`, then the user asks something else: `c1` is closed, nothing is run, and the request is valid."""
     begun: list[int] = []
 
@@ -272,7 +272,7 @@ def _results(dialog: Dialog) -> list[str]:
 
 
 def reopened_quietly(dialog: Dialog) -> Dialog:
-    """Give the dialog as the store has it now."""
+    """Return the dialog as the store has it now."""
     return Session.open(dialog.session_id, dialog.store).dialog(dialog.dialog_id)
 
 
@@ -303,9 +303,8 @@ def test_d8_a_listener_that_throws_changes_nothing(place: Place, proof: Proof) -
 
     agent, _ = trio(place.open(), at_once, listen)
     agent.open("main").receive("go")
-    with pytest.raises(CallbackFailed):
+    with pytest.raises(AgentFailure):
         agent.respond()
-    agent.stream_handler = None
     assert agent.respond().content == "Two of three."
     assert sorted(told(agent.current_dialog)[1]) == ["never", "quick 1", "quick 3"]
     assert [line for line in shown(reopened(place, agent.current_dialog)) if line.startswith("result")] == [

@@ -44,10 +44,10 @@ from palaver.models.google import GoogleProvider
 from palaver.models.openai import OpenAIProvider
 from palaver.wire import How, profile, validate
 from tests.demand.ground import IN_MEMORY, MODELS, Place, Proof, answers, asks, bodies, reopened
+from tests.peers.relay import Relay, relaying
 from tests.peers.server import Peer
-from tests.wire.check.pictures import png
-from tests.wire.check.relay import Relay, relaying
-from tests.wire.check.vendor_types import hold_to_types
+from tests.wire.pictures import png
+from tests.wire.vendor_types import hold_to_types
 
 FIXTURES = Path(__file__).parents[1] / "peers" / "fixtures" / "switching.json"
 ORDER = ("openai-responses", "anthropic", "gemini", "openai-chat")
@@ -96,7 +96,7 @@ class Line:
 
 @contextmanager
 def connected(peer: Peer) -> Iterator[dict[str, Line]]:
-    """Give a line to each provider."""
+    """Return a line to each provider."""
     with ExitStack() as stack:
         lines: dict[str, Line] = {}
         for name, maker in MAKERS.items():
@@ -185,7 +185,7 @@ def test_d17_live_from_provider_to_provider_every_turn(
 
 
 def _recorded(dialog: Dialog, name: str) -> list[str]:
-    """Give the artefacts of one provider's answers as the log has them, in order."""
+    """Return the artefacts of one provider's answers as the log has them, in order."""
     found: list[str] = []
     maker = {"openai-responses": "openai", "gemini": "google"}.get(name, name)
     for message in dialog.messages:
@@ -195,7 +195,7 @@ def _recorded(dialog: Dialog, name: str) -> list[str]:
 
 
 def _artefacts(body: str) -> list[str]:
-    """Give the artefacts in a body, in order, without the placeholder that Google names."""
+    """Return the artefacts in a body, in order, without the placeholder that Google names."""
     return [one for one in ARTEFACT.findall(body) if one != DUMMY]
 
 
@@ -209,7 +209,7 @@ def _hold(proof: Proof, name: str, body: str) -> None:
 
 def _reports(dialog: Dialog, lines: dict[str, Line]) -> None:
     """Hold each recorded call to its report: every thought that is not in the request is named in it, and no other."""
-    calls = [call.request() for call in dialog.invocations]
+    calls = [call.request() for call in dialog.calls]
     assert len(calls) == 24
     sent = {json.dumps(json.loads(body), sort_keys=True) for line in lines.values() for body in line.relay.bodies}
     for number, request in enumerate(calls):
@@ -217,7 +217,7 @@ def _reports(dialog: Dialog, lines: dict[str, Line]) -> None:
         name = ORDER[number // 2 % len(ORDER)]
         assert request.profile.name == name
         dropped = {change.handle for change in request.report if (change.what, change.how) == ("thinking", How.DROPPED)}
-        view = dialog.invocations[number].view()
+        view = dialog.calls[number].view()
         blocks = [block for exchange in view.exchanges for turn in exchange.turns for block in turn.blocks]
         thoughts = {block.origin: block.content for block in blocks if isinstance(block.content, ThinkingContent)}
         kept = {origin for origin, thought in thoughts.items() if _goes_back(thought, request)}
@@ -225,7 +225,7 @@ def _reports(dialog: Dialog, lines: dict[str, Line]) -> None:
 
 
 def _goes_back(thought: ThinkingContent, request: Request) -> bool:
-    """Tell whether the artefact of a thought stands in a request."""
+    """Return whether the artefact of a thought stands in a request."""
     artefact = str(
         thought.artefact.get("encrypted_content") or thought.artefact.get("thoughtSignature") or thought.signature
     )

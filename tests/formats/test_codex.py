@@ -1,4 +1,4 @@
-"""Codex rollouts: each trap of the format, in a transcript of a few lines."""
+"""Codex rollouts: each trap of the format, in a rollout of a few lines."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import json
 from pathlib import Path
 from typing import Any
 
-from palaver.log import Compaction, Custom, ErrorEntry, Instructions, ModeChange, ModelChange, Toolset
+from palaver.log import Compaction, Custom, ErrorEntry, Instructions, ModeChange, ModelChange
 from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from tests.formats.transcripts import Landed, Read, codex, event, item, jsonl, read_bytes, said, shown, tokens
+from tests.formats.reading import Read, read_bytes
+from tests.formats.samples import codex, event, item, jsonl, said, tokens
 
 TURN = ("turn_context", {"turn_id": "t", "model": "gpt-5.3-codex", "effort": "high", "approval_policy": "never"})
 SEALED = "gAAAA" + "Ab1_" * 40
+UNREADABLE = "user: [The summary of what came before is encrypted for the provider and cannot be read.]"
 
 
 def call(call_id: str, **arguments: object) -> tuple[str, dict[str, Any]]:
-    """Write a function call."""
+    """Return a function call."""
     return item("function_call", call_id=call_id, name="exec_command", arguments=json.dumps(arguments))
 
 
 def output(call_id: str, words: object = "done") -> tuple[str, dict[str, Any]]:
-    """Write its output."""
+    """Return its output."""
     return item("function_call_output", call_id=call_id, output=words)
 
 
@@ -29,17 +31,11 @@ def read(folder: Path, *records: tuple[str, dict[str, Any]]) -> Read:
     return read_bytes(folder, codex(*records), "rollout.jsonl")
 
 
-def test_the_screens_mirror_is_left_out_and_said_so(tmp_path: Path) -> None:
+def test_mirror_of_the_screen_is_left_out_and_reported(tmp_path: Path) -> None:
     """Every text stands in a response item and in an event: it is read once."""
-    found = read(
-        tmp_path,
-        TURN,
-        said("user", "Hello."),
-        event("user_message", message="Hello."),
-        event("agent_message", message="Hi."),
-        said("assistant", "Hi.", id="msg_1", phase="final_answer"),
-        event("task_complete", last_agent_message="Hi."),
-    )
+    mirror = [event("agent_message", message="Hi."), event("task_complete", last_agent_message="Hi.")]
+    answer = said("assistant", "Hi.", id="msg_1", phase="final_answer")
+    found = read(tmp_path, TURN, said("user", "Hello."), event("user_message", message="Hello."), answer, *mirror)
     assert [(m.role, m.content) for m in found.said()] == [(Role.USER, "Hello."), (Role.ASSISTANT, "Hi.")]
     assert found.counted() == 2
     assert sum("mirror" in loss.reason for loss in found.losses) == 3
@@ -48,47 +44,31 @@ def test_the_screens_mirror_is_left_out_and_said_so(tmp_path: Path) -> None:
     assert found.conversations[0].key == "thread-1"
 
 
-def test_instructions_and_the_developers_words_are_kept_apart(tmp_path: Path) -> None:
-    """The base instructions are an instructions entry; the developer speaks as the system; AGENTS.md is the harness's."""
-    found = read(
-        tmp_path,
-        said("developer", "<permissions instructions>All.</permissions instructions>"),
-        said("user", "# AGENTS.md instructions for /home/u/project\n\nBe kind."),
-        said("user", "Hello."),
-    )
+def test_instructions_and_the_developers_words_are_apart(tmp_path: Path) -> None:
+    """The base instructions are an entry; the developer speaks as the system; AGENTS.md is the harness's."""
+    agents = said("user", "# AGENTS.md instructions for /home/u/project\n\nBe kind.")
+    found = read(tmp_path, said("developer", "<permissions instructions>All."), agents, said("user", "Hello."))
     (instructions,) = [entry for entry in found.entries() if isinstance(entry, Instructions)]
     assert [section.text for section in instructions.sections] == ["You are Codex."]
     assert [m.role for m in found.said()] == [Role.SYSTEM, Role.USER, Role.USER]
     assert [m.speaker for m in found.said()] == [Speaker.HARNESS, Speaker.HARNESS, Speaker.HUMAN]
-    assert not [loss for loss in found.losses if loss.code == "stub"]
+    assert not [loss for loss in found.losses if loss.code == "no_instructions"]
 
 
-def test_a_response_ends_where_something_else_stands(tmp_path: Path) -> None:
+def test_response_ends_where_something_else_stands(tmp_path: Path) -> None:
     """Items of one response share an id, and the last one has what the response used."""
-    found = read(
-        tmp_path,
-        TURN,
-        said("user", "Go."),
-        item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}], encrypted_content=SEALED),
-        said("assistant", "Looking."),
-        call("c1", cmd="ls"),
-        call("c2", cmd="pwd"),
-        output("c1"),
-        output("c2"),
-        tokens(100, 100),
-        tokens(100, 100),
-        call("c3", cmd="id"),
-        output("c3"),
-        tokens(120, 220),
-        said("assistant", "Done."),
-    )
+    thought = item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}], encrypted_content=SEALED)
+    first = [thought, said("assistant", "Looking."), call("c1", cmd="ls"), call("c2", cmd="pwd")]
+    used = [tokens(100, 100), tokens(100, 100)]
+    rest = [call("c3", cmd="id"), output("c3"), tokens(120, 220), said("assistant", "Done.")]
+    found = read(tmp_path, TURN, said("user", "Go."), *first, output("c1"), output("c2"), *used, *rest)
     spoken = [m for m in found.said() if m.role is Role.ASSISTANT]
-    first, second, third = spoken[0].response_id, spoken[4].response_id, spoken[5].response_id
-    assert [m.response_id for m in spoken] == [first] * 4 + [second, third]
-    assert len({first, second, third}) == 3
+    ids = [m.response_id for m in spoken]
+    assert ids == [ids[0]] * 4 + [ids[4], ids[5]]
+    assert len(set(ids)) == 3
     assert [m.usage.input_tokens for m in spoken] == [0, 0, 0, 100, 120, 0]
     assert [m.model for m in spoken] == ["gpt-5.3-codex"] * 6
-    assert len(Landed(found).view().exchanges) == 4
+    assert len(found.view().exchanges) == 4
 
 
 def test_reasoning_keeps_what_the_provider_sealed(tmp_path: Path) -> None:
@@ -103,7 +83,6 @@ def test_reasoning_keeps_what_the_provider_sealed(tmp_path: Path) -> None:
 
 def test_calls_of_every_kind_are_calls(tmp_path: Path) -> None:
     """Function, custom, tool-search and local-shell calls have results; a web search is an item of its own."""
-    declared = {"name": "_fetch", "description": "Fetches.", "parameters": {"type": "object", "properties": {"n": {}}}}
     found = read(
         tmp_path,
         TURN,
@@ -112,103 +91,60 @@ def test_calls_of_every_kind_are_calls(tmp_path: Path) -> None:
         item("custom_tool_call", call_id="c2", name="apply_patch", input="*** Begin Patch", status="completed"),
         item("custom_tool_call_output", call_id="c2", output="Success."),
         item("tool_search_call", call_id="c3", arguments={"query": "x"}),
-        item("tool_search_output", call_id="c3", tools=[{"type": "namespace", "name": "n", "tools": [declared]}]),
+        item("tool_search_output", call_id="c3", tools=[{"type": "namespace", "name": "n", "tools": []}]),
         item("local_shell_call", call_id="c4", action={"type": "exec", "command": ["ls"]}),
         output("c4", {"content": "no", "success": False}),
         item("web_search_call", id="ws", action={"type": "search", "query": "x"}),
     )
-    calls = [block for m in found.said() for block in m.contents if isinstance(block, ToolCallContent)]
-    results = [block for m in found.said() for block in m.contents if isinstance(block, ToolResultContent)]
-    assert [(made.id, made.name) for made in calls] == [
-        ("c1", "_fetch"),
-        ("c2", "apply_patch"),
-        ("c3", "tool_search"),
-        ("c4", "local_shell"),
-    ]
-    assert calls[0].raw_args == "{broken"
-    assert calls[0].error
+    blocks = [block for m in found.said() for block in m.contents]
+    calls = [block for block in blocks if isinstance(block, ToolCallContent)]
+    results = [block for block in blocks if isinstance(block, ToolResultContent)]
+    assert [made.name for made in calls] == ["_fetch", "apply_patch", "tool_search", "local_shell"]
+    assert [made.id for made in calls] == [result.id for result in results] == ["c1", "c2", "c3", "c4"]
+    assert (calls[0].raw_args, bool(calls[0].error)) == ("{broken", True)
     assert calls[1].args == {"input": "*** Begin Patch"}
-    assert [result.id for result in results] == ["c1", "c2", "c3", "c4"]
     assert [result.text() for result in results[:2]] == ["one", "Success."]
     assert results[3].is_error
     assert found.said()[-1].contents[0].type == "web_search_call"
     assert found.counted() == 9
-    toolset = found.entries()[0]
-    assert isinstance(toolset, Toolset)
-    assert [(tool.name, tool.stub, tool.description) for tool in toolset.tools] == [
-        ("_fetch", False, "Fetches."),
-        ("apply_patch", True, ""),
-        ("tool_search", True, ""),
-        ("local_shell", True, ""),
-    ]
 
 
-def test_a_replaced_history_is_a_compaction(tmp_path: Path) -> None:
+def test_replaced_history_is_a_compaction(tmp_path: Path) -> None:
     """Afterwards the view is the new history: items that stand in the file as they are, and texts for the rest."""
-    history = [
-        said("user", "First.")[1],
-        said("user", "# AGENTS.md instructions, newer")[1],
-        said("user", "First.")[1],
-        {"type": "compaction", "encrypted_content": SEALED},
-    ]
-    found = read(
-        tmp_path,
-        TURN,
-        said("user", "First."),
-        call("c1", cmd="ls"),
-        output("c1"),
-        said("user", "First."),
-        said("assistant", "Done."),
-        ("compacted", {"message": "", "replacement_history": history}),
-        said("user", "Second."),
-    )
+    first, agents = said("user", "First."), said("user", "# AGENTS.md instructions, newer")
+    history = [first[1], agents[1], first[1], {"type": "compaction", "encrypted_content": SEALED}]
+    replaced = ("compacted", {"message": "", "replacement_history": history})
+    acted = [call("c1", cmd="ls"), output("c1")]
+    found = read(tmp_path, TURN, first, *acted, first, said("assistant", "Done."), replaced, said("user", "Second."))
     (entry,) = [entry for entry in found.entries() if isinstance(entry, Compaction)]
     assert entry.foreign
-    landed = Landed(found)
-    assert shown(landed.view()) == [
-        "user: First.",
-        "user: # AGENTS.md instructions, newer",
-        "user: First.",
-        "user: [The summary of what came before is encrypted for the provider and cannot be read.]",
-        "user: Second.",
-    ]
-    assert [block.content.content for block in landed.view().system if isinstance(block.content, TextContent)] == [
-        "You are Codex."
-    ]
-    assert [tool.name for tool in landed.view().tools] == ["exec_command"]
-    assert len(shown(landed.view(whole=True))) == 6
+    newer = "user: # AGENTS.md instructions, newer"
+    assert found.shown() == ["user: First.", newer, "user: First.", UNREADABLE, "user: Second."]
+    system = [block.content for block in found.view().system]
+    assert [content.content for content in system if isinstance(content, TextContent)] == ["You are Codex."]
+    assert len(found.shown(whole=True)) == 6
 
 
-def test_an_old_compaction_has_the_users_words_and_a_summary(tmp_path: Path) -> None:
+def test_old_compaction_has_the_users_words_and_a_summary(tmp_path: Path) -> None:
     """Where only the summary is recorded, the user's words stay in the view."""
-    found = read(
-        tmp_path,
-        said("user", "First."),
-        said("assistant", "Done."),
-        ("compacted", {"message": "All done."}),
-        said("user", "Next."),
-    )
-    assert shown(Landed(found).view()) == ["user: First.", "user: All done.", "user: Next."]
+    talk = [said("user", "First."), said("assistant", "Done."), ("compacted", {"message": "All done."})]
+    found = read(tmp_path, *talk, said("user", "Next."))
+    assert found.shown() == ["user: First.", "user: All done.", "user: Next."]
 
 
-def test_turns_that_were_taken_back_are_left_behind_in_a_branch(tmp_path: Path) -> None:
-    """A rollback is a fork before the first turn taken back; several rollbacks reach across branches."""
+def test_rollback_leaves_turns_behind_in_a_branch(tmp_path: Path) -> None:
+    """It is a fork before the first turn taken back; several rollbacks reach across branches."""
     found = read(
         tmp_path,
-        said("user", "One."),
-        said("assistant", "1"),
-        said("user", "Two."),
-        said("assistant", "2"),
+        *(said("user", "One."), said("assistant", "1"), said("user", "Two."), said("assistant", "2")),
         event("thread_rolled_back", num_turns=1),
-        said("user", "Three."),
-        said("assistant", "3"),
+        *(said("user", "Three."), said("assistant", "3")),
         event("thread_rolled_back", num_turns=2),
         said("user", "Four."),
     )
     keys = [branch.dialog for branch in found.branches]
     assert found.conversations[0].main == keys[-1]
-    landed = Landed(found)
-    assert [shown(landed.view(key)) for key in keys] == [
+    assert [found.shown(key) for key in keys] == [
         ["user: One.", "assistant: 1", "user: Two.", "assistant: 2"],
         ["user: One.", "assistant: 1", "user: Three.", "assistant: 3"],
         ["user: Four."],
@@ -218,49 +154,30 @@ def test_turns_that_were_taken_back_are_left_behind_in_a_branch(tmp_path: Path) 
 def test_what_is_no_message_is_kept_beside_them(tmp_path: Path) -> None:
     """Changes of model and mode, failures and unknown items become entries; unknown items count as items."""
     other = ("turn_context", {"model": "gpt-5.5", "effort": "low"})
-    found = read(
-        tmp_path,
-        TURN,
-        TURN,
-        other,
-        event("error", message="stream disconnected"),
-        event("turn_aborted", reason="interrupted"),
-        item("ghost_snapshot", commit="abc"),
-    )
+    beside = [event("error", message="stream disconnected"), event("turn_aborted", reason="interrupted")]
+    found = read(tmp_path, TURN, TURN, other, *beside, item("ghost_snapshot", commit="abc"))
     entries = found.entries()
     assert [entry.model for entry in entries if isinstance(entry, ModelChange)] == ["gpt-5.3-codex", "gpt-5.5"]
-    assert [(e.mode, e.value) for e in entries if isinstance(e, ModeChange)] == [
-        ("approval", "never"),
-        ("effort", "high"),
-        ("effort", "low"),
-    ]
+    modes = [(entry.mode, entry.value) for entry in entries if isinstance(entry, ModeChange)]
+    assert modes == [("approval", "never"), ("effort", "high"), ("effort", "low")]
     assert [entry.error for entry in entries if isinstance(entry, ErrorEntry)] == ["stream disconnected"]
-    assert [entry.custom_type for entry in entries if isinstance(entry, Custom)] == [
-        "codex/turn_aborted",
-        "codex/ghost_snapshot",
-    ]
+    kinds = [entry.custom_type for entry in entries if isinstance(entry, Custom)]
+    assert kinds == ["codex/turn_aborted", "codex/ghost_snapshot"]
     assert found.counted() == 1
 
 
 def test_rollouts_of_the_first_versions_are_read(tmp_path: Path) -> None:
     """Items without an envelope, after a head with the instructions."""
-    found = read_bytes(
-        tmp_path,
-        jsonl(
-            {"id": "old", "timestamp": "2025-06-01T00:00:00Z", "instructions": "Be terse.", "git": {}},
-            said("user", "Hello.")[1],
-            call("c1", cmd="ls")[1],
-            output("c1")[1],
-            {"record_type": "state"},
-        ),
-    )
+    head = {"id": "old", "timestamp": "2025-06-01T00:00:00Z", "instructions": "Be terse.", "git": {}}
+    items = [said("user", "Hello.")[1], call("c1", cmd="ls")[1], output("c1")[1]]
+    found = read_bytes(tmp_path, jsonl(head, *items, {"record_type": "state"}))
     assert found.conversations[0].key == "old"
     assert [m.role for m in found.said()] == [Role.USER, Role.ASSISTANT, Role.TOOL]
     assert found.counted() == 3
 
 
-def test_odd_shapes_and_orphans_are_reported(tmp_path: Path) -> None:
-    """A record that cannot be read costs itself; a result without a call is kept."""
+def test_odd_items_and_orphans_are_reported(tmp_path: Path) -> None:
+    """An item that cannot be read costs itself; a result without a call is kept."""
     found = read(
         tmp_path,
         item("message", role="user", content=5),
@@ -270,6 +187,5 @@ def test_odd_shapes_and_orphans_are_reported(tmp_path: Path) -> None:
         ("compacted", {"replacement_history": [3, {"type": "message", "content": 4}]}),
         said("user", "Still here."),
     )
-    assert found.codes()["orphan_result"] == 1
-    assert found.codes()["bad_record"] == 3
+    assert (found.codes()["orphan_result"], found.codes()["bad_record"]) == (1, 3)
     assert found.said()[-1].content == "Still here."

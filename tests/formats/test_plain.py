@@ -1,4 +1,4 @@
-"""Plain message lists: four shapes, two interfaces told apart by what the messages hold, and nothing else taken for one."""
+"""Plain message lists: four shapes of two interfaces, and nothing else taken for one."""
 
 import json
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from palaver.formats import detect, open_source
 from palaver.log import Instructions, Toolset
 from palaver.messages import Role
 from palaver.store.memory import MemoryStore
-from tests.formats.chats import anthropic, chat, document, imported, refused, views, written
-from tests.formats.transcripts import jsonl, read_bytes
+from tests.formats.reading import imported, read_bytes, refused, views, written
+from tests.formats.samples import TOOL, anthropic, chat, document, jsonl
 
 SHAPES: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
     "array": document,
@@ -27,7 +27,7 @@ LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {"chat-completions": chat
 
 
 def name_of(folder: Path, data: bytes) -> str:
-    """Find the format of a file."""
+    """Return the format of a file."""
     with open_source(written(folder, data)) as source:
         return detect(source).name
 
@@ -35,22 +35,21 @@ def name_of(folder: Path, data: bytes) -> str:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", LISTS)
 def test_every_shape_of_both_interfaces(tmp_path: Path, shape: str, name: str) -> None:
-    """It is found out, read whole into valid histories, and adds nothing the second time."""
+    """It is recognised, read whole into valid histories, and adds nothing the second time."""
     messages = LISTS[name]()
     path = written(tmp_path, SHAPES[shape](messages))
     assert name_of(tmp_path, path.read_bytes()) == name
     store = MemoryStore()
     found = imported(store, path)
     count = 2 if shape in {"lines", "objects"} else 1
-    assert [one.records for one in found] == [len(messages)] * count
-    assert [one.messages for one in found] == [len(messages)] * count
-    assert {loss.code for one in found for loss in one.losses} <= {"stub"}
+    assert [(one.records, one.messages) for one in found] == [(len(messages), len(messages))] * count
+    assert {loss.code for one in found for loss in one.losses} <= {"no_instructions"}
     assert all(refused(store, view) == [] for view in views(store, found))
     assert [one.entries for one in imported(store, path)] == [0] * count
 
 
-def test_roles_calls_and_results(tmp_path: Path) -> None:
-    """Calls and results of both interfaces become the same blocks; results alone are a tool's message."""
+def test_roles_calls_and_results_are_the_same_blocks(tmp_path: Path) -> None:
+    """Results alone are a tool's message, whatever the role was."""
     for name, make in LISTS.items():
         said = read_bytes(tmp_path, document(make())).said()
         assert {call.name for message in said for call in message.tool_calls()} == {"look"}, name
@@ -59,33 +58,23 @@ def test_roles_calls_and_results(tmp_path: Path) -> None:
 
 
 def test_system_and_tools_beside_the_messages_are_kept(tmp_path: Path) -> None:
-    """Anthropic's system, as text or blocks, instructs; declared tools are no stubs, in their order."""
-    system = [
+    """Anthropic's system, as text or blocks, is instructions; tools keep their order. Tools that are not declared are not made up."""
+    blocks = [
         {"type": "text", "text": "One.", "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": "Two."},
     ]
-    tools = [
-        {"name": "leap", "input_schema": {"type": "object"}},
-        {"name": "look", "description": "D", "input_schema": {"type": "object", "properties": {"where": {}}}},
-    ]
-    for about, texts in ((system, ["One.", "Two."]), ("One.", ["One."])):
-        found = read_bytes(tmp_path, document({"messages": anthropic(), "tools": tools, "system": about}))
+    tools = [{"name": "leap", "input_schema": {"type": "object"}}, {"name": "look", "description": "D"}]
+    for system, texts in ((blocks, ["One.", "Two."]), ("One.", ["One."])):
+        found = read_bytes(tmp_path, document({"messages": anthropic(), "tools": tools, "system": system}))
         told, declared = found.entries()[:2]
         assert isinstance(told, Instructions)
         assert [section.text for section in told.sections] == texts
         assert isinstance(declared, Toolset)
-        assert [(tool.name, tool.stub) for tool in declared.tools] == [("leap", False), ("look", False)]
+        assert [tool.name for tool in declared.tools] == ["leap", "look"]
         assert found.losses == []
-
-
-def test_tools_of_chat_completions(tmp_path: Path) -> None:
-    """A declared tool is kept as it is; one that is only called is reconstructed and reported."""
-    found = read_bytes(
-        tmp_path, document({"messages": chat(), "tools": [{"type": "function", "function": {"name": "leap"}}]})
-    )
-    (tools,) = [entry for entry in found.entries() if isinstance(entry, Toolset)]
-    assert [(tool.name, tool.stub) for tool in tools.tools] == [("leap", False), ("look", True)]
-    assert [loss.code for loss in found.losses] == ["stub"]
+    found = read_bytes(tmp_path, document({"messages": chat(), "tools": [TOOL]}))
+    assert [[tool.name for tool in one.tools] for one in found.entries() if isinstance(one, Toolset)] == [["look"]]
+    assert not [one for one in read_bytes(tmp_path, document(chat())).entries() if isinstance(one, Toolset)]
 
 
 def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
@@ -101,7 +90,7 @@ def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
         {"version": 1, "sessionId": "s", "messages": [{"role": "user", "content": [], "id": "m", "ts": 1}]},
         {"sessionId": "s", "messages": [{"id": "m", "type": "user", "content": "Hm?"}]},
         [{"role": "user", "parts": [{"text": "Hm?"}]}],
-        [{"role": "user", "content": "Hm?", "agent": "main", "is_demo": True}],
+        [{"role": "user", "content": "Hm?", "weather": "wet", "is_demo": True}],
         {"samples": [{"messages": chat()}]},
         {"messages": []},
         {"messages": "none"},
@@ -116,7 +105,7 @@ def test_what_is_no_plain_list_is_refused(tmp_path: Path, other: Any) -> None:  
         name_of(tmp_path, document(other))
 
 
-def test_a_list_that_grew_adds_what_is_new(tmp_path: Path) -> None:
+def test_list_that_grew_adds_what_is_new(tmp_path: Path) -> None:
     """The same file with more messages adds those; a changed one makes a branch."""
     store = MemoryStore()
     imported(store, written(tmp_path, document(chat()[:4])))
@@ -128,18 +117,15 @@ def test_a_list_that_grew_adds_what_is_new(tmp_path: Path) -> None:
     assert (again.outcome, again.dialogs) == ("rewritten", 2)
 
 
-def test_what_stands_beside_is_metadata_or_named(tmp_path: Path) -> None:
-    """Short values beside the messages are kept with the conversation, others are named in a note."""
+def test_short_values_beside_the_messages_are_metadata(tmp_path: Path) -> None:
+    """Longer ones stay in the kept source."""
     found = read_bytes(tmp_path, document({"messages": chat(), "score": 3, "trace": {"a": 1}, "model": "gpt-4o"}))
     assert found.conversations[0].metadata == {"score": 3, "model": "gpt-4o"}
     assert found.conversations[0].model == "gpt-4o"
-    assert [loss.reason for loss in found.losses if loss.code == "skipped"] == [
-        "Fields that stay in the source only: trace (1)."
-    ]
 
 
-def test_a_large_document_that_is_one_list(tmp_path: Path) -> None:
-    """A first message larger than what formats are found from does not hide what the list is."""
+def test_large_first_message_does_not_hide_the_format(tmp_path: Path) -> None:
+    """It may be larger than what formats are found from."""
     big = [{"role": "system", "content": "x" * 300_000}, *chat()[1:]]
     indented = [json.dumps(value, indent=1).encode() for value in (big, {"messages": big})]
     for data in (document({"messages": big}), document(big), jsonl({"messages": big}), *indented):
@@ -148,7 +134,7 @@ def test_a_large_document_that_is_one_list(tmp_path: Path) -> None:
 
 
 def test_messages_keep_time_and_metadata(tmp_path: Path) -> None:
-    """A time beside a message is its time, and holds for those after it until the next one."""
+    """A time beside a message holds for those after it until the next one."""
     messages = chat()
     messages[1] |= {"timestamp": "2026-01-01T00:00:00Z", "metadata": {"by": "me"}}
     said = read_bytes(tmp_path, document(messages)).said()

@@ -14,7 +14,7 @@ from tests.store.postgres_backend import emptied
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Give a function that gives an empty store; the one that it gave before is not used any more."""
+    """Return a function that gives an empty store; the one that it gave before is not used any more."""
     numbers = count()
     with ExitStack() as stack:
 
@@ -34,5 +34,5 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
 
 @pytest.fixture
 def store(new_store: Callable[[], Store]) -> Store:
-    """Give an empty store."""
+    """Return an empty store."""
     return new_store()

@@ -19,24 +19,24 @@ from tests.recorded import Recording, recordings
 
 
 def prompt(uuid: str, text: str, parent: str | None = None) -> dict[str, Any]:
-    """Give a record in which the user speaks."""
+    """Return a record in which the user speaks."""
     return {"type": "user", "uuid": uuid, "parentUuid": parent, "message": {"role": "user", "content": text}}
 
 
 def answer(uuid: str, parent: str, *content: dict[str, Any], response: str = "") -> dict[str, Any]:
-    """Give a record in which the model speaks."""
+    """Return a record in which the model speaks."""
     message = {"id": response or f"msg_{uuid}", "role": "assistant", "model": "claude-x", "content": list(content)}
     return {"type": "assistant", "uuid": uuid, "parentUuid": parent, "message": message}
 
 
 def text(words: str) -> dict[str, Any]:
-    """Give a block of text."""
+    """Return a block of text."""
     return {"type": "text", "text": words}
 
 
 @pytest.fixture
 def session(store: Store) -> SessionId:
-    """Give an empty session."""
+    """Return an empty session."""
     made = new_session_id()
     store.create_session(SessionRecord(session_id=made))
     return made
@@ -45,21 +45,21 @@ def session(store: Store) -> SessionId:
 def mirrored(store: Store, session: SessionId, *values: dict[str, Any], subpath: str = "") -> Lane:
     """Mirror records in one step, by a process that knows nothing yet."""
     lane = Lane(store, session, subpath)
-    with store.together():
+    with store.transaction():
         lane.catch_up()
         lane.mirror(values)
     return lane
 
 
 def loaded(store: Store, session: SessionId, subpath: str = "") -> list[object]:
-    """Give the records back in their order."""
+    """Return the records back in their order."""
     lane = Lane(store, session, subpath)
     nodes = lanes_of(store, session, subpath).get(subpath, [])
     return [json.loads(one.text) for one in sorted(one for node in nodes for one in lane.records(node.dialog_id))]
 
 
 def said(store: Store, session: SessionId) -> list[str]:
-    """Give the words of the dialog that goes on."""
+    """Return the words of the dialog that goes on."""
     return [message.text_content() for message in Session.open(session, store).root.messages]
 
 
@@ -155,12 +155,12 @@ def test_a_sub_agent_is_a_dialog_of_the_session(store: Store, session: SessionId
     assert said(store, session) == ["main"]
 
 
-def test_what_the_sdk_knows_is_kept_as_it_is(store: Store, session: SessionId) -> None:
+def test_summary_of_the_sdk_is_kept(store: Store, session: SessionId) -> None:
     """The newest summary is found, by its own process and another one; a label behind it changes nothing."""
     lane = mirrored(store, session, prompt("u1", "one"))
     lane.summarize({"custom_title": "T\ud800", "n": 1})
     dialog = Session.open(session, store).root
-    dialog.label(Handle(dialog.dialog_id, 0), "start")
+    dialog.marks.label(Handle(dialog.dialog_id, 0), "start")
     found = newest_summary(store, lanes_of(store, session)[""])
     assert found is not None
     assert found.data == {"custom_title": "T\ud800", "n": 1}
@@ -186,7 +186,7 @@ ODD = st.dictionaries(
         st.tuples(st.sampled_from(["user", "assistant", "system", "attachment", "progress", "x"]), ODD), max_size=5
     )
 )
-def test_whatever_a_record_holds_it_comes_back(odd: list[tuple[str, dict[str, Any]]]) -> None:
+def test_any_record_round_trips(odd: list[tuple[str, dict[str, Any]]]) -> None:
     """Any JSON that calls itself a record is kept and comes back equal, unless its id was seen before."""
     store = MemoryStore()
     session = new_session_id()

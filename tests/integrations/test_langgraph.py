@@ -36,13 +36,13 @@ def test_the_conformance_suite_passes_whole(new_store: Callable[[], Store]) -> N
 
 
 def checkpoint(number: int, values: dict[str, Any], versions: dict[str, int]) -> Any:  # noqa: ANN401 - LangGraph's own
-    """Give a checkpoint whose id grows with its number."""
+    """Return a checkpoint whose id grows with its number."""
     made = base.empty_checkpoint()
     return {**made, "id": f"{number:08d}", "ts": str(number), "channel_values": values, "channel_versions": versions}
 
 
 def at(thread: str, name: str = "", checkpoint_id: str | None = None) -> dict[str, Any]:
-    """Give a configuration."""
+    """Return a configuration."""
     told = {"thread_id": thread, "checkpoint_ns": name}
     return {"configurable": told if checkpoint_id is None else {**told, "checkpoint_id": checkpoint_id}}
 
@@ -70,7 +70,7 @@ class Pair:
         self.parents: dict[tuple[str, str], list[str]] = {}
 
     def act(self, what: str, thread: str, name: str, told: Any) -> None:  # noqa: ANN401 - as the action has it
-        """Tell both."""
+        """Call both."""
         known = self.parents.setdefault((thread, name), [])
         if what == "forget":
             self.ours = adapter.PalaverCheckpointSaver(self.store)
@@ -89,7 +89,7 @@ class Pair:
                 saver.put_writes(at(thread, name, known[-1]), [(channel, self.count), ("y", 1)], task, path)
 
     def seen(self, saver: Any) -> list[Any]:  # noqa: ANN401 - either saver
-        """Give all that a saver gives."""
+        """Return all that a saver gives."""
         found = [saver.get_tuple(at(*key)) for key in self.parents]
         found += [saver.get_tuple(at(*key, one)) for key, ids in self.parents.items() for one in ids]
         for key in self.parents:
@@ -101,7 +101,7 @@ class Pair:
 
 @settings(max_examples=40)
 @given(st.lists(PUT | WRITES | FORGET, max_size=14))
-def test_it_gives_what_the_saver_in_memory_gives(acts: list[tuple[str, str, str, Any]]) -> None:
+def test_saver_equals_the_saver_in_memory(acts: list[tuple[str, str, str, Any]]) -> None:
     """Whatever is put, forgotten and asked: ours and LangGraph's own saver in memory give the same, values, writes and order."""
     pair = Pair()
     for act in acts:
@@ -117,7 +117,7 @@ def put_messages(saver: Any, number: int, parent: int | None, *messages: Any) ->
 
 
 def spoken(store: Store) -> list[list[str]]:
-    """Give the words of each dialog of the conversation, the one that goes on last."""
+    """Return the words of each dialog of the conversation, the one that goes on last."""
     session = Session.open("talk", store)
     dialogs = [one for one in session.dialogs if not one.owner.endswith(("checkpoints", "values"))]
     dialogs.sort(key=lambda one: one.dialog_id == session.root.dialog_id)
@@ -146,7 +146,7 @@ def test_a_conversation_can_be_read(store: Store) -> None:
     assert len(store.search("a.txt")) == 2
 
 
-def test_what_was_changed_is_a_fork(store: Store) -> None:
+def test_changed_message_begins_a_fork(store: Store) -> None:
     """A message that is gone or changed, and a state that goes on from an older one, begin a fork behind what is the same."""
     saver = adapter.PalaverCheckpointSaver(store)
     one, two, three = (said.HumanMessage(word, id=word) for word in ("one", "two", "three"))
@@ -186,12 +186,12 @@ def test_a_deleted_thread_is_in_the_trash(store: Store) -> None:
     assert [record.name for record in store.sessions(trashed=True)] == ["talk"]
 
 
-def test_mistakes_are_told(store: Store) -> None:
+def test_mistakes_are_typed_errors(store: Store) -> None:
     """A configuration without a thread, writes without a checkpoint, and an unknown strategy are the caller's mistakes."""
     saver = adapter.PalaverCheckpointSaver(store)
     with pytest.raises(InvalidInput, match="names no thread"):
         saver.get_tuple({"configurable": {}})
     with pytest.raises(InvalidInput, match="belong to no checkpoint"):
         saver.put_writes(at("talk"), [("x", 1)], "task")
-    with pytest.raises(InvalidInput, match="no strategy"):
+    with pytest.raises(InvalidInput, match="There is no strategy"):
         saver.prune(["talk"], strategy="some")

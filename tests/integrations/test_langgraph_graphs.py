@@ -1,6 +1,6 @@
 """Graphs that LangGraph runs on stores of palaver: interrupted, taken up by another process, sent back in time."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -13,7 +13,7 @@ adapter = pytest.importorskip("palaver.integrations.langgraph")
 
 
 def built(store: Store) -> Any:  # noqa: ANN401 - a compiled graph
-    """Give a graph that answers, asks a person, and answers again; with a saver of its own."""
+    """Return a graph that answers, asks a person, and answers again; with a saver of its own."""
 
     def think(state: dict[str, Any]) -> dict[str, Any]:
         return {"messages": [("ai", f"thought about {state['messages'][-1].content}")]}
@@ -30,7 +30,7 @@ def built(store: Store) -> Any:  # noqa: ANN401 - a compiled graph
     return graph.compile(checkpointer=adapter.PalaverCheckpointSaver(store))
 
 
-def test_a_graph_is_taken_up_and_sent_back(store: Store) -> None:
+def test_graph_resumes_and_goes_back_in_time(store: Store) -> None:
     """What was interrupted goes on in another process; what is sent back in time is a fork; every dialog can be read."""
     config: Any = {"configurable": {"thread_id": "talk"}}
     stopped = built(store).invoke({"messages": [("human", "tea")]}, config)
@@ -49,3 +49,30 @@ def test_a_graph_is_taken_up_and_sent_back(store: Store) -> None:
     found = [[one.text_content() for one in dialog.messages] for dialog in session.dialogs if len(dialog.messages)]
     assert found == [words, ["tea", "thought about tea", "black", "thought about black"]]
     assert [one.content for one in built(store).get_state(config).values["messages"]][-1] == "thought about black"
+
+
+def test_approved_branch_acts_on_its_own_state(store: Store) -> None:
+    """A branch that is approved after its step was run again keeps the values of its own parent."""
+    drawn = iter((1, 2))
+    acted: list[int] = []
+
+    class State(TypedDict):
+        number: int
+
+    def review(state: State) -> None:
+        types.interrupt(state["number"])
+
+    graph = graphs.StateGraph(State)
+    graph.add_node("draw", lambda _: {"number": next(drawn)})
+    graph.add_node("review", review)
+    graph.add_node("act", lambda state: acted.append(state["number"]))
+    for pair in ((graphs.START, "draw"), ("draw", "review"), ("review", "act"), ("act", graphs.END)):
+        graph.add_edge(*pair)
+    config: Any = {"configurable": {"thread_id": "talk"}}
+    compiled = graph.compile(checkpointer=adapter.PalaverCheckpointSaver(store))
+    compiled.invoke({"number": 0}, config)
+    first = compiled.get_state(config)
+    compiled.invoke(None, first.parent_config)  # the step runs again: another branch
+    again = compiled.get_state(config)
+    compiled.invoke(types.Command(resume=True), first.config)
+    assert (first.values, again.values, acted) == ({"number": 1}, {"number": 2}, [1])

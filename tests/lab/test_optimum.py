@@ -1,15 +1,11 @@
 """The optimum is the least there is."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.context.schedule import folding
-from palaver.context.schedule.prices import PriceSheet
-from palaver.context.schedule.workloads import Growth
 from palaver.lab.optimum import Load, optimum
 from tests.lab.prices import SHEET
 
@@ -72,22 +68,3 @@ def test_a_long_conversation_is_searched_within_bounds() -> None:
             forced += held * 0.1 + 50 * 1.25
             held += 50
     assert 0 < optimum(load, SHEET) <= forced
-
-
-@given(
-    new=st.lists(st.integers(1, 60), min_size=1, max_size=40),
-    prefix=st.integers(0, 30),
-    after=st.integers(1, 40),
-    room=st.integers(131, 300),
-)
-def test_it_is_the_optimum_of_folding_where_asking_costs_nothing(
-    new: list[int], prefix: int, after: int, room: int
-) -> None:
-    """Two programs with one recursion: with no summary, reading free and the cache warm, a fold is a cut, and the bills are the same."""
-    free = replace(SHEET, cache_read=0.0, output=0.0)
-    warm = tuple(True for _ in new)
-    load = Load(new=tuple(new), warm=warm, prefix=prefix, output=9, after=after, room=room)
-    cold = tuple(False for _ in new)
-    growth = Growth(new=tuple(new), cold=cold, prefix=prefix, summary=0, keep=after, room=room)
-    prices = PriceSheet(read=0.0, write=SHEET.cache_write, output=0.0, loss=0.0)
-    assert optimum(load, free) == pytest.approx(folding.optimum(growth, prices).total)

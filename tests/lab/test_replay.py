@@ -1,6 +1,7 @@
 """Replays of small sessions: what is billed, what is remembered, what goes wrong."""
 
 import json
+import os
 import resource
 from dataclasses import replace
 from itertools import pairwise
@@ -8,25 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from palaver.errors import InvalidInput, NotFound, UnknownPolicy
+from palaver.errors import InvalidInput, NotFound
 from palaver.lab import (
     CallRow,
     ReplayRow,
     Results,
     Settings,
     Table,
+    broken_laws,
     command,
     entrant,
-    examined,
     run_lab,
     sheet,
     short_names,
     shown,
 )
 from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
-from palaver.lab.tasks import Asked, ReplayFile
-from palaver.lab.workers import Crew
-from tests.lab.planted import DropsTheAsk, ForgetsReads, ForgetsReadsSilently, GoesToAndFro, Remembers
+from tests.lab.planted import DropsTheAsk, ForgetsReads, ForgetsReadsSilently, Remembers
 from tests.lab.sessions import asking, coding
 
 PLANTED = Path(__file__).with_name("planted.py")
@@ -147,14 +146,14 @@ def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> 
 
 def test_laws_are_held_to_before() -> None:
     """A policy that depends on what it was asked before is caught, and one that changes its words to and fro; a lawful one, even a bad one, is not; nor is the default."""
-    assert len(examined(lambda: DropsTheAsk(MODEL), MODEL)) == 1  # once, whatever exchange it drops
+    assert any("every view must hold" in said for said in broken_laws(lambda: DropsTheAsk(MODEL), MODEL))
     assert any(
-        "two different views" in said or "composing twice" in said for said in examined(lambda: Remembers(MODEL), MODEL)
+        "two views" in said or "composing twice" in said for said in broken_laws(lambda: Remembers(MODEL), MODEL)
     )
-    assert any("a reason that was given up" in said for said in examined(lambda: GoesToAndFro(MODEL), MODEL))
-    assert examined(lambda: ForgetsReads(MODEL), MODEL) == ()
-    assert examined(lambda: ForgetsReadsSilently(MODEL), MODEL) == ()
-    assert examined(lambda: entrant("default", MODEL).manager, MODEL) == ()
+    assert broken_laws(lambda: ForgetsReads(MODEL), MODEL) == ()
+    assert broken_laws(lambda: ForgetsReadsSilently(MODEL), MODEL) == ()
+    for name in ("default", "palaver"):
+        assert broken_laws(lambda name=name: entrant(name, MODEL).manager, MODEL) == ()  # type: ignore[misc]
 
 
 def test_a_policy_that_fails_half_way_is_named(tmp_path: Path) -> None:
@@ -199,8 +198,8 @@ def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
 
 def test_what_was_brought_back_is_written_anew_by_a_cold_cache(tmp_path: Path) -> None:
     """After an hour a request costs what it brought back in the price of writing, not of reading."""
-    path = coding(tmp_path / "one.jsonl", rounds=32, pause=30)
-    run(tmp_path / "out", path, policies=("openhands",))
+    path = coding(tmp_path / "one.jsonl", rounds=32, pause=16)
+    run(tmp_path / "out", path, policies=("openhands",), budget=4_000)
     brought = 0
     seen = False
     prices = sheet(MODEL)
@@ -233,7 +232,7 @@ def test_what_no_lookup_finds_is_paid_for_too(tmp_path: Path) -> None:
 
 def test_nothing_that_is_missing_is_free(tmp_path: Path) -> None:
     """Wherever a call refers to something that its view does not hold, it is charged: there, or since it was got at before."""
-    run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("lllm", "swe-agent", "aider"), budget=4_000)
+    run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("lllm", "swe-agent", "aider"), budget=3_000)
     missing = 0
     for policy in ("lllm", "swe-agent", "aider"):
         had = 0
@@ -253,7 +252,7 @@ def test_figures_do_not_depend_on_who_else_is_compared(tmp_path: Path) -> None:
     found = []
     for number, policies in enumerate((("aider",), ("lllm", "aider"), ("aider", "lllm"))):
         run(tmp_path / str(number), path, policies=policies, budget=4_000)
-        found.append([replace(row, planning=0.0) for row in rows(tmp_path / str(number), "aider")])
+        found.append([replace(row, planning=0.0, dialog="") for row in rows(tmp_path / str(number), "aider")])
     assert found[0] == found[1] == found[2]
     assert sum(row.recalls for row in found[0]) > 3
 
@@ -261,7 +260,11 @@ def test_figures_do_not_depend_on_who_else_is_compared(tmp_path: Path) -> None:
 def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:
     """With the oracle no fewer references are in view than with nothing, and each is declared."""
     found = run(
-        tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("openhands",), stand_ins=("fold", "empty", "oracle")
+        tmp_path / "out",
+        coding(tmp_path / "one.jsonl"),
+        policies=("openhands",),
+        stand_ins=("fold", "empty", "oracle"),
+        budget=3_000,
     )
     recall = {row.stand_in: row.scores["frr"].value or 0.0 for row in found.rows}
     assert recall["empty"] < recall["oracle"]
@@ -358,8 +361,8 @@ def test_entrants_are_made_or_refused_with_a_reason(tmp_path: Path) -> None:
     """Names, configurations and classes in files; what is none of them is refused in words."""
     assert entrant("swe-agent(n=3,polling=2)", MODEL).manager.__dict__["n"] == 3
     assert entrant(f"{PLANTED}:TiresOfIt", MODEL, window=9_000).own
-    assert entrant("palaver", MODEL, budget=5_000).budget.for_input == 5_000
-    with pytest.raises(UnknownPolicy):
+    assert entrant("palaver", MODEL, budget=5_000).budget.limit == 5_000
+    with pytest.raises(NotFound):
         entrant("polaver", MODEL)
     (tmp_path / "broken.py").write_text("raise RuntimeError('no')\n")
     for asked, said in (
@@ -373,7 +376,7 @@ def test_entrants_are_made_or_refused_with_a_reason(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             entrant(asked, MODEL)
-    with pytest.raises(InvalidInput, match="stands for no summary"):
+    with pytest.raises(InvalidInput, match="is not a stand-in"):
         run(tmp_path / "o", policies=("full",), stand_ins=("guess",))
     with pytest.raises(InvalidInput, match="named twice"):
         run(tmp_path / "o", policies=("full", "full"))
@@ -388,86 +391,12 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path, said: str) -> N
     assert (tmp_path / "run.json").read_text() == said
 
 
-def test_what_never_ends_is_ended_and_named(tmp_path: Path) -> None:
-    """A policy that waits for ever on a session has a row there that says so, and those after it are replayed."""
-    path, hangs = coding(tmp_path / "long.jsonl", rounds=17, size=100), f"{PLANTED}:Hangs"
-    asked = Asked(settings=settings(path), policies=("full", hangs, "lllm"), folder=tmp_path / "out", run="a")
-    told = list(Crew[ReplayFile](1, 2.0, ready=lambda task: task).results([ReplayFile(path=path, asked=asked)]))
-    assert [each[1].sessions for each in told if each is not None] == [tuple(Results(tmp_path / "out").sessions())]
-    by_name = replays(tmp_path / "out")
-    assert {name: row.status for name, row in by_name.items()} == {"full": "ok", hangs: "stopped", "lllm": "ok"}
-    assert "did not come to its end in 2 seconds" in by_name[hangs].error
-
-
-def test_what_was_stopped_is_run_again_with_more_time(tmp_path: Path) -> None:
-    """Taken up with as much time nothing is replayed; with more, what was stopped is, and the rest of its session stays as it was written."""
-    path, mine = coding(tmp_path / "one.jsonl", rounds=5, size=100), tmp_path / "mine.py"
-    mine.write_text(
-        "import threading\n"
-        "from pathlib import Path\n"
-        "from palaver.context import ContextManager\n\n"
-        "class Waits(ContextManager):\n"
-        "    def __call__(self, dialog):\n"
-        "        if not Path(__file__).with_name('go').exists():\n"
-        "            threading.Event().wait()\n"
-        "        return dialog\n"
-    )
-    waits = f"{mine}:Waits"
-    first = _replayed(path, tmp_path / "out", waits, 1.5)
-    assert {name: row.status for name, row in first.items()} == {"full": "ok", waits: "stopped", "lllm": "ok"}
-    assert first[waits].limit == 1.5
-    assert _replayed(path, tmp_path / "out", waits, 1.0) == first
-    calls = rows(tmp_path / "out", "lllm")
-    (tmp_path / "go").touch()
-    assert _replayed(path, tmp_path / "out", waits, 1.5) == first
-    again = _replayed(path, tmp_path / "out", waits, 60.0)
-    assert list(again) == list(first)
-    assert [again[name] for name in ("full", "lllm")] == [
-        first[name] for name in ("full", "lllm")
-    ]  # to the time it took
-    assert rows(tmp_path / "out", "lllm") == calls
-    assert (again[waits].status, again[waits].limit, again[waits].calls) == ("ok", None, 10)
-    assert len(rows(tmp_path / "out", waits)) == 10
-
-
-def _replayed(path: Path, out: Path, policy: str, limit: float) -> dict[str, ReplayRow]:
-    """Replay a file with so much time, and give what the folder holds then."""
-    policies = ("full", policy, "lllm")
-    asked = Asked(settings=settings(path, policies=policies, timeout=limit), policies=policies, folder=out, run="a")
-    task = ReplayFile(path=path, asked=asked)
-    if out.exists():
-        done = task(lambda _: None)
-    else:
-        (done,) = [each[1] for each in Crew[ReplayFile](1, limit, ready=lambda one: one).results([task]) if each]
-    found = replays(out)
-    assert done.limit == found[policy].limit
-    return found
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(600)
-def test_a_run_comes_to_its_end_whatever_a_policy_does(tmp_path: Path) -> None:
-    """Policies that wait for ever or end their process fail on long sessions, each named; after three of them they are not tried any more."""
-    hangs, dies = f"{PLANTED}:Hangs", f"{PLANTED}:Dies"
-    paths = [coding(tmp_path / f"{number}.jsonl", rounds=16 + number, size=100) for number in range(4)]
-    short = coding(tmp_path / "short.jsonl", rounds=3, size=100)
-    found = run(tmp_path / "out", *paths, short, policies=("full", hangs, dies), timeout=20.0)
-    by_name = {row.policy: row for row in found.rows}
-    assert (by_name["full"].status, by_name["full"].sessions) == ("ok", 5)
-    for name, why in ((hangs, "in 20 seconds"), (dies, "with code 3")):
-        row = by_name[name]
-        assert (row.status, row.sessions + row.failed) == ("failed", 5)
-        told = [problem for problem in found.problems if problem.policy == name]
-        assert {problem.kind for problem in told} == {"policy failed"}
-        assert len({problem.session for problem in told}) == row.failed >= 4
-        assert sum(why in problem.text for problem in told) == 3
-        assert all(why in problem.text or "other sessions" in problem.text for problem in told)
-
-
 def test_results_of_two_codes_are_not_mixed(tmp_path: Path) -> None:
     """A run is not taken up where palaver's code, its version or a user's policy has changed since: it is told which; nothing is written."""
     path, mine = coding(tmp_path / "one.jsonl", rounds=3), tmp_path / "mine.py"
-    mine.write_text("from palaver.context import FullContext\nclass Mine(FullContext):\n    name = 'mine'\n")
+    mine.write_text(
+        "from palaver.context.presets.own import FullContext\nclass Mine(FullContext):\n    name = 'mine'\n"
+    )
     policies = ("full", f"{mine}:Mine")
     first = run(tmp_path / "out", path, policies=policies)
     assert set(first.run.own) == {f"{mine}:Mine"}
@@ -521,6 +450,26 @@ def test_every_line_of_the_results_is_a_row(tmp_path: Path) -> None:
 
 def _kind(value: object) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def test_results_are_private(tmp_path: Path) -> None:
+    """Only the owner can read what was replayed, whatever the umask."""
+    before = os.umask(0)
+    try:
+        run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full",))
+    finally:
+        os.umask(before)
+    found = list((tmp_path / "out").rglob("*"))
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out", *found) if path.is_dir()} == {0o700}
+
+
+def test_every_human_message_is_counted(tmp_path: Path) -> None:
+    """Law 10: with a record all are kept; a policy that only says how much it dropped keeps fewer."""
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("palaver", "fold", "default"), budget=3_000)
+    kept = {row.policy: row.scores["humans"].value for row in found.rows}
+    assert (kept["palaver"], kept["fold"]) == (1.0, 1.0)
+    assert any(row.left_out for row in rows(tmp_path / "out", "fold"))
 
 
 def test_one_session_has_no_interval(tmp_path: Path) -> None:

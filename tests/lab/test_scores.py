@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from palaver.lab.metrics import intervals, paired_interval, paired_share, ratio_interval
-from palaver.lab.results import PolicyRow, ReplayRow, Run, Table
+from palaver.lab.results import PolicyRow, ReplayRow, Run
 from palaver.lab.scores import COMPARED, able, table
 
 RUN = Run(
@@ -98,21 +98,6 @@ def test_only_sessions_that_both_came_to_the_end_of_are_compared() -> None:
     assert (dict(alone["lllm"].differences), alone["lllm"].beats) == ({}, None)
     one = made(rows("palaver", 1), rows("lllm", 1))["lllm"].differences["bill"]
     assert (one.value, one.low, one.high) == (0.0, None, None)
-
-
-def test_results_from_before_say_that_they_lack_it() -> None:
-    """Rows without evidence have no figure of it, none of 0, and are on its front with nobody; the table is read back as it was written."""
-    old = [
-        ReplayRow.from_dict({name: value for name, value in each.to_dict().items() if not name.startswith("evidence")})
-        for each in (*rows("palaver"), *rows("lllm"))
-    ]
-    found = table(RUN, old, keys=["0"])
-    for each in found.rows:
-        assert each.scores["evidence"].value is each.scores["evidence_bill"].value is None
-        assert not each.best_evidence
-        assert each.beats_evidence is None
-    assert found.rows[0].best
-    assert Table.from_dict(found.to_dict()) == found
 
 
 def test_the_same_seed_gives_the_same_share() -> None:

@@ -1,4 +1,4 @@
-"""Entries and bytes: what was written is what is read, also what a newer version wrote."""
+"""Entries and bytes: what was written is read back, also what a newer version wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from palaver.errors import InvalidHandle, InvalidInput
+from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log import (
     Compaction,
@@ -28,8 +28,22 @@ from palaver.log import (
     clip,
     decode_entry,
     draft,
+    next_header,
 )
-from palaver.messages import AssistantMessage, UserMessage
+from palaver.messages import (
+    AssistantMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    ImageContent,
+    Media,
+    Message,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+    UserMessage,
+)
 
 _DIALOG = DialogId("0123456789abcdef0123456789abcdef")
 _ENTRIES: list[Entry] = [
@@ -45,7 +59,7 @@ _ENTRIES: list[Entry] = [
 
 @pytest.mark.parametrize("entry", _ENTRIES, ids=[f"{n}-{entry.kind}" for n, entry in enumerate(_ENTRIES)])
 def test_law_2_what_was_written_is_read(entry: Entry) -> None:
-    """Law 2: decoding what was encoded gives the value, and encoding that gives the bytes."""
+    """Law 2: decoding what was encoded returns the value, and encoding that returns the bytes."""
     body = draft(entry)[0].body
 
     assert decode_entry(body) == entry
@@ -66,8 +80,8 @@ _SOURCES: list[object] = [None, {"format": "pi"}, {"format": "pi", "record": "x"
 
 @pytest.mark.parametrize("damage", _DAMAGE)
 @pytest.mark.parametrize("source", _SOURCES)
-def test_law_2_a_message_entry_is_read_as_validation_reads_it(source: object, damage: dict[str, object]) -> None:
-    """Law 2: the short way to a message entry gives what validation gives, or its error; nothing in between."""
+def test_law_2_message_entries_are_read_as_validated(source: object, damage: dict[str, object]) -> None:
+    """Law 2: reading a message entry gives what validation gives, or its error."""
     raw = json.loads(draft(MessageEntry(message=UserMessage.text("hi")))[0].body) | {"source": source} | damage
     body = json.dumps(raw).encode()
     try:
@@ -84,8 +98,8 @@ def test_law_2_a_message_entry_is_read_as_validation_reads_it(source: object, da
     assert found.model_dump() == expected.model_dump()
 
 
-def test_the_slower_reader_of_json_reads_what_the_faster_one_refuses() -> None:
-    """A lone surrogate or a number that is not finite in an entry's bytes is read, and replaced, as it always was."""
+def test_json_that_the_fast_reader_refuses_is_read() -> None:
+    """A lone surrogate or a number that is not finite is read, and replaced."""
     body = b'{"at":1.0,"custom_type":"x\\ud800","data":[NaN],"kind":"custom"}'
     entry = decode_entry(body)
 
@@ -94,11 +108,11 @@ def test_the_slower_reader_of_json_reads_what_the_faster_one_refuses() -> None:
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # what a store of any version can hold
-_NAMES = _TEXT.filter(lambda name: name and name not in {"kind", "at", "source"})
+_NAMES = _TEXT.filter(lambda name: name and name not in {*UnknownEntry.model_fields})
 
 
 @given(st.dictionaries(_NAMES, st.one_of(st.none(), st.integers(), _TEXT, st.lists(st.booleans())), max_size=4))
-def test_law_2_an_unknown_kind_keeps_every_field(extra: dict[str, object]) -> None:
+def test_law_2_unknown_kind_keeps_every_field(extra: dict[str, object]) -> None:
     """Law 2: an entry of a kind from a newer version is read, and written back with every field it had."""
     raw = {**extra, "kind": "from_the_future", "at": 1.5}
     entry = decode_entry(json.dumps(raw).encode())
@@ -107,7 +121,7 @@ def test_law_2_an_unknown_kind_keeps_every_field(extra: dict[str, object]) -> No
     assert json.loads(draft(entry)[0].body) == raw
 
 
-def test_law_2_an_unknown_field_of_a_known_kind_is_kept() -> None:
+def test_law_2_unknown_field_of_a_known_kind_is_kept() -> None:
     """Law 2: a field that a newer version added to a known kind survives."""
     body = b'{"at":1.0,"custom_type":"x","kind":"custom","novel":{"a":null},"void":null}'
 
@@ -115,14 +129,14 @@ def test_law_2_an_unknown_field_of_a_known_kind_is_kept() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xff\xfe", b"[]", b"3", b'{"no":"kind"}', b'{"kind":3}'])
-def test_bytes_that_are_no_entry_are_refused(bad: bytes) -> None:
-    """Damaged bytes give a typed error, never half an entry."""
+def test_bytes_that_are_not_an_entry_are_refused(bad: bytes) -> None:
+    """Damaged bytes are a typed error, never half an entry."""
     with pytest.raises(InvalidInput):
         decode_entry(bad)
 
 
 @given(st.integers(0, 10**9), st.none() | st.integers(0, 10**5))
-def test_a_printed_handle_is_read_back(seq: int, block: int | None) -> None:
+def test_printed_handle_is_read_back(seq: int, block: int | None) -> None:
     """The printed form names the same place; of the dialog it keeps the first 12 digits."""
     read = Handle.parse(str(Handle(_DIALOG, seq, block)))
 
@@ -134,21 +148,21 @@ def test_a_printed_handle_is_read_back(seq: int, block: int | None) -> None:
 @pytest.mark.parametrize(
     "bad", ["", "x", "abcdef", "abcdef:", "abcdef:1:", "ABCDEF:1", "abcdef:-1", "../etc:1", "abcdef:1:2:3"]
 )
-def test_what_is_no_handle_is_refused(bad: str) -> None:
-    """A handle comes from outside: whatever is not exactly one is refused with a typed error."""
-    with pytest.raises(InvalidHandle):
+def test_text_that_is_not_a_handle_is_refused(bad: str) -> None:
+    """A handle comes from outside: anything else is a typed error."""
+    with pytest.raises(InvalidInput):
         Handle.parse(bad)
 
 
-def test_clip_gives_the_common_parts() -> None:
-    """Only entries that both sides name are given, in the order of the first."""
+def test_clip_returns_the_common_parts() -> None:
+    """Only entries that both sides name are returned, in the order of the first."""
     other = DialogId("f" * 32)
     spans = [Span(_DIALOG, 0, 10), Span(other, 0, 5)]
 
     assert list(clip(spans, [Span(other, 3, 9), Span(_DIALOG, 8, 12)])) == [Span(_DIALOG, 8, 10), Span(other, 3, 5)]
 
 
-def test_d15_no_string_of_an_entry_can_poison_the_log() -> None:
+def test_d15_no_string_of_an_entry_poisons_the_log() -> None:
     """D15: lone surrogates and NULs in labels, custom data and unknown fields are replaced where they enter; nothing raises later."""
     entry = Custom.model_validate({"custom_type": "x\ud800", "data": {"k\0": ["\udfff"]}, "novel": {"a": "\ud800"}})
 
@@ -156,7 +170,7 @@ def test_d15_no_string_of_an_entry_can_poison_the_log() -> None:
     draft(entry)[0].body.decode("utf-8", "strict")
 
 
-def test_law_3_what_an_entry_holds_cannot_be_changed() -> None:
+def test_law_3_values_of_an_entry_cannot_be_changed() -> None:
     """Law 3: data handed out by an entry is read-only all the way down."""
     entry = Custom(custom_type="x", data={"deep": [1]})
 
@@ -164,3 +178,41 @@ def test_law_3_what_an_entry_holds_cannot_be_changed() -> None:
         entry.data["deep"].append(2)
     with pytest.raises(ValidationError):
         entry.custom_type = "y"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("message", "letters", "speaker"),
+    [
+        (UserMessage.text("hi"), "t", ""),
+        (UserMessage.text(" \n"), "", ""),
+        (UserMessage(contents=(TextContent("OBSERVATION"),), speaker=Speaker.TOOL), "t", "tool"),
+        (UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent(""), TextContent("b"))), "r.t", ""),
+        (AssistantMessage(contents=(ThinkingContent("hm"), TextContent("yes"), ToolCallContent(id="a"))), "htc", ""),
+        (AssistantMessage(contents=(ThinkingContent(), TextContent(" "))), "", ""),
+        (AssistantMessage(contents=(), error="overloaded"), "!", ""),
+        (AssistantMessage(contents=(TextContent("half"),), error="cut off"), "t", ""),
+        (UserMessage(contents=(ImageContent(images=(Media(url="https://example.org/a.png"),)),)), "m", ""),
+        (CustomMessage(custom_type="x", content="seen", in_context=True), "t", ""),
+        (CustomMessage(custom_type="x", content="unseen"), "", ""),
+        (CompactionSummaryMessage(summary="before"), "t", ""),
+    ],
+    ids=[
+        "text",
+        "blank",
+        "observation",
+        "result and texts",
+        "thought, text and call",
+        "empty response",
+        "failed response",
+        "cut response",
+        "image",
+        "shown note",
+        "unseen note",
+        "summary",
+    ],
+)
+def test_draft_has_the_shape_and_the_speaker(message: Message, letters: str, speaker: str) -> None:
+    """One letter for each block, nothing for a message that views do not show; who speaks where it is not the role's default."""
+    ready = draft(MessageEntry(message=message))[0]
+    assert (ready.blocks, ready.speaker) == (letters, speaker)
+    assert next_header(ready)[-2:] == (speaker, letters)

@@ -1,4 +1,4 @@
-"""What may follow what: the table is whole, and the carried facts of a header are those a walk through the log would find."""
+"""What may follow what: the table is complete, and a header carries what a walk through the log would find."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.errors import IllegalEntry
+from palaver.errors import InvalidInput
 from palaver.ids import new_dialog_id
 from palaver.log import (
     KINDS,
@@ -22,7 +22,15 @@ from palaver.log import (
     draft,
     next_header,
 )
-from palaver.messages import AssistantMessage, Message, ToolCallContent, ToolMessage, ToolResultContent, UserMessage
+from palaver.messages import (
+    AssistantMessage,
+    Message,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
 
 
 def call(*ids: str, response: str | None = None) -> Message:
@@ -36,11 +44,11 @@ def result(one: str) -> Message:
 
 
 def chain(*said: Message) -> list[Header]:
-    """Give the headers of messages that follow each other."""
+    """Return the headers of messages that follow each other."""
     headers: list[Header] = []
     last = NOTHING
     for message in said:
-        last = next_header(draft(MessageEntry(message=message), continues=last.response)[0], last)
+        last = next_header(draft(MessageEntry(message=message))[0], last)
         headers.append(last)
     return headers
 
@@ -50,33 +58,32 @@ def test_every_kind_has_a_rule() -> None:
     assert set(RULES) == set(KINDS)
 
 
-def test_a_label_stands_beside_a_turn_and_moves_no_turn_head() -> None:
+def test_label_beside_a_turn_moves_no_turn_head() -> None:
     """An annotation takes the next number and leaves the turn head where it was; appending it is refused."""
     first = chain(UserMessage.text("hi"))[0]
-    label = draft(Label(target=Place(dialog=new_dialog_id(), seq=0), label="x"))[0]
+    label = draft(Label(target=Place(dialog=new_dialog_id("0001"), seq=0), label="x"))[0]
 
     beside = next_header(label, first, turn=False)
 
     assert (beside.seq, beside.turn_head) == (1, 0)
-    with pytest.raises(IllegalEntry, match="annotate"):
+    with pytest.raises(InvalidInput, match="annotate"):
         next_header(label, first)
 
 
-def test_a_message_cannot_stand_beside_a_turn() -> None:
-    """What belongs to the turn is appended by compare-and-swap, never slipped in beside it."""
-    with pytest.raises(IllegalEntry, match="append"):
+def test_message_cannot_stand_beside_a_turn() -> None:
+    """What belongs to the turn is appended by compare-and-swap."""
+    with pytest.raises(InvalidInput, match="append"):
         next_header(draft(MessageEntry(message=UserMessage.text("hi")))[0], turn=False)
 
 
-def test_a_call_can_be_started_only_while_it_is_open() -> None:
+def test_call_can_start_only_while_it_is_open() -> None:
     """A start is written for a call that was made and has no result; anything else is refused by name."""
     started = draft(CallStarted(call_id="a"))[0]
     asked, answered = chain(call("a"), result("a"))
 
     assert next_header(started, asked).open_calls == ("a",)
-    with pytest.raises(IllegalEntry) as refused:
+    with pytest.raises(InvalidInput, match="open call"):
         next_header(started, answered)
-    assert refused.value.rule == "open_call"
 
 
 def test_turns_open_and_close_once() -> None:
@@ -85,9 +92,9 @@ def test_turns_open_and_close_once() -> None:
     ended = next_header(draft(TurnEnded())[0], begun)
 
     assert (begun.open_turn, ended.open_turn) == (0, -1)
-    with pytest.raises(IllegalEntry):
+    with pytest.raises(InvalidInput):
         next_header(draft(TurnStarted())[0], begun)
-    with pytest.raises(IllegalEntry):
+    with pytest.raises(InvalidInput):
         next_header(draft(TurnEnded())[0], ended)
 
 
@@ -97,6 +104,27 @@ def test_fragments_count_as_one_message() -> None:
 
     assert [one.number for one in headers] == [1, 2, 2, 3]
     assert [one.open_calls for one in headers] == [(), ("a",), ("a", "b"), ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("between", "numbers"),
+    [
+        ([], [1, 1]),
+        ([result("a")], [1, 2, 2]),
+        ([AssistantMessage(contents=(), error="cut off")], [1, 2, 2]),
+        ([UserMessage.text("and?")], [1, 2, 3]),
+        ([AssistantMessage(contents=(TextContent("no id"),))], [1, 2, 3]),
+        ([UserMessage(contents=(ToolResultContent(id="a", content="ok"),))], [1, 2, 2]),
+    ],
+    ids=["nothing", "result", "empty", "user", "response", "result of a user"],
+)
+def test_response_ends_where_another_message_begins(between: list[Message], numbers: list[int]) -> None:
+    """Fragments join over results and over messages that say nothing; equal ids in two turns are two responses."""
+    headers = chain(call("a", response="r"), *between, call("b", response="r"))
+
+    assert [one.number for one in headers] == numbers
+    assert headers[-1].open_calls[-1] == "b"
+    assert headers[-1].response == "r"
 
 
 @given(
@@ -109,7 +137,7 @@ def test_fragments_count_as_one_message() -> None:
         max_size=12,
     )
 )
-def test_what_a_header_carries_is_what_a_walk_would_find(said: list[Message]) -> None:
+def test_header_carries_what_a_walk_would_find(said: list[Message]) -> None:
     """Totals, numbers and open calls in the newest header equal what reading every message gives."""
     headers = chain(*said)
     open_calls: list[str] = []
@@ -125,7 +153,7 @@ def test_what_a_header_carries_is_what_a_walk_would_find(said: list[Message]) ->
 
 
 @pytest.mark.parametrize("kind", sorted(RULES))
-def test_the_table_knows_which_kinds_name_others(kind: str) -> None:
+def test_table_lists_the_kinds_that_name_others(kind: str) -> None:
     """A kind whose entries have a field for places or runs of entries names others, and no other kind does."""
     schema = KINDS[kind].model_json_schema()
     assert RULES[kind].places == bool({"Place", "Run"} & schema.get("$defs", {}).keys())

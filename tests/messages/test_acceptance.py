@@ -96,7 +96,7 @@ class Opaque:
 
 
 def test_a02_every_field_survives_a_dict() -> None:
-    """R18: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
+    """R18, R5, R8, R11, R12, R19: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
     call = FunctionCall("c1", "look", {"at": "it"}, result=Opaque(), result_str="seen", error_message="no")
     later: dict[str, Any] = {"later_field": {"kept": [True]}}
     message = Message(
@@ -357,7 +357,7 @@ def test_a32_usage_defaults() -> None:
 
 
 def test_a35_a_message_has_content_or_calls() -> None:
-    """R247-R252: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
+    """R247-R252, R296: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
     calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":"it"}'}}]
     asking = Message(role="assistant", content=None, tool_calls=calls)
     assert asking.content is None

@@ -27,7 +27,7 @@ from palaver.messages import (
     digest,
     encode,
 )
-from palaver.testing import strategies as some
+from tests.messages import strategies as some
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 AT: dict[str, Any] = {"id": "0" * 32, "timestamp": 1.5}

@@ -72,7 +72,7 @@ def test_c3_one_role_enum_under_three_names() -> None:
 
 
 def test_c4_tool_requests_keep_their_role() -> None:
-    """TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
+    """R20, R24: TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
     kept = Message(role=Role.TOOL_CALL, tool_calls=[CALL])
     usual = Message(role=Role.ASSISTANT, tool_calls=[CALL])
     assert (kept.role, usual.role) == (Role.TOOL_CALL, Role.ASSISTANT)
@@ -87,7 +87,7 @@ def test_c4_tool_requests_keep_their_role() -> None:
 
 
 def test_c5_calls_are_views_of_blocks() -> None:
-    """As DESIGN decides: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
+    """R291, R294: as DESIGN decides: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
     from_dicts = Message(role="assistant", tool_calls=[CALL])
     from_calls = Message(role="assistant", function_calls=[FunctionCall("c1", "look", {"at": "it"})])
     from_blocks = Message(role="assistant", contents=[ToolCallContent("c1", "look", args={"at": "it"})])
@@ -200,7 +200,7 @@ def test_c20_stored_text_is_not_a_template() -> None:
 
 
 def test_c27_modalities_include_audio() -> None:
-    """TEXT, IMAGE, AUDIO and FUNCTION_CALL; derived from the blocks unless it is given."""
+    """R22: TEXT, IMAGE, AUDIO and FUNCTION_CALL; derived from the blocks unless it is given."""
     assert {modality.value for modality in Modalities} == {"text", "image", "audio", "function_call"}
     assert Message(content="x").modality is Modalities.TEXT
     assert Message(role="assistant", content="x", tool_calls=[CALL]).modality is Modalities.FUNCTION_CALL

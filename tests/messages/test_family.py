@@ -44,7 +44,7 @@ FAMILY = {
 
 @pytest.mark.parametrize("role", FAMILY)
 def test_every_door_returns_the_member(role: str) -> None:
-    """Constructor, model_validate, JSON, a field, and the member itself."""
+    """R17: constructor, model_validate, JSON, a field, and the member itself."""
 
     class Holder(BaseModel):
         message: Message

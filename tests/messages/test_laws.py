@@ -26,7 +26,7 @@ from palaver.messages import (
     read_stored,
     restore,
 )
-from palaver.testing import strategies as some
+from tests.messages import strategies as some
 
 FIELDS = sorted({*Message.model_fields, "content", "tool_calls", "function_calls", "tool_call_id", "summary", "static"})
 
@@ -46,7 +46,7 @@ def test_law_2_decoding_returns_what_was_encoded(message: Message) -> None:
 
 @given(some.messages())
 def test_law_2_dicts_return_the_message(message: Message) -> None:
-    """R18: from_dict(to_dict(x)) == x through real JSON, media with their bytes."""
+    """R18, R205: from_dict(to_dict(x)) == x through real JSON, media with their bytes."""
     fields = json.loads(json.dumps(message.to_dict()))
     again = Message.from_dict(fields)
     assert again == message
@@ -140,7 +140,7 @@ def everything_in(value: object) -> Iterator[object]:
 
 @given(some.messages())
 def test_law_3_nothing_handed_out_can_change(message: Message) -> None:
-    """Fields, mappings, lists and extras inside a message refuse every change."""
+    """R29, R335: fields, mappings, lists and extras inside a message refuse every change."""
     before = encode(message)[0]
     for thing in everything_in(message):
         assert type(thing) not in {dict, list, set}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import InvalidMessage, MissingFile, NotFound, StoreDamaged
 from palaver.messages import AudioContent, ImageContent, Media, Message, decode, digest, encode, hydrate
-from palaver.testing import strategies as some
+from tests.messages import strategies as some
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 

@@ -29,7 +29,7 @@ from palaver.messages import (
     restore,
     thaw,
 )
-from palaver.testing import strategies as some
+from tests.messages import strategies as some
 
 
 def test_surrogates_and_nuls_are_replaced_and_recorded() -> None:

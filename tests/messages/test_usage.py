@@ -9,7 +9,7 @@ from hypothesis import given
 from pydantic import BaseModel
 
 from palaver.messages import AssistantMessage, InvokeCost, Message, Usage, UsageCost
-from palaver.testing import strategies as some
+from tests.messages import strategies as some
 
 # One call as each provider reports it: 100 tokens read, 60 of them from the cache and 10 into it where the provider says so, and 30
 # written, 20 of them reasoning where it says so. First the cache write and the reasoning.

@@ -44,7 +44,7 @@ def test_google_reaches_it(peer: Peer) -> None:
     assert answer.text == ANSWER
 
 
-def test_the_journal_tells_what_was_sent(peer: Peer) -> None:
+def test_journal_has_the_request(peer: Peer) -> None:
     """What a client sent stands in the journal, with its path and body."""
     with openai.OpenAI(base_url=f"{peer.url}/v1", api_key="none", max_retries=0) as client:
         client.chat.completions.create(model="journalled", messages=[{"role": "user", "content": "hello"}])

@@ -42,8 +42,7 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
-from palaver.session import Session
-from palaver.session.reading.searching import searchable
+from palaver.session import Session, searchable
 from palaver.store import SourceRecord, Store
 from palaver.transcripts.sources import keep
 
@@ -138,23 +137,23 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
         Inbox(message=UserMessage(content=m("inbox"))),
         LateResult(message=ToolMessage(contents=(ToolResultContent(id="c1", content=m("late")),))),
     )
-    said.extend(root.annotate(entry) for entry in beside)
-    made = {"label", "summary", "facts", "invocation", "quarantined", "branch summary"}
+    said.extend(root.record(*beside))
+    made = {"label", "summary", "invocation", "quarantined", "branch summary"}
     run = Run(dialog=dialog, start=text.seq, stop=call.seq + 1)
     place = Place(dialog=dialog, seq=text.seq)
-    root.annotate(Label(target=place, label=m("label")))
-    root.annotate(Quarantine(target=Place(dialog=dialog, seq=call.seq, block=0), reason=m("quarantined")))
-    root.annotate(Invocation(model="m", manifest={"version": 1, "saw": {"items": [m("invocation")]}}))
-    root.annotate(
+    root.record(Label(target=place, label=m("label")), beside=True)
+    root.record(Quarantine(target=Place(dialog=dialog, seq=call.seq, block=0), reason=m("quarantined")), beside=True)
+    root.record(Invocation(model="m", manifest={"version": 1, "saw": {"items": [m("invocation")]}}), beside=True)
+    root.record(
         Compaction(
             base=store.last(dialog).seq,
-            pieces=(Derived(text=m("summary"), facts=f'{{"goal":"{m("facts")}"}}', sources=(run,)),),
+            pieces=(Derived(text=m("summary"), sources=(run,)),),
             policy="p",
         )
     )
     child = root.fork()
     child.put_text("on a branch")
-    root.annotate(BranchSummary(summary=m("branch summary"), dialog=child.dialog_id, sources=(run,)))
+    root.record(BranchSummary(summary=m("branch summary"), dialog=child.dialog_id, sources=(run,)), beside=True)
     file = folder / f"{who}.jsonl"
     file.write_text(m("source"))
     store.put_source(
@@ -168,7 +167,7 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
 
 
 def found(folders: Iterable[Path], marks: Mapping[str, str]) -> dict[str, list[str]]:
-    """Give which marks stand in which raw files, whatever their case."""
+    """Return which marks stand in which raw files, whatever their case."""
     hits: dict[str, list[str]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):

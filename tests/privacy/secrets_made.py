@@ -8,7 +8,7 @@ _BASE64 = _LETTERS + "0123456789"
 
 
 def some(count: int, alphabet: str = _BASE64) -> str:
-    """Give so many characters, a digit among the first."""
+    """Return so many characters, a digit among the first."""
     return "7" * ("7" in alphabet) + "".join(_RANDOM.choice(alphabet) for _ in range(count - ("7" in alphabet)))
 
 

@@ -1,7 +1,8 @@
-"""What is in use learns of an erasure by itself; and what plans goes by words and records, never by the bytes of a payload."""
+"""What is in use takes note of an erasure by itself; and planning reads no bytes of media."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,22 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from palaver import (
-    Agent,
-    AssistantMessage,
-    AutoCompact,
-    Conflict,
-    Dialog,
-    Erased,
-    Prompt,
-    ScriptedProvider,
-    Session,
-    UserMessage,
-)
-from palaver.context import POLICIES, SummaryAnswer
-from palaver.context.summary import SummaryRequest
+from palaver import AssistantMessage, Conflict, UserMessage
+from palaver.context.policy import POLICIES
+from palaver.context.summary import SummaryAnswer, SummaryRequest
+from palaver.errors import Erased
 from palaver.log import Handle, Reader
 from palaver.messages import ImageContent, Media, TextContent, ThinkingContent
+from palaver.session import Dialog, Session
 from palaver.session.erasure import erase
 from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
 from palaver.store.erasing import Erasing
@@ -40,7 +32,7 @@ Places = Callable[[], Store]
 
 @pytest.fixture(params=KINDS)
 def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
-    """Give what opens one log as several processes do: each with a store of its own, where there can be several."""
+    """Return what opens one log as several processes do: each with a store of its own, where there can be several."""
     opened: list[Store] = []
     url = request.getfixturevalue("postgres_server").url() if request.param == "postgres" else ""
 
@@ -60,7 +52,7 @@ def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
 
 
 def talked(store: Store) -> tuple[Dialog, Handle]:
-    """Give a dialog with a secret in it, and where that is."""
+    """Return a dialog with a secret in it, and where that is."""
     dialog = Session.create(store, "s").root
     dialog.put_text("Make it fast.")
     dialog.put_text(f"You must never say {SECRET}.")
@@ -78,17 +70,18 @@ def talked(store: Store) -> tuple[Dialog, Handle]:
 
 
 def said(dialog: Dialog) -> str:
-    """Give all that a dialog tells a model, or plans to."""
+    """Return all that a dialog tells a model, or plans to."""
     request = dialog.request("anthropic", "claude-opus-4-6", policy="palaver", budget=10_000)
-    assert request.view is not None
-    return json.dumps([request.body, *dialog.constraints.texts, repr(dialog.view())])
+    view = dialog.view()
+    shown = [repr(block.content) for exchange in view.exchanges for block in exchange.blocks()]
+    return json.dumps([request.body, shown, repr(view.omissions)])
 
 
 def test_another_process_erases(process: Places) -> None:
     """Who goes on with the dialog says nothing of it any more, without a reload; signed thoughts behind it are stale; his turn goes on."""
     dialog, place = talked(process())
     assert SECRET in said(dialog)
-    dialog.record_call(request := dialog.request("anthropic", "claude-opus-4-6"))
+    dialog.calls.record(request := dialog.request("anthropic", "claude-opus-4-6"))
     assert b"signature" in request.data
     erase(process(), entries=[place], thorough=False)
     assert SECRET not in said(dialog)
@@ -96,8 +89,8 @@ def test_another_process_erases(process: Places) -> None:
     fresh = Session.open("s", process()).root
     assert said(dialog) == said(fresh)
     dialog.put_text("And on.")
-    dialog.record_call(request := dialog.request("anthropic", "claude-opus-4-6"))
-    assert dialog.invocations[-1].request().data == request.data
+    dialog.calls.record(request := dialog.request("anthropic", "claude-opus-4-6"))
+    assert dialog.calls[-1].request().data == request.data
 
 
 def test_what_others_said_stays_unknown(process: Places) -> None:
@@ -123,7 +116,7 @@ def test_who_goes_on_with_what_is_gone_is_told(process: Places, what: str) -> No
         erase(process(), session=dialog.session_id, thorough=False)
     else:
         erase(process(), dialog=dialog.dialog_id, thorough=False)
-    for asked in (dialog.view, lambda: dialog.request("openai-chat", MODEL), dialog.compact, dialog.figures):
+    for asked in (dialog.view, lambda: dialog.request("openai-chat", MODEL), dialog.compaction.preview):
         with pytest.raises(Erased):
             asked()
 
@@ -133,7 +126,7 @@ def test_what_a_block_took_back_hides_no_erasure(process: Places) -> None:
     dialog, place = talked(process())
 
     def block() -> None:
-        with dialog.store.together():
+        with dialog.store.transaction():
             for number in range(3):
                 dialog.put_text(f"Taken back {number}")
             assert "Taken back 2" in said(dialog)
@@ -142,42 +135,20 @@ def test_what_a_block_took_back_hides_no_erasure(process: Places) -> None:
     with pytest.raises(ZeroDivisionError):
         block()
     erase(process(), entries=[place], thorough=False)
-    dialog.pin(dialog.messages.handle(0))
+    dialog.marks.pin(dialog.messages.handle(0))
     assert SECRET not in said(dialog)
     assert "Taken back" not in said(dialog)
 
 
-@pytest.mark.parametrize("kind", ["constraint", "summary"])
-def test_what_is_no_message_is_let_go_of_too(kind: str) -> None:
-    """A constraint put on by hand, and what one branch was told of another, leave the requests of an object in use."""
-    dialog, place = talked(MemoryStore())
-    if kind == "constraint":
-        place = dialog.constraints.add(f"Mind {SECRET}-2 as well.")
-    else:
-        branch = dialog.fork()
-        branch.put_text(f"Here it is called {SECRET}-2, by everybody who was ever asked about it.")
-        dialog.merge(branch)
-        place = branch.messages.handle(len(branch.messages) - 1)
+def test_a_branch_summary_of_it_is_let_go_of(process: Places) -> None:
+    """What one branch was told of another leaves the requests of an object in use, when the words that it was made from are erased."""
+    dialog, _ = talked(process())
+    branch = dialog.fork()
+    branch.put_text(f"Here it is called {SECRET}-2.")
+    Session.open("s", dialog.store).merge(branch, dialog)
     assert f"{SECRET}-2" in said(dialog)
-    erase(dialog.store, entries=[place], thorough=False)
+    erase(process(), entries=[branch.messages.handle(-1)], thorough=False)
     assert f"{SECRET}-2" not in said(dialog)
-
-
-def test_an_agent_goes_on_behind_an_erasure(process: Places) -> None:
-    """With compaction, a budget and a manager, in the same turns; and the model reads nothing of it."""
-    dialog, place = talked(process())
-    for number in range(12):
-        dialog.put_text(f"a {number} " + "word " * 100, role="assistant")
-        dialog.put_text(f"go {number}")
-    provider = ScriptedProvider(["Done."] * 3)
-    prompt = Prompt(path="h/s", prompt="You help.")
-    agent = Agent("h", prompt, MODEL, provider, budget=900, compact=AutoCompact(), store=dialog.store)
-    agent.adopt("main", dialog)
-    agent.respond(input="One.")
-    erase(process(), entries=[place], thorough=False)
-    agent.respond(input="Two.")
-    agent.respond(input="Three.")
-    assert [SECRET in json.dumps(request.body) for request in provider.requests][1:] == [False, False]
 
 
 # --- what planning reads ----------------------------------------------------------------------------------------------------------
@@ -201,7 +172,7 @@ class Counting:
         return counted if callable(found) else found
 
     def calls(self, name: str) -> int:
-        """Give how often a method was called."""
+        """Return how often a method was called."""
         return sum(count for asked, count in self.asked.items() if asked[0] == name)
 
 
@@ -211,7 +182,7 @@ async def quiet(request: SummaryRequest, /) -> SummaryAnswer:
 
 
 def pictured(store: Store, pictures: int = 12) -> Dialog:
-    """Give a dialog of pictures, all but two of which are shown as lines, and with words of which parts are shown."""
+    """Return a dialog of pictures, all but two of which are shown as lines, and with words of which parts are shown."""
     dialog = Session.create(store, "s").root
     dialog.put_text("Make it fast.")
     for number in range(pictures):
@@ -220,7 +191,8 @@ def pictured(store: Store, pictures: int = 12) -> Dialog:
         dialog.append(UserMessage(contents=shown))
         dialog.put_text("ok " * 50, role="assistant")
     dialog.put_text("Go.")
-    dialog.compact(policy="palaver", budget=Budget(max_tokens=100_000, max_media=2), model=MODEL).approve()
+    made = dialog.compaction.compose("palaver", Budget(max_tokens=100_000, max_media=2), model=MODEL)
+    dialog.compaction.commit(made)
     shown_as = [block.reason for exchange in dialog.view().exchanges for block in exchange.blocks()]
     assert shown_as.count(Reason.OFFLOADED) == pictures - 2
     return dialog
@@ -232,10 +204,8 @@ def test_planning_reads_no_payload_and_each_original_once(policy: str) -> None:
     store = Counting(MemoryStore())
     dialog = pictured(cast("Store", store))
     for plan in (
-        lambda: dialog.compose(policy, 5_000, model=MODEL),
-        lambda: dialog.compact(policy=policy, budget=5_000, model=MODEL, summarizer=quiet),
-        lambda: dialog.constraints.texts,
-        dialog.figures,
+        lambda: dialog.compaction.compose(policy, 5_000, model=MODEL),
+        lambda: asyncio.run(dialog.compaction.apreview(quiet, policy, 5_000, model=MODEL)),
     ):
         store.asked.clear()
         plan()
@@ -253,8 +223,7 @@ def test_a_lost_payload_stops_no_plan() -> None:
     with store.erasing() as eraser:
         eraser.remove_blobs(lost)
     for policy in sorted(POLICIES):
-        dialog.compact(policy=policy, budget=5_000, model=MODEL, summarizer=quiet)
-        assert dialog.compact(policy=policy, model=MODEL).tokens_after <= dialog.figures().tokens
+        dialog.compaction.compose(policy, 5_000, model=MODEL)
     assert "cannot be had" in json.dumps(dialog.request("openai-chat", MODEL).body)
 
 
@@ -268,35 +237,21 @@ def test_the_look_costs_what_is_new(others: int) -> None:
     dialog.view()
     other = Session.open("s", cast("Store", store)).root
     for number in range(others):
-        other.pin(other.messages.handle(number))
+        other.marks.pin(other.messages.handle(number))
     for new in (others, 0):
         store.asked.clear()
         last = cast("Reader", store).last(dialog.dialog_id).seq
         store.asked.clear()
         dialog.view()
-        assert dict(store.asked) == {("headers", dialog.dialog_id, str(last + 1 - new)): 1}
-
-
-@pytest.mark.parametrize("erased", [False, True])
-def test_within_a_block_the_look_costs_what_is_new_too(*, erased: bool) -> None:
-    """It goes on from where this thread looked, so that long work in a block reads no more for each view; an erasure is taken note of once."""
-    store = Counting(MemoryStore())
-    dialog, place = talked(cast("Store", store))
-    if erased:
-        erase(cast("Store", store), entries=[place], thorough=False)
-    with dialog.store.together():
-        for number in range(40):
-            dialog.put_text(f"more {number}")
-            store.asked.clear()
-            dialog.view()
-            starts = [int(asked[2]) for asked in store.asked if asked[0] == "headers"]
-            assert number == 0 or starts == [cast("Reader", store).last(dialog.dialog_id).seq]
-        assert SECRET not in said(dialog) or not erased
+        assert store.calls("last") == 1
+        looked = [int(asked[2]) for asked in store.asked if asked[0] == "headers"]
+        assert all(start >= last - new for start in looked)
+        assert len(looked) <= 2
 
 
 @pytest.mark.parametrize("how", ["quarantined", "erased"])
-def test_what_is_not_to_be_said_is_in_no_record(how: str) -> None:
-    """A provider refused it and would again, or nobody may have it: no record, summary or list of constraints says it, and nothing else is the goal."""
+def test_what_is_gone_is_in_no_record(how: str) -> None:
+    """What a provider refused, and what nobody may have, is in no record, no request for a summary and no view."""
     dialog = Session.create(MemoryStore(), "s").root
     dialog.put_text(f"Find {SECRET}. You must never lose {SECRET}.")
     for number in range(30):
@@ -306,15 +261,14 @@ def test_what_is_not_to_be_said_is_in_no_record(how: str) -> None:
     if how == "erased":
         erase(dialog.store, entries=[place])
     else:
-        dialog.quarantine(place)
+        dialog.marks.quarantine(place)
     read: list[str] = []
 
     async def reader(request: SummaryRequest, /) -> SummaryAnswer:
         read.append(request.prompt())
         return await quiet(request)
 
-    assert dialog.constraints.texts == ()
-    made = dialog.compact(budget=1_200, model=MODEL, summarizer=reader)
+    made = asyncio.run(dialog.compaction.apreview(reader, budget=1_500, model=MODEL))
     made.approve()
+    assert read
     assert SECRET not in json.dumps([*read, made.to_dict(), dialog.request("openai-chat", MODEL).body])
-    assert "Goal" not in "\n".join(text for text in made.inserted if not text.startswith("## "))

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,23 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.errors import Erased, HasChildren, InvalidBundle, InvalidInput, NotReproducible, UnknownHandle
+from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
 from palaver.log import ERASED, KINDS, Erasure, Handle, MessageEntry, decode_entry, draft, stand_in
 from palaver.messages import Message, Role
-from palaver.session import Session
-from palaver.session.carried.replay import ReplayLog
-from palaver.session.erasure import Receipt, erase, finish_erasures, preview_erasure, verify_receipt
-from palaver.session.reading.searching import searchable
-from palaver.store import MemoryStore, SqliteStore, Store, open_store
+from palaver.session import Session, searchable
+from palaver.session.erasure import erase, finish_erasures, preview_erasure
+from palaver.session.receipts import Receipt, verify_receipt
+from palaver.store import MemoryStore, SqliteStore, Store, open_store, verify_store
 from palaver.store.copying import copy_store
-from palaver.store.following import follow
-from palaver.store.verifying import verify_store
-from palaver.testing.log_strategies import sayings
+from palaver.store.erasing import Placed
+from palaver.store.sql.erasing import SqlEraser
 from palaver.testing.logs import assert_closed, model, result, system, user
+from palaver.testing.strategies import sayings
 from palaver.transcripts import Importer, export, import_bundle
 from palaver.view import fold
 from palaver.wire import PROFILES
+from tests.kills import kill_this_process
 from tests.postgres import Server
 from tests.privacy.planted import plant
 from tests.store.postgres_backend import emptied
@@ -36,7 +35,7 @@ from tests.store.postgres_backend import emptied
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Give an empty store of each kind."""
+    """Return an empty store of each kind."""
     url = {"memory": "memory:", "sqlite": str(tmp_path / "store.db")}.get(request.param)
     if url is None:
         server: Server = request.getfixturevalue("postgres_server")
@@ -77,7 +76,7 @@ def test_every_kind_has_a_tombstone_of_its_own(tmp_path: Path) -> None:
         entry = decode_entry(body)
         stood = stand_in(entry, mark)
         ready, was = draft(stood)[0], draft(entry)[0]
-        assert ready._replace(body=b"") == was._replace(body=b"")
+        assert ready._replace(body=b"", blocks="") == was._replace(body=b"", blocks="")
         assert ready.kind == header.kind
         assert decode_entry(ready.body) == stood
         assert stand_in(stood, mark) == stood
@@ -86,12 +85,11 @@ def test_every_kind_has_a_tombstone_of_its_own(tmp_path: Path) -> None:
     assert len(kinds) >= len(KINDS) - 6
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_no_kind_was_forgotten(kind: str) -> None:
+def test_no_kind_was_forgotten() -> None:
     """A kind that is added has to say what its tombstone is."""
     from palaver.log.erasure import _MAKERS  # noqa: PLC0415 - the table under test
 
-    assert kind == "tombstone" or kind in _MAKERS
+    assert KINDS.keys() - {"tombstone"} <= _MAKERS.keys()
 
 
 def test_an_entry_of_a_later_version_becomes_a_tombstone_of_it() -> None:
@@ -171,24 +169,22 @@ def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
     """A committed summary, a label, a recorded call and a shortened form of an erased entry are without its words; later ones are not touched."""
     session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
     root = session.root
-    root.record_call(root.request("anthropic", "claude-sonnet-4-5"))
-    root.label(root.messages.handle(0), "about why")
-    root.commit(root.compose("default", budget=2_000, model="gpt-4o"))
+    root.calls.record(root.request("anthropic", "claude-sonnet-4-5"))
+    root.marks.label(root.messages.handle(0), "about why")
+    root.compaction.commit(root.compaction.compose("fold", 2_000, model="gpt-4o"))
     assert "why" in repr(root.view())
     target = root.messages.handle(3)
-    root.put_text(f"You asked:\n{root.messages[3].text_content()}", role=Role.ASSISTANT)
     preview = preview_erasure(store, entries=[target])
     assert len(preview.tombstones) == 2
     assert len(preview.touched) == 1
-    assert preview.quoted == (root.messages.handle(30),)
     receipt = session.erase(entries=[target])
     assert {one.kind for one in receipt.tombstones} == {"message", "invocation", "compaction"}
     with pytest.raises(NotReproducible, match="erased"):
-        session.root.invocations[0].request()
-    assert session.root.labels
+        session.root.calls[0].request()
+    assert session.root.marks.labels
     assert_closed(session.root.view())
-    session.root.undo()
-    assert len(session.root.view().exchanges) == 31
+    session.root.compaction.undo()
+    assert len(session.root.view().exchanges) == 30
 
 
 def test_handles_to_what_was_erased_say_so(store: Store) -> None:
@@ -202,7 +198,7 @@ def test_handles_to_what_was_erased_say_so(store: Store) -> None:
             session.recall(place)
         assert (error.value.receipt, error.value.at) == (receipt.id, receipt.at)
     assert isinstance(session.recall(last), MessageEntry)
-    with pytest.raises(UnknownHandle):
+    with pytest.raises(NotFound):
         session.recall(Handle(root.dialog_id, 99))
     again = session.erase(entries=[handle])  # what is erased twice is erased
     assert verify_receipt(store, receipt).holds
@@ -228,9 +224,8 @@ def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(store: Store
     child.put_text("on the branch")
     grandchild = child.fork()
     before = list(store.bodies(root.dialog_id))
-    with pytest.raises(HasChildren) as refused:
+    with pytest.raises(InvalidInput, match=f"{child.dialog_id[:12]}, {grandchild.dialog_id[:12]}"):
         session.erase(dialog=root.dialog_id)
-    assert refused.value.children == (child.dialog_id, grandchild.dialog_id)
     assert list(store.bodies(root.dialog_id)) == before
     receipt = session.erase(dialog=root.dialog_id, tombstones=True)
     assert receipt.dialogs == ()
@@ -283,11 +278,11 @@ def test_a_picture_that_is_said_again_during_an_erasure_is_kept() -> None:
         doomed: Session | None = None
 
         @contextmanager
-        def together(self) -> Iterator[None]:
+        def transaction(self, lock: str = "") -> Iterator[None]:
             if self.doomed is not None:
                 doomed, self.doomed = self.doomed, None
                 doomed.erase()
-            with super().together():
+            with super().transaction(lock):
                 yield
 
     store = Between()
@@ -380,7 +375,7 @@ def test_bundles_and_copies_carry_tombstones_and_bring_nothing_back(store: Store
     target = MemoryStore()
     import_bundle(target, _reader(bundle))
     assert verify_receipt(target, receipt).holds
-    with pytest.raises(InvalidBundle):
+    with pytest.raises(Conflict):
         import_bundle(store, _reader(older))
     copy = MemoryStore()
     assert copy_store(store, copy).equal
@@ -391,43 +386,11 @@ def test_bundles_and_copies_carry_tombstones_and_bring_nothing_back(store: Store
     assert list(store.sessions()) == []
 
 
-def test_followers_see_it(store: Store) -> None:
-    """Whoever follows a dialog gets the note of an erasure as its newest entry, and `Erased` when the dialog is gone."""
-    session = told(*CONVERSATION, store=store)
-    dialog = session.root.dialog_id
-    seen = [one.header.seq for one in follow(store, dialog, idle=0)]
-    session.erase(entries=[Handle(dialog, 1)])
-    (note,) = follow(store, dialog, seen[-1], idle=0)
-    assert note.header.kind == "context_edit"
-    session.erase()
-    with pytest.raises(Erased):
-        next(follow(store, dialog, idle=0))
-
-
-def test_a_replay_log_forgets_too(tmp_path: Path) -> None:
-    """The files of a replay log that follows the session hold neither erased entries nor erased dialogs."""
-    session = Session.create(MemoryStore(), log_base=ReplayLog(tmp_path))
-    session.root.put_text("first secret")
-    session.root.put_text("second")
-    child = session.root.fork()
-    child.put_text("third secret")
-    assert sum(b"secret" in path.read_bytes() for path in tmp_path.iterdir()) == 2
-    session.erase(entries=[session.root.messages.handle(0)])
-    session.erase(dialog=child.dialog_id)
-    assert [path.stem for path in tmp_path.iterdir()] == [session.root.dialog_id]
-    assert b"secret" not in next(tmp_path.iterdir()).read_bytes()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        session.root.put_text("goes on")
-
-
 def test_damage_does_not_stop_an_erasure(tmp_path: Path) -> None:
     """An entry whose bytes are no entry is erased by what its header tells."""
     session = told(*CONVERSATION, store=(store := SqliteStore(tmp_path / "s.db")))
     dialog = session.root.dialog_id
     with store.erasing() as eraser:
-        from palaver.store.erasing import Placed  # noqa: PLC0415 - for this one damage
-
         eraser.put_in_place(dialog, [Placed(2, "message", b"\xff\x00 no entry")])
     receipt = session.erase(entries=[Handle(dialog, 2)])
     assert verify_receipt(store, receipt).holds
@@ -468,14 +431,8 @@ def test_a_kill_leaves_all_of_it_or_nothing(tmp_path: Path, step: str) -> None:
 
 def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
     """Erase a dialog, and one entry of what it grew from, and die in the middle."""
-    from palaver.store.sqlite import erasing  # noqa: PLC0415 - in the child only
-    from palaver.testing.kills import kill_this_process  # noqa: PLC0415 - in the child only
-
     try:
-        if step == "scrub":
-            erasing.scrub = lambda *_given, **_named: kill_this_process()  # type: ignore[assignment]
-        else:
-            setattr(erasing.SqliteEraser, step, lambda *_given, **_named: kill_this_process())
+        setattr(SqliteStore if step == "scrub" else SqlEraser, step, lambda *_given, **_named: kill_this_process())
         with SqliteStore(path) as store:
             if step == "put_in_place":
                 erase(store, entries=[Handle(dialog, 1)])

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.session import Session, erase
-from palaver.session.erasure.retention import HOLD, retain, retention
-from palaver.session.memory import MemoryWarning, SubjectMemory, shared_memory
+from palaver.session import Session
+from palaver.session.erasure import erase
+from palaver.session.memory import SubjectMemory
+from palaver.session.memory.subject import MemoryWarning, shared_memory
+from palaver.session.retention import retain, retention
+from palaver.session.session import HOLD
 from palaver.store import MemoryStore, SqliteStore, Store
 
 YEAR = 365 * 86_400.0
@@ -18,7 +21,7 @@ BLOCKS = {"human": {"value": ""}}
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Give an empty store."""
+    """Return an empty store."""
     made: Store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
     yield made
     made.close()
@@ -43,7 +46,7 @@ def test_memory_that_is_only_read_stays_while_a_session_of_its_subject_does(stor
     plan = retention(store, older_than=0, at=since, trash=trash)
     going = {each.name for each in (*plan.to_trash, *plan.to_erase)}
     assert going == {"chat of ann", "chat of bob", "helper of bob"}
-    assert [(kept.record.name, "memory in use" in kept.reason) for kept in plan.kept] == [("helper of ann", True)]
+    assert [(kept.record.name, "memory of a subject" in kept.reason) for kept in plan.kept] == [("helper of ann", True)]
     retain(store, plan)
     assert memory.core(new.root).get("human").value.strip() == "ann likes tea."
 

@@ -8,12 +8,14 @@ import pytest
 
 from palaver.errors import Erased, StoreError
 from palaver.session import Session
-from palaver.session.erasure import Receipt, erase, finish_erasures, verify_receipt
+from palaver.session.erasure import erase, finish_erasures, note_file, preview_erasure
+from palaver.session.receipts import Receipt, verify_receipt
 from palaver.store import SqliteStore, Store
+from palaver.store.erasing import NotedFile
 from palaver.store.postgres import PostgresStore
-from palaver.testing.sqlite_disk import Disk, Failure, sqlite_on
 from palaver.transcripts import export
 from tests import postgres
+from tests.damage.sqlite_disk import Disk, Failure, sqlite_on
 from tests.privacy.planted import Planted, found, plant
 from tests.store.postgres_backend import connected
 
@@ -23,7 +25,7 @@ COMPRESSED = {"source"}
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder for everything: the store, temporary files, bundles."""
+    """Return a folder for everything: the store, temporary files, bundles."""
     temp = tmp_path / "temp"
     temp.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
@@ -37,7 +39,7 @@ def _bundle(store: Store, planted: Planted, folder: Path) -> None:
     path = folder / "bundles" / f"{planted.session}.palaver"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(export(store, planted.session, "bundle").pieces))
-    store.note_file(planted.session, str(path))  # type: ignore[attr-defined]
+    note_file(store, planted.session, path)
 
 
 def _asked(scope: str, planted: Planted, session: Session) -> dict[str, object]:
@@ -53,7 +55,7 @@ def _asked(scope: str, planted: Planted, session: Session) -> dict[str, object]:
 
 
 def _gone(scope: str, planted: Planted) -> dict[str, str]:
-    """Give the marks that must be gone: what is the session's stays where the session does."""
+    """Return the marks that must be gone: what is the session's stays where the session does."""
     stays = set() if scope in {"session", "subject"} else {"name", "subject", "workdir", "metadata", "identity", "path"}
     return {where: one for where, one in planted.marks.items() if where not in stays}
 
@@ -66,14 +68,15 @@ def test_grep_over_the_raw_files_finds_nothing(place: Path, scope: str, thorough
         going = plant(store, place, "going")
     with SqliteStore(place / "store.db") as store:  # what was planted lies in the file now, and in its log from here on
         staying = plant(store, place, "staying")
-        Session.open(going.session, store).root.label(going.said[3], f"later {going.marks['label']}")
+        Session.open(going.session, store).root.marks.label(going.said[3], f"later {going.marks['label']}")
         _bundle(store, going, place)
         before = found([place], going.marks)
         assert before.keys() >= going.marks.keys() - COMPRESSED, "the marks can be found before"
         assert {"store.db", "store.db-wal"} <= {name for files in before.values() for name in files}
         pieces = set(store.blob_ids())
         asked = _asked(scope, going, Session.open(going.session, store))
-        receipt = erase(store, **asked, thorough=thorough)  # type: ignore[arg-type]
+        files = preview_erasure(store, **asked).files  # type: ignore[arg-type]
+        receipt = erase(store, **asked, files=files, thorough=thorough)  # type: ignore[arg-type]
         assert receipt.complete, receipt.pending
         assert found([place], _gone(scope, going)) == {}, "while the store is open"
         assert set(receipt.blobs) == pieces - set(store.blob_ids()), "pictures and kept files went with it"
@@ -111,20 +114,66 @@ def test_a_reader_that_holds_the_log_is_told_of(place: Path) -> None:
     assert found([place], planted.marks) == {}
 
 
-def test_a_bundle_that_cannot_be_deleted_is_pending(place: Path) -> None:
-    """A file that stays is named until it is gone, and its name leaves the store with it."""
+def exported(store: Store, folder: Path) -> tuple[Session, Path]:
+    """Return a session, and the file that it was exported to."""
+    session = Session.create(store, "going")
+    session.root.put_text("a secret")
+    path = folder / "going.jsonl"
+    path.write_text("a secret")
+    note_file(store, session.session_id, path)
+    return session, path
+
+
+def test_only_files_that_the_caller_names_are_deleted(place: Path) -> None:
+    """A file stays, and is pending, until somebody who was shown its name names it; then its name leaves the store with it."""
     with SqliteStore(place / "store.db") as store:
-        planted = plant(store, place, "going")
-        folder = place / "aqualuminescentfolder"
-        folder.mkdir()
-        (folder / "inside").write_text("not empty: it cannot be unlinked")
-        store.note_file(planted.session, str(folder))
-        receipt = erase(store, session=planted.session)
-        assert [words for words in receipt.pending if str(folder) in words]
-        (folder / "inside").unlink()
-        folder.rmdir()
-        assert [one.complete for one in finish_erasures(store)] == [True]
-    assert found([place], {"folder": folder.name}) == {}
+        session, path = exported(store, place)
+        assert preview_erasure(store, session=session.session_id).files == (str(path),)
+        receipt = session.erase()
+        assert receipt.pending == (f"the file {path} is to be deleted",)
+        assert [one.complete for one in finish_erasures(store)] == [False]
+        assert path.exists()
+        assert [one.complete for one in finish_erasures(store, files=[path])] == [True]
+        assert not path.exists()
+    assert found([place], {"file": path.name}) == {}
+
+
+@pytest.mark.parametrize("how", ["rewritten", "replaced", "another path", "symlink", "folder", "not noted"])
+def test_a_file_that_is_not_the_noted_one_is_never_deleted(place: Path, how: str) -> None:
+    """Another session's export, the user's own file, a link or a folder under the noted name stays, whoever names it."""
+    with SqliteStore(place / "store.db") as store:
+        session, path = exported(store, place)
+        mine = place / "mine.txt"
+        mine.write_text("a secret")
+        if how == "rewritten":
+            path.write_text("b secret")
+        elif how == "replaced":
+            mine.replace(path)
+            mine = path
+        elif how in {"symlink", "folder"}:
+            path.unlink()
+            path.symlink_to(mine) if how == "symlink" else path.mkdir()
+        elif how == "not noted":
+            store.note_file(session.session_id, NotedFile(str(mine)))
+        receipt = session.erase(files=[path, mine])
+        assert mine.exists()
+        if how == "another path":
+            assert (receipt.complete, path.exists()) == (True, False)
+        else:
+            assert any("is to be deleted" in words for words in receipt.pending)
+
+
+def test_a_receipt_from_somebody_else_deletes_nothing(place: Path) -> None:
+    """A pending receipt that names a file of the user's, with its true digest and inode, deletes nothing that the user does not name."""
+    mine = place / "mine.txt"
+    mine.write_text("precious")
+    with SqliteStore(place / "store.db") as store:
+        session, path = exported(store, place)
+        note_file(store, session.session_id, mine)
+        session.erase(files=[path])
+        finish_erasures(store)
+        finish_erasures(store, files=[path])
+        assert mine.read_text() == "precious"
 
 
 def test_after_the_tables_are_written_anew_the_servers_files_hold_nothing(

@@ -10,10 +10,9 @@ from palaver.log import Node, draft
 from palaver.log.entries import MessageEntry
 from palaver.messages import UserMessage
 from palaver.session import Session
-from palaver.session.erasure import verify_receipt
-from palaver.session.erasure.retention import age_of, lease_name, retain, retention
+from palaver.session.receipts import verify_receipt
+from palaver.session.retention import age_of, retain, retention
 from palaver.store import MemoryStore, SessionRecord, SqliteStore, Store
-from palaver.store.lease import acquire, release
 
 DAY = 86_400.0
 NOW = 1_000 * DAY
@@ -21,13 +20,14 @@ NOW = 1_000 * DAY
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """Give an empty store."""
+    """Return an empty store."""
     return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
 
 
 def used(store: Store, name: str, days_ago: float, *, trashed: float | None = None, subject: str = "") -> SessionId:
     """Make a session that was used last so many days ago, and made long before."""
-    session, dialog = new_session_id(), new_dialog_id()
+    session = new_session_id()
+    dialog = new_dialog_id(session)
     at = None if trashed is None else NOW - trashed * DAY
     store.create_session(SessionRecord(session_id=session, name=name, created_at=1.0, trashed_at=at, subject=subject))
     store.create_dialog(Node(dialog_id=dialog, session_id=session, created_at=1.0))
@@ -36,7 +36,7 @@ def used(store: Store, name: str, days_ago: float, *, trashed: float | None = No
 
 
 def names(records: tuple[SessionRecord, ...]) -> list[str]:
-    """Give the names, sorted."""
+    """Return the names, sorted."""
     return sorted(record.name for record in records)
 
 
@@ -66,20 +66,15 @@ def test_what_is_due_goes_into_the_trash_and_later_for_good(store: Store) -> Non
     assert retain(store, plan).trashed == (), "what was done is not done again"
 
 
-def test_what_is_held_or_leased_stays(store: Store) -> None:
-    """A hold, and a lease while it lasts, keep a session; both are told of with their reason, and end."""
-    held, leased = used(store, "held", 100), used(store, "leased", 100)
+def test_what_is_held_stays(store: Store) -> None:
+    """A hold keeps a session, is told of with its reason, and ends."""
+    held = used(store, "held", 100)
     Session.open(held, store).hold("a law suit")
-    lease = acquire(store, lease_name(leased), holder="worker 3", seconds=600)  # type: ignore[arg-type]
     plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
     assert plan.to_erase == ()
-    assert {one.record.name: one.reason for one in plan.kept} == {
-        "held": "held: a law suit",
-        "leased": "leased by worker 3",
-    }
-    Session.open(held, store).release()
-    release(store, lease)  # type: ignore[arg-type]
-    assert names(retention(store, older_than=90 * DAY, trash=False, at=NOW).to_erase) == ["held", "leased"]
+    assert {one.record.name: one.reason for one in plan.kept} == {"held": "held: a law suit"}
+    Session.open(held, store).hold(None)
+    assert names(retention(store, older_than=90 * DAY, trash=False, at=NOW).to_erase) == ["held"]
 
 
 def test_what_was_used_since_the_plan_stays(store: Store) -> None:

@@ -72,32 +72,30 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(
-    ("source", "text", "read", "parsed"),
-    [
-        (Person, '{"name": "Ann", "age": 3, "colour": "red"}', Person(name="Ann", age=3, colour=Colour.RED), None),
-        (Strict, '{"id": 3}', Strict(id_=3), {"id": 3}),
-        (Node, '{"name": "a", "parts": [{"name": "b"}]}', Node(name="a", parts=[Node(name="b")]), None),
-        (Point, '{"x": 1}', Point(x=1.0), {"x": 1.0, "y": 0.0, "tags": []}),
-        (Row, '{"id": 1}', {"id": 1}, {"id": 1}),
-        (TypeAdapter(Row), '{"id": 1}', {"id": 1}, {"id": 1}),
-        (list[int], '{"value": [1, 2]}', [1, 2], {"value": [1, 2]}),
-        (Literal["yes", "no"], '{"value": "no"}', "no", {"value": "no"}),
-        (Point | Row, '{"value": {"id": 7}}', {"id": 7}, {"value": {"id": 7}}),
-        (dict[str, int], '{"a": 1}', {"a": 1}, {"a": 1}),
-        (SCHEMA, '{"name": "Oslo"}', {"name": "Oslo"}, {"name": "Oslo"}),
-        ({"type": "array", "items": {"type": "string"}}, '{"value": ["a"]}', ["a"], {"value": ["a"]}),
-    ],
-)
-def test_r111_the_result_is_read_as_the_type(
-    source: object, text: str, read: object, parsed: dict[str, Any] | None
-) -> None:
+READ: list[tuple[object, str, object, dict[str, Any] | None]] = [
+    (Person, '{"name": "Ann", "age": 3, "colour": "red"}', Person(name="Ann", age=3, colour=Colour.RED), None),
+    (Strict, '{"id": 3}', Strict(id_=3), {"id": 3}),
+    (Node, '{"name": "a", "parts": [{"name": "b"}]}', Node(name="a", parts=[Node(name="b")]), None),
+    (Point, '{"x": 1}', Point(x=1.0), {"x": 1.0, "y": 0.0, "tags": []}),
+    (Row, '{"id": 1}', {"id": 1}, {"id": 1}),
+    (TypeAdapter(Row), '{"id": 1}', {"id": 1}, {"id": 1}),
+    (list[int], '{"value": [1, 2]}', [1, 2], {"value": [1, 2]}),
+    (Literal["yes", "no"], '{"value": "no"}', "no", {"value": "no"}),
+    (Point | Row, '{"value": {"id": 7}}', {"id": 7}, {"value": {"id": 7}}),
+    (dict[str, int], '{"a": 1}', {"a": 1}, {"a": 1}),
+    (SCHEMA, '{"name": "Oslo"}', {"name": "Oslo"}, {"name": "Oslo"}),
+    ({"type": "array", "items": {"type": "string"}}, '{"value": ["a"]}', ["a"], {"value": ["a"]}),
+]
+
+
+def test_r111_result_is_read_as_the_type() -> None:
     """Models, dataclasses, typed dictionaries, plain types and schemas: `read` gives the value, `parse` its JSON object."""
-    made = Format(source)
-    assert made.read(text) == read
-    whole = made.parse(text)
-    assert json.loads(json.dumps(whole)) == whole
-    assert whole == (read.model_dump(mode="json") if isinstance(read, BaseModel) and parsed is None else parsed)
+    for source, text, read, parsed in READ:
+        made = Format(source)
+        assert made.read(text) == read
+        whole = made.parse(text)
+        assert json.loads(json.dumps(whole)) == whole
+        assert whole == (read.model_dump(mode="json") if isinstance(read, BaseModel) and parsed is None else parsed)
 
 
 @pytest.mark.parametrize("source", [Person, Strict, Node, Point, Row, list[int], Point | Row, SCHEMA])
@@ -126,9 +124,7 @@ def test_openai_envelopes_are_opened() -> None:
     assert Format(chat).schema == Format(responses).schema == Format(SCHEMA).schema
 
 
-@pytest.mark.parametrize(
-    ("source", "text", "told", "missing"),
-    [
+REFUSED: list[tuple[object, str, list[str], tuple[str, ...]]] = [
         (Person, '{"age": -1}', ["name: Field required", "age: Input should be greater"], ("name",)),
         (Person, '{"name": "a", "age": "x", "kind": 3}', ["age: ", "kind: Input should be 'friend' or 'foe'"], ()),
         (Strict, '{"id": 1, "more": 2}', ["more: Extra inputs"], ()),
@@ -145,16 +141,18 @@ def test_openai_envelopes_are_opened() -> None:
         (SCHEMA, "[" * 100_000, ["not JSON"], ()),
         (SCHEMA, "null", ["None is not of type 'object'"], ()),
         (Person, "[]", ["Input should be an object"], ()),
-    ],
-)  # fmt: skip
-def test_r111_a_refusal_has_the_reasons(source: object, text: str, told: list[str], missing: tuple[str, ...]) -> None:
-    """What does not hold to the format is a ParseError that names every fault with its place, so that a model can mend it."""
-    for read in (Format(source).read, Format(source).parse):
-        with pytest.raises(ParseError) as caught:
-            read(text)
-        assert all(reason in caught.value.message for reason in told), caught.value.message
-        assert caught.value.missing == missing
-        assert caught.value.content == text
+]  # fmt: skip
+
+
+def test_r111_refused_answer_has_the_reasons() -> None:
+    """The ParseError names every fault with its place, so that a model can mend it."""
+    for source, text, told, missing in REFUSED:
+        for read in (Format(source).read, Format(source).parse):
+            with pytest.raises(ParseError) as caught:
+                read(text)
+            assert all(reason in caught.value.message for reason in told), caught.value.message
+            assert caught.value.missing == missing
+            assert caught.value.content == text
 
 
 def test_many_faults_are_counted() -> None:
@@ -182,7 +180,7 @@ def test_a_fence_inside_a_string_is_text() -> None:
 
 
 @pytest.mark.parametrize("source", [None, "json", 3, [Person], Person(name="a", age=1), object()])
-def test_what_is_not_a_format_is_refused(source: object) -> None:
+def test_wrong_format_is_refused(source: object) -> None:
     """A value in the place of a type is the caller's mistake, told when the format is made."""
     with pytest.raises(InvalidInput):
         Format(source)
@@ -225,7 +223,7 @@ def test_formats_are_values() -> None:
 
 
 @pytest.mark.parametrize("source", [Person, Node, list[int], SCHEMA])
-def test_a_format_is_stored_as_what_the_provider_saw(source: object) -> None:
+def test_format_is_stored_as_sent(source: object) -> None:
     """A call that is recorded holds its format as JSON, and gives an equal one back: the same name, schema and strictness."""
     adapter = TypeAdapter(Format)
     made = Format(source, description="why", strict=False)
@@ -244,7 +242,7 @@ def test_a_format_is_stored_as_what_the_provider_saw(source: object) -> None:
         kind=st.sampled_from(["friend", "foe"]),
     )
 )
-def test_what_a_type_writes_it_reads(person: Person) -> None:
+def test_type_reads_its_own_json(person: Person) -> None:
     """Reading undoes writing, and what is read holds to the schema that was sent."""
     made = Format(Person)
     text = person.model_dump_json()

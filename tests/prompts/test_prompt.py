@@ -12,21 +12,13 @@ from palaver.errors import InvalidInput, ParseError
 from palaver.prompts import (
     DefaultHandler,
     DefaultTagParser,
-    JinjaRenderer,
     Prompt,
-    Renderer,
     Runtime,
-    StringFormatterRenderer,
     temporary_prompt,
 )
 from palaver.tools import MCP
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
-
-
-def jinja(template: str) -> Prompt:
-    """Return a prompt of a Jinja template."""
-    return Prompt(path="p", prompt=template, renderer=JinjaRenderer())
 
 
 # --- rendering ---------------------------------------------------------------------------------------------------------
@@ -91,11 +83,10 @@ def test_r105_str_format() -> None:
             Prompt(path="p", prompt=template)(a="text")
 
 
-@given(value=st.text(), name=NAMES, renderer=st.sampled_from([StringFormatterRenderer(), JinjaRenderer()]))
-def test_law_12_arguments_are_never_templates(value: str, name: str, renderer: Renderer) -> None:
+@given(value=st.text(), name=NAMES)
+def test_law_12_arguments_are_never_templates(value: str, name: str) -> None:
     """What an argument holds is put in as it is, whatever braces it has."""
-    field = "{" + name + "}" if isinstance(renderer, StringFormatterRenderer) else "{{ v_" + name + " }}"
-    prompt = Prompt(path="p", prompt=f"<{field}>", renderer=renderer)
+    prompt = Prompt(path="p", prompt="<{" + name + "}>")
     assert prompt.render(dict.fromkeys(prompt.template_vars, value)) == f"<{value}>"
 
 
@@ -126,53 +117,6 @@ def test_r116_another_renderer_has_its_own_variables() -> None:
     """A template in another language is never parsed as a format string."""
     assert Prompt(path="p", prompt="{% if %who% %}{", renderer=Percent()).template_vars == {" if ", " "}
     assert Prompt(path="q", prompt="{hi} %who%", renderer=Percent())(who="you") == "{hi} you"
-    prompt = jinja("{% for each in items %}{{ loop.index }}. {{ each|upper }}\n{% endfor %}{left}\n")
-    assert prompt.template_vars == {"items"}
-    assert prompt(items=["a", "b"]) == "1. A\n2. B\n{left}\n"
-
-
-@pytest.mark.parametrize(
-    ("template", "needed"),
-    [
-        ("{{ a.b[c] }}", {"a", "c"}),
-        ("{% set a = 1 %}{{ a }}{{ range(3) }}", set()),
-        ("{{ a | default('x') }}{{ b|d(c) }}", {"c"}),
-        ("{% if a is defined %}{{ a }}{% endif %}{% if b is not undefined %}{% endif %}", set()),
-        ("{# {{ a }} #}{% raw %}{{ b }}{% endraw %}", set()),
-    ],
-)
-def test_jinja_variables_are_what_it_requires(template: str, needed: set[str]) -> None:
-    """What it sets itself, loops over, tests for or has a default for is not required."""
-    assert jinja(template).template_vars == needed
-
-
-@pytest.mark.parametrize(
-    "template", ["{% if %}", "{{ a", "{% for x in %}{% endfor %}", "{{ a|nofilter }}", "{% include 'other' %}", "{% extends a %}"]
-)  # fmt: skip
-def test_malformed_jinja_is_refused(template: str) -> None:
-    """When the prompt is made, not when a user waits for the answer; there are no other templates to include."""
-    with pytest.raises(InvalidInput):
-        jinja(template)
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{ a.__class__.__mro__ }}",
-        "{{ a.append(1) }}",
-        "{{ ''.__class__.__base__.__subclasses__() }}",
-        "{{ '{0.__class__.__init__.__globals__}'.format(a) }}",
-        "{{ a.nothing.at_all }}",
-        "{{ 1 / 0 }}",
-        "{{ range(10 ** 9) | list }}",
-    ],
-)
-def test_the_jinja_sandbox_holds(template: str) -> None:
-    """No way to Python's insides, no change to what was handed in, and every failure is a typed one."""
-    given_list = [1]
-    with pytest.raises(InvalidInput):
-        jinja(template)(a=given_list)
-    assert given_list == [1]
 
 
 # --- fields ------------------------------------------------------------------------------------------------------------
@@ -323,12 +267,11 @@ def test_r115_the_default_handler() -> None:
 
 
 def test_templates_and_prompts_of_ones_own() -> None:
-    """Each of the three may be another template, or a whole prompt; a Jinja prompt is repaired with the handler's renderer."""
+    """Each of the three may be another template, or a whole prompt."""
     final = Prompt(path="stop", prompt="Stop.")
     task = TASK.extend(path="t", handler=DefaultHandler(exception="{error_message}!", interrupt_final=final))
     assert task.on_exception(None)(error_message="no") == "no!"
     assert task.on_interrupt_final(None) is final
-    assert jinja("{{ x }}").on_exception(None)(error_message="{{ x }}") == "Error: {{ x }} Please fix."
 
 
 class Recording:

@@ -124,7 +124,7 @@ class Tactical:
 
     @classmethod
     def as_function(cls, tool: str = "", *, runtime: Any = None) -> Function:  # noqa: ANN401, ARG003 - a runtime
-        """Give the function for a method, or for the whole."""
+        """Return the function for a method, or for the whole."""
         return Function(tool or "research", "Does research.", {"task": {"type": "string"}}, function=lambda task: task)
 
 

@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+import palaver
 from palaver import (
     Agent,
     AssistantMessage,
+    ContextManager,
+    DefaultContextManager,
     Dialog,
     DialogTreeNode,
     InvokeCost,
@@ -20,10 +23,10 @@ from palaver import (
     Runtime,
     ScriptedProvider,
     build_agents,
+    lllm,
     load_config,
     tool,
 )
-from palaver.context import ContextManager, DefaultContextManager
 from tests.seeds.ported import imported, ported, run
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
@@ -31,17 +34,17 @@ USAGE = {"prompt_tokens": 11, "completion_tokens": 5}
 
 
 def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
-    """Give what answers from a script."""
+    """Return what answers from a script."""
     return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))
 
 
 def an_agent(*answers: Any, system: str = "You plan in {language}.") -> Agent:  # noqa: ANN401 - what a script holds
-    """Give an agent that answers from a script."""
+    """Return an agent that answers from a script."""
     return Agent("coder", Prompt(path="coder/system", prompt=system), "gpt-4o", invoker(*answers))
 
 
 def a_dialog(count: int = 5) -> Dialog:
-    """Give a dialog with a system prompt and some messages."""
+    """Return a dialog with a system prompt and some messages."""
     dialog = Dialog(owner="coder", session_name="demo")
     dialog.put_text("You are careful.", role=Role.SYSTEM)
     for number in range(1, count):
@@ -51,7 +54,7 @@ def a_dialog(count: int = 5) -> Dialog:
 
 
 def contents(dialog: Dialog) -> list[str]:
-    """Give the texts of a dialog's messages."""
+    """Return the texts of a dialog's messages."""
     return [message.text_content() for message in dialog.messages]
 
 
@@ -63,7 +66,7 @@ message.sanitized_name    # name safe for API submission (alphanumeric + _ -)
 
 
 def test_seed_000_block_01_a1_computed_properties() -> None:
-    """The three can be read of any message; cost has the tokens of the usage, the name is safe to send."""
+    """R14-R16: the three can be read of any message; cost has the tokens of the usage, the name is safe to send."""
     message: Message = AssistantMessage(content="hi", name="agent/007:x", usage=USAGE)
     run(BLOCK_01, message=message)
     assert isinstance(message.cost, InvokeCost)
@@ -72,13 +75,28 @@ def test_seed_000_block_01_a1_computed_properties() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]+", message.sanitized_name)
 
 
+def test_seed_000_the_fields_of_a_message() -> None:
+    """R4-R6, R8, R11-R13, R17, R19: fields have the declared defaults; what belongs to a call is not among them."""
+    message = Message(role="assistant", content="hi")
+    assert (message.modality.value, message.api_type.value) == ("text", "completion")
+    assert (message.parsed, message.model) == ({}, None)
+    assert [list(value) for value in (message.function_calls, message.vectors, message.logprobs)] == [[], [], []]
+    assert not {"raw_response", "model_args", "execution_errors"} & set(message.model_dump())
+
+
+def test_seed_000_the_enumerations() -> None:
+    """R21, R22: their members have the lower-case words as values."""
+    assert (lllm.APITypes.COMPLETION, lllm.APITypes.RESPONSE) == ("completion", "response")
+    assert (lllm.Modalities.TEXT, lllm.Modalities.IMAGE) == ("text", "image")
+
+
 BLOCK_02 = """
 agent.open('planning', prompt_args={'language': 'Python'}, session_name='run_001')
 """
 
 
 def test_seed_000_block_02_a3_open() -> None:
-    """The alias is active, the system prompt stands first and is rendered, the session has its name, the dialog its owner."""
+    """R25, R32, R80, R81, R94: the alias is active, the system prompt stands first and is rendered, the session has its name, the dialog its owner."""
     agent = an_agent()
     run(BLOCK_02, agent=agent)
     dialog = agent.current_dialog
@@ -96,7 +114,7 @@ task_prompt = dialog.top_prompt  # stable for the entire agent call
 
 
 def test_seed_000_block_03_a4_the_task_prompt() -> None:
-    """What the loop takes at entry holds for the whole call: the same tools in every request, however often prompts are put meanwhile."""
+    """R40, R44: what the loop takes at entry holds for the whole call: the same tools in every request, however often prompts are put meanwhile."""
 
     @tool
     def look(where: str) -> str:
@@ -126,7 +144,7 @@ dialog.put_prompt('research/agent', {'topic': 'transformers'})  # path string re
 
 
 def test_seed_000_block_04_a5_put_prompt() -> None:
-    """Both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
+    """R41, R47, R48: both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
     runtime = Runtime()
     registered = Prompt(path="research/agent", prompt="Research {topic}.")
     runtime.register_prompt(registered)
@@ -144,7 +162,7 @@ dialog.put_text("What is the capital of France?")
 
 
 def test_seed_000_block_05_a6_put_text() -> None:
-    """The text stands as it is, the user said it, and what governed the next turn no longer does."""
+    """R42, R51, R52: the text stands as it is, the user said it, and what governed the next turn no longer does."""
     dialog = a_dialog(1)
     run(BLOCK_05, dialog=dialog)
     assert dialog.tail is not None
@@ -159,11 +177,13 @@ dialog.put_image('screenshot.png', caption='Current state of the UI')
 
 
 def test_seed_000_block_06_a7_put_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of the folder becomes an image message with its caption and its dialog's id."""
+    """R4, R43, R53, R56: a file of the folder becomes an image message with its caption and its dialog's id."""
     monkeypatch.chdir(tmp_path)
     Path("screenshot.png").write_bytes(PNG)
     dialog = a_dialog(1)
+    governing = dialog.top_prompt
     run(BLOCK_06, dialog=dialog)
+    assert dialog.top_prompt is governing
     assert dialog.tail is not None
     assert dialog.tail.modality.value == "image"
     assert dialog.tail.metadata["caption"] == "Current state of the UI"
@@ -180,7 +200,7 @@ dialog.overview() # human-readable summary
 
 
 def test_seed_000_block_07_a8_inspection() -> None:
-    """Each is what its comment says; an empty dialog has no tail."""
+    """R31-R34: each is what its comment says; an empty dialog has no tail."""
     dialog = a_dialog()
     run(BLOCK_07, dialog=dialog)
     assert (dialog.head, dialog.tail) == (dialog.messages[0], dialog.messages[-1])
@@ -196,7 +216,7 @@ dialog = Dialog.from_dict(d, log_base=log_base, runtime=runtime)
 
 
 def test_seed_000_block_08_a9_serialization(tmp_path: Path) -> None:
-    """The tree's node and the prompt's path are recorded; the dialog comes back with its messages, and the prompt by its path."""
+    """R37, R38, R182: the tree's node and the prompt's path are recorded; the dialog comes back with its messages, and the prompt by its path."""
     runtime = Runtime()
     runtime.register_prompt(prompt := Prompt(path="research/agent", prompt="Research."))
     before = Dialog(owner="coder", runtime=runtime)
@@ -218,7 +238,7 @@ node.to_dict()      # serialize for logging
 
 
 def test_seed_000_block_09_a10_the_tree_node() -> None:
-    """Of a root with two children, one of them with a child."""
+    """R59, R60, R62-R65: of a root with two children, one of them with a child."""
     dialog = a_dialog()
     one, two = dialog.fork(), dialog.fork()
     deep = one.fork()
@@ -243,7 +263,7 @@ child = dialog.fork(last_n=5, first_k=2)
 
 
 def test_seed_000_block_10_a11_forks() -> None:
-    """All; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
+    """R66, R68-R73, R75, R78: all; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
     dialog = a_dialog(12)
     run(BLOCK_10, dialog=dialog)
     whole, four, seven = dialog.children
@@ -253,6 +273,11 @@ def test_seed_000_block_10_a11_forks() -> None:
     assert contents(seven) == [*all_of_them[:2], *all_of_them[-5:]]
     four.put_text("only here")
     assert contents(dialog) == all_of_them
+    assert contents(dialog.fork(last_n=9, first_k=9)) == all_of_them
+    assert contents(dialog.fork(last_n=2, first_k=0)) == all_of_them[-2:]
+    assert (seven.tree_node.split_point, seven.owner, seven.session_name) == (7, "coder", "demo")
+    assert seven.top_prompt is not None
+    assert seven.top_prompt() == all_of_them[-1]
 
 
 BLOCK_11 = """
@@ -266,7 +291,7 @@ BLOCK_11_OUTPUT = """\
 
 
 def test_seed_000_block_11_a12_the_tree_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    """The very lines that the document shows, but for the ids."""
+    """R36, R71: the very lines that the document shows, but for the ids."""
     dialog = a_dialog()
     children = [dialog.fork(), dialog.fork(last_n=2, first_k=1)]
     run(BLOCK_11, dialog=dialog)
@@ -293,7 +318,7 @@ agent.active_alias                # current alias string
 
 
 def test_seed_000_block_12_a13_dialogs_by_alias() -> None:
-    """Aliases, the active one, the mapping and the lineage, after each step as the comments say."""
+    """R79, R80, R82, R85, R87-R93: aliases, the active one, the mapping and the lineage, after each step as the comments say."""
     agent = an_agent("First this, then that.", system="You plan.")
     response = run(BLOCK_12, agent=agent)["response"]
     assert response.content == "First this, then that."
@@ -302,6 +327,8 @@ def test_seed_000_block_12_a13_dialogs_by_alias() -> None:
     assert agent.current_dialog is agent.dialogs["planning_alt"]
     assert agent.current_dialog.parent is agent.dialogs["planning"]
     assert [message.role for message in agent.dialogs["planning"].messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT]
+    assert agent.close("execution").owner == "coder"
+    assert list(agent.dialogs) == ["planning", "planning_alt"]
 
 
 BLOCK_13 = """
@@ -331,7 +358,7 @@ class SummarizeAgent(Tactic):
 
 
 def test_seed_000_block_13_a14_a_complete_turn(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tactic gives the content; the parser of the system prompt filled `parsed`; cost and overview can be printed."""
+    """R96-R98, R100: the tactic gives the content; the parser of the system prompt filled `parsed`; cost and overview can be printed."""
     from palaver import DefaultTagParser, Tactic  # noqa: PLC0415 - the names this block implies
 
     kind = run(BLOCK_13, Tactic=Tactic)["SummarizeAgent"]
@@ -363,7 +390,7 @@ class ContextManager(ABC):
 
 
 def test_seed_000_block_15_a15_the_contract_of_context_managers() -> None:
-    """The contract that is shown is ours: abstract in its call, named by its class; the same object may come back."""
+    """R149: the contract that is shown is ours: abstract in its call, named by its class; the same object may come back."""
     shown = run(BLOCK_15, ABC=ABC, abstractmethod=abstractmethod, ClassVar=ClassVar, Dialog=Dialog)["ContextManager"]
     contracts: tuple[Any, ...] = (shown, ContextManager)
     for contract in contracts:
@@ -373,7 +400,7 @@ def test_seed_000_block_15_a15_the_contract_of_context_managers() -> None:
 
 
 def test_seed_000_a15_the_model_sees_what_the_manager_left() -> None:
-    """A manager that drops the middle: the model saw the pruned dialog, the canonical one has all and goes on growing."""
+    """R131, R150, R151: a manager that drops the middle: the model saw the pruned dialog, the canonical one has all and goes on growing."""
 
     class DropsTheMiddle(ContextManager):
         name = "drops"
@@ -407,7 +434,7 @@ agent = Agent(..., context_manager=cm)
 
 
 def test_seed_000_block_16_a16_the_default_context_manager() -> None:
-    """Both ways to make one; the dots of the document stand for the agent's other arguments."""
+    """R154, R167: both ways to make one; the dots of the document stand for the agent's other arguments."""
     assert imported(BLOCK_16) == ["DefaultContextManager", "Agent"]
     others = {"name": "a", "system_prompt": Prompt(path="s", prompt="hi"), "model": "gpt-4o", "llm_invoker": invoker()}
     names = run(BLOCK_16.replace("Agent(...,", "Agent(**others,"), others=others)
@@ -440,13 +467,15 @@ PROMPTED = ("global:\n", "global:\n  system_prompt: You help.\n")
 
 
 def test_seed_000_block_17_a17_the_configuration() -> None:
-    """The cheap agent has a cap of its own and its own model, the other no manager; whoever says nothing has what `global` says."""
+    """R99, R166, R168, R169, R171, R173: the cheap agent has a cap of its own and its own model, the other no manager; whoever says nothing has what `global` says."""
     source = BLOCK_17.replace(*PROMPTED) + "\n  - name: third\n    model_name: gpt-4o\n"
     agents = build_agents(load_config(source), runtime=Runtime(), llm_invoker=invoker())
     cheap, third = agents["cheap_agent"].context_manager, agents["third"].context_manager
     assert isinstance(cheap, DefaultContextManager)
     assert (cheap.max_tokens, cheap.model_name) == (16_000, "gpt-4o-mini")
     assert agents["no_prune_agent"].context_manager is None
+    plain = load_config("agent_configs:\n  - {name: one, model_name: gpt-4o, system_prompt: hi}\n")
+    assert build_agents(plain, runtime=Runtime(), llm_invoker=invoker())["one"].context_manager is None
     assert isinstance(third, DefaultContextManager)
     assert (third.max_tokens, third.model_name) == (128_000, "gpt-4o")
 
@@ -468,12 +497,12 @@ class SummaryCompressor(ContextManager):
 
 
 def compressor(compressed: Dialog | None = None) -> Any:  # noqa: ANN401 - the class that block 18 defines
-    """Give the class that block 18 defines."""
+    """Return the class that block 18 defines."""
     return run(BLOCK_18, compressed_dialog=compressed)["SummaryCompressor"]
 
 
 def test_seed_000_block_18_a18_a_manager_of_ones_own() -> None:
-    """It can be made and called; what it gives is what the model sees."""
+    """R163: it can be made and called; what it gives is what the model sees."""
     assert imported(BLOCK_18) == ["ContextManager", "Dialog"]
     shorter = a_dialog(2)
     made = compressor(shorter)("gpt-4o", max_tokens=64_000)
@@ -487,7 +516,7 @@ runtime.register_context_manager(SummaryCompressor)
 
 
 def test_seed_000_block_19_a26_registering_it() -> None:
-    """It is found by its name, in this runtime and no other."""
+    """R176: it is found by its name, in this runtime and no other."""
     runtime, kind = Runtime(), compressor()
     run(BLOCK_19, runtime=runtime, SummaryCompressor=kind)
     assert runtime.get_context_manager("summary") is kind
@@ -504,7 +533,7 @@ global:
 
 
 def test_seed_000_block_20_a18_from_a_configuration() -> None:
-    """The registered class is made with the agent's model and the configured cap."""
+    """R172: the registered class is made with the agent's model and the configured cap."""
     runtime, kind = Runtime(), compressor()
     runtime.register_context_manager(kind)
     source = BLOCK_20.replace(*PROMPTED) + "agent_configs:\n  - name: one\n    model_name: gpt-4o\n"
@@ -524,8 +553,15 @@ def test_seed_000_a19_a_manager_without_a_name_is_refused() -> None:
         Runtime().register_context_manager(Nameless)
 
 
-def test_c29_every_import_of_the_documents_is_in_the_face() -> None:
-    """Whatever room of the other package a name came from, one line maps it; nothing of ours shadows that package."""
+def test_c29_every_import_of_the_documents_resolves() -> None:
+    """Only the package's name changes in an import; nothing of ours shadows the other package."""
     for block in (BLOCK_16, BLOCK_18):
-        assert "lllm" not in ported(block).replace("litellm", "")
+        assert "from palaver.lllm import" in ported(block)
+        assert "from lllm" not in ported(block)
         assert imported(block)
+
+
+@pytest.mark.parametrize("name", sorted({*lllm.MOVED, *palaver.__all__}))
+def test_c29_every_name_is_in_the_shim(name: str) -> None:
+    """`palaver.lllm` has each name of the documents, from the face or from its room."""
+    assert getattr(lllm, name) is not None

@@ -18,7 +18,7 @@ assert "native runtime" in text
 
 
 def test_seed_001_block_01_a20_a_prompt() -> None:
-    """Made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
+    """R108: made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
     assert imported(BLOCK_01) == ["Prompt"]
     names = run(BLOCK_01)
     prompt: Prompt = names["prompt"]
@@ -47,7 +47,7 @@ assert dialog.tree_node.children_ids == [child.dialog_id]
 
 
 def test_seed_001_block_02_a22_the_lineage_of_dialogs() -> None:
-    """The three asserts of the document hold; the child has both messages; overviews do not print whole messages."""
+    """R26, R28, R67: the three asserts of the document hold; the child has both messages; overviews do not print whole messages."""
     assert imported(BLOCK_02) == ["Dialog", "Prompt", "Role"]
     names = run(BLOCK_02)
     dialog, child = names["dialog"], names["child"]

@@ -14,14 +14,14 @@ from palaver import (
     Role,
     Runtime,
     ScriptedProvider,
-    build_invoker,
 )
+from palaver.agent import build_invoker
 from palaver.errors import InvalidInput
 from tests.seeds.ported import imported, run
 
 
 def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
-    """Give what answers from a script."""
+    """Return what answers from a script."""
     return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))
 
 
@@ -43,7 +43,7 @@ response = agent.respond()
 
 
 def test_seed_002_block_01_a23_named_dialogs() -> None:
-    """The one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
+    """R20, R79, R82, R141, R142: the one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
     assert imported(BLOCK_01) == ["Agent", "Prompt", "build_invoker"]
     asked: list[str] = []
 
@@ -61,7 +61,7 @@ def test_seed_002_block_01_a23_named_dialogs() -> None:
 
 
 def test_seed_002_block_01_the_real_invoker_can_be_built() -> None:
-    """`build_invoker({"invoker": "litellm"})` gives an invoker without asking anybody."""
+    """R147: `build_invoker({"invoker": "litellm"})` gives an invoker without asking anybody."""
     if find_spec("litellm") is None:
         pytest.skip("litellm is not installed")
     assert hasattr(build_invoker({"invoker": "litellm"}), "invoke")
@@ -79,7 +79,7 @@ print(session.delivery.content)
 
 
 def test_seed_002_block_02_a24_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
-    """A bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
+    """R86, R144, R145, R237: a bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
     prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
     usage = {"prompt_tokens": 10, "completion_tokens": 5}
     answers = [{"text": "bad", "usage": usage}, {"text": "<note>good</note>", "usage": usage}]
@@ -110,7 +110,7 @@ agent.context_manager = DefaultContextManager(
 
 
 def test_seed_002_block_03_a25_a_context_manager_may_be_assigned() -> None:
-    """It is in force from then on; a small dialog is not changed by it."""
+    """R95: it is in force from then on; a small dialog is not changed by it."""
     provider = ScriptedProvider(["hi"], profile="openai-chat")
     agent = Agent("writer", Prompt(path="w", prompt="You write."), "gpt-4o-mini", ProviderInvoker(provider))
     agent.open("draft")
@@ -139,6 +139,29 @@ def test_seed_002_block_04_a26_a_manager_is_registered() -> None:
     runtime = Runtime()
     run(BLOCK_04, runtime=runtime, SummaryCompressor=SummaryCompressor)
     assert runtime.get_context_manager("summary") is SummaryCompressor
+
+
+class Recording(ProviderInvoker):
+    """Keeps what each call gets."""
+
+    async def invoke(self, dialog: Any, model: str, **facts: Any) -> Any:  # noqa: ANN401 - the facts of a call
+        """Ask, and keep them."""
+        self.got = {"dialog": dialog, "model": model, **facts}
+        return await super().invoke(dialog, model, **facts)
+
+
+def test_seed_002_what_an_invoker_gets() -> None:
+    """R45: the facts of the call; where nothing governs the dialog, the agent's system prompt does."""
+    asked = Recording(ScriptedProvider(["<note>good</note>"], profile="openai-chat"))
+    prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
+    agent = Agent("writer", prompt, "gpt-4o-mini", asked, model_args={"temperature": 0.5})
+    agent.open("draft").receive("Write.")
+    agent.current_dialog.top_prompt = None
+    assert agent.respond(metadata={"why": "a test"}).parsed["xml_tags"] == {"note": ["good"]}
+    assert asked.got["prompt"] is prompt
+    assert asked.got["model"] == "gpt-4o-mini"
+    assert asked.got["model_args"]["temperature"] == 0.5
+    assert {"dialog", "parser_args", "metadata", "api_type", "stream_handler"} <= asked.got.keys()
 
 
 def test_seed_004_a36_messages_that_the_caller_keeps() -> None:

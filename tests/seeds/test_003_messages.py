@@ -7,29 +7,25 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-import palaver
 from palaver import (
-    AgentMessage,
     AssistantMessage,
     AudioContent,
-    BaseMessage,
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
     ImageContent,
-    LLMMessage,
     Role,
     SessionManager,
-    StopReason,
     TextContent,
     ThinkingContent,
     ToolCallContent,
     ToolMessage,
     ToolResultContent,
     Usage,
-    UsageCost,
     UserMessage,
+    lllm,
 )
+from palaver.lllm import AgentMessage, BaseMessage, LLMMessage, StopReason, UsageCost
 from tests.seeds.ported import run
 
 MP3 = b"ID3\x04\0\0\0\0\0\0"
@@ -125,7 +121,7 @@ one = SystemMessage.text("You are a helpful assistant.")
 
 
 def declared(source: str) -> dict[str, dict[str, object]]:
-    """Give the fields that the declarations of a block give defaults for, by class."""
+    """Return the fields that the declarations of a block give defaults for, by class."""
     names: dict[str, Any] = {"Literal": Literal, "Any": Any, "ToolKind": str, "Enum": object}
     names["Image"] = type("Image", (), {"Image": object})
     space = run(source, **names)
@@ -139,7 +135,7 @@ def declared(source: str) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("name", declared(DECLARATIONS))
 def test_content_types_have_the_declared_defaults(name: str) -> None:
     """A content block made of nothing has every field of its declaration, with that default; no default is shared and mutable."""
-    block = getattr(palaver, name)()
+    block = getattr(lllm, name)()
     for field, default in declared(DECLARATIONS)[name].items():
         found = getattr(block, field)
         assert (
@@ -159,7 +155,7 @@ def test_the_roles_of_the_enumeration() -> None:
 def test_usage_defaults() -> None:
     """Usage and its cost begin at zero, and the nested default is not shared."""
     for name, defaults in declared(USAGE).items():
-        made = getattr(palaver, name)()
+        made = getattr(lllm, name)()
         for field, default in defaults.items():
             assert getattr(made, field) == default
     assert Usage().cost == UsageCost()
@@ -191,7 +187,7 @@ def test_factories_of_messages() -> None:
     made = run(TOOL, ToolMessage=ToolMessage, **results)
     assert [block.id for block in made["one"].contents] == ["c1", "c2"]
     assert made["two"].contents == (results["result"],)
-    assert run(SYSTEM, SystemMessage=palaver.SystemMessage)["one"].role is Role.SYSTEM
+    assert run(SYSTEM, SystemMessage=lllm.SystemMessage)["one"].role is Role.SYSTEM
 
 
 def test_what_every_message_has() -> None:
@@ -208,7 +204,7 @@ def test_what_every_message_has() -> None:
 
 
 def test_session_only_messages_are_apart() -> None:
-    """Four classes are sent to a model, and three more are messages of a session."""
+    """R216: four classes are sent to a model, and three more are messages of a session."""
     session_only = {CustomMessage, BranchSummaryMessage, CompactionSummaryMessage}
     assert len(get_args(LLMMessage)) == 4
     assert set(get_args(AgentMessage)) - set(get_args(LLMMessage)) == session_only
@@ -229,12 +225,13 @@ def test_a33_the_session() -> None:
     assert isinstance(before[1], CustomMessage)
     assert before[1].custom_type == "progress"
     sent = session.build_session_context().to_llm_messages()
-    assert [message.text_content() for message in sent] == ["All that was said.", "newer question"]
+    assert "<summary>\nAll that was said.\n</summary>" in sent[0].text_content()
+    assert sent[1].text_content() == "newer question"
     assert all(type(message) in get_args(LLMMessage) for message in sent)
 
 
 def test_the_blocks_are_those_of_the_page() -> None:
-    """Every name that the page declares or calls is in palaver's face."""
+    """Every name that the page declares or calls is in `palaver.lllm`."""
     blocks = (DECLARATIONS, ROLE, USAGE, IMAGES, AUDIO, WITH_AUDIO, USER, TOOL, SYSTEM)
     names = {name for block in blocks for name in re.findall(r"\b[A-Z][a-z]\w+(?:Content|Message)\b", block)}
-    assert all(hasattr(palaver, name) for name in names)
+    assert all(hasattr(lllm, name) for name in names)

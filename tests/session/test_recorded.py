@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver import Composed, Dialog, InfeasibleBudget, MemoryStore, Session, rebuild
-from palaver.session.calls.composing import tokens_of
+from palaver import InfeasibleBudget, MemoryStore
+from palaver.session import Dialog, Session
+from palaver.session.compaction import CompactionPreview
+from palaver.session.session import rebuild
+from palaver.testing.session_laws import check_session
 from palaver.transcripts import Importer
 from tests.recorded import Recording, recordings
 
@@ -17,13 +20,13 @@ MODEL = "gpt-4o"
 def _imported(recording: Recording) -> list[Session]:
     store = MemoryStore()
     found = list(islice(Importer(store, keep_source=False).import_path(recording.path), 2))
-    return [Session.open(imported.session_id, store, verify=True) for imported in found]
+    return [Session.open(imported.session_id, store) for imported in found]
 
 
-def _halved(dialog: Dialog, policy: str) -> Composed | None:
+def _halved(dialog: Dialog, policy: str) -> CompactionPreview | None:
     """Compose a view half as large, or None where what must be sent is larger than that."""
     try:
-        return dialog.compose(policy, max(tokens_of(dialog.view(), MODEL) // 2, 100), model=MODEL)
+        return dialog.compaction.preview(policy, model=MODEL)
     except InfeasibleBudget:
         return None
 
@@ -32,8 +35,8 @@ def _halved(dialog: Dialog, policy: str) -> Composed | None:
 def test_recorded_dialogs_read_and_fork_exactly(recording: Recording) -> None:
     """All entries are reachable; counts, indexes and forks of every dialog are those of the plain list of its messages."""
     for session in _imported(recording):
-        assert session.opened is not None
-        assert session.opened.extent.unreachable == 0
+        assert session.extent().cut_off == 0
+        check_session(session)
         for dialog in session.dialogs:
             plain = list(dialog.messages)
             count = len(plain)
@@ -61,18 +64,18 @@ def test_recorded_sessions_survive_dictionaries_and_logs(recording: Recording, t
 
 
 @pytest.mark.parametrize("recording", recordings(*SEVEN, each=1))
-@pytest.mark.parametrize("policy", ["default", "offload"])
+@pytest.mark.parametrize("policy", ["palaver", "opencode"])
 def test_recorded_sessions_are_committed_and_undone(recording: Recording, policy: str) -> None:
     """A view half as large is committed, comes back as it was composed, and is undone; no message of the log is touched."""
     for session in _imported(recording):
         dialog = session.root
         whole, ids = dialog.view(), [message.id for message in dialog.messages.bare()]
-        composed = _halved(dialog, policy)
-        if composed is None:
+        preview = _halved(dialog, policy)
+        if preview is None or not preview.worthwhile:
             continue
-        dialog.commit(composed)
-        assert dialog.view().exchanges == composed.view.exchanges
+        preview.approve()
+        assert dialog.view().exchanges == preview.composed.view.exchanges
         assert dialog.reload().view().omissions
-        dialog.undo()
+        dialog.compaction.undo()
         assert dialog.view().exchanges == whole.exchanges
         assert [message.id for message in dialog.messages.bare()] == ids

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import Conflict, Dialog, Session, Store
-from palaver.errors import IllegalEntry
+from palaver import Conflict, Store
+from palaver.errors import InvalidInput
 from palaver.log import CallStarted, Inbox, Instructions, Label, MessageEntry, Place, Section, TurnStarted
 from palaver.messages import UserMessage
+from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
 
 
@@ -58,14 +59,14 @@ def test_an_annotation_never_makes_a_turn_fail(store: Store) -> None:
     one, two = _twice(store)
     one.put_text("first")
     two.reload()
-    two.label(two.messages.handle(0), "start")
+    two.marks.label(two.messages.handle(0), "start")
     one.put_text("second")
-    two.label(two.messages.handle(0), "begin")
+    two.marks.label(two.messages.handle(0), "begin")
     assert _texts(two) == ["first"]
     with pytest.raises(Conflict):
         two.put_text("unaware")
     assert _texts(two.reload()) == ["first", "second"]
-    assert dict(two.labels) == {two.messages.handle(0): "begin"}
+    assert dict(two.marks.labels) == {two.messages.handle(0): "begin"}
 
 
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     with Session.create(path, "shared") as session:
         root = session.root.dialog_id
     program = (
-        "import sys\nfrom palaver import Conflict, Session\n"
+        "import sys\nfrom palaver import Conflict; from palaver.session import Session\n"
         "dialog = Session.open('shared', sys.argv[1]).root\n"
         "for n in range(20):\n"
         "    while True:\n"
@@ -91,14 +92,13 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
 
 def test_entries_stand_where_the_table_allows(dialog: Dialog) -> None:
     """What belongs to a turn is no annotation and the reverse; a refused batch has written nothing."""
-    with pytest.raises(IllegalEntry):
-        dialog.annotate(MessageEntry(message=UserMessage(content="x")))
-    with pytest.raises(IllegalEntry):
-        dialog.record(Inbox(message=UserMessage(content="x")))
-    with pytest.raises(IllegalEntry):
+    with pytest.raises(InvalidInput):
+        dialog.record(MessageEntry(message=UserMessage(content="x")), beside=True)[0]
+    assert dialog.record(Inbox(message=UserMessage(content="x")))[0].seq == 0
+    with pytest.raises(InvalidInput):
         dialog.record(Instructions(sections=(Section(name="a", text="b"),)), CallStarted(call_id="none"))
-    assert dialog.record(TurnStarted(agent="coder"))[0].seq == 0
-    assert dialog.in_turn
+    assert dialog.record(TurnStarted(agent="coder"))[0].seq == 1
+    assert dialog.store.last(dialog.dialog_id).open_turn == 1
 
 
 @settings(max_examples=60)
@@ -116,7 +116,9 @@ def test_law_05_nothing_is_lost_and_nobody_is_ignored(steps: list[tuple[int, str
     known = [0, 0, 0]
     for number, (who, what) in enumerate(steps):
         if what == "annotate":
-            writers[who].annotate(Label(target=Place(dialog=session.root.dialog_id, seq=0), label=str(number)))
+            writers[who].record(
+                Label(target=Place(dialog=session.root.dialog_id, seq=0), label=str(number)), beside=True
+            )[0]
         elif what == "reload":
             writers[who].reload()
             known[who] = len(said)

@@ -1,4 +1,4 @@
-"""Every law of a store, over both stores."""
+"""The laws of a store over every store."""
 
 from pathlib import Path
 
@@ -6,33 +6,34 @@ import pytest
 
 from palaver.store import Durability
 from palaver.testing.store_laws import Backend, StoreLaws
-from palaver.testing.store_laws.entries import AppendLaws
-from palaver.testing.store_laws.life import LifeLaws, TogetherLaws
+from tests.postgres import Server
 from tests.store.backends import MemoryBackend, SqliteBackend
+from tests.store.health import HealthLaws
+from tests.store.postgres_backend import PostgresBackend
 
 
-class TestMemoryStore(StoreLaws):
+class TestMemoryStore(StoreLaws, HealthLaws):
     """The reference."""
 
     @pytest.fixture
     def backend(self) -> Backend:
-        """Give a place in memory."""
+        """Return a store in memory."""
         return MemoryBackend()
 
 
-class TestSqliteStore(StoreLaws):
+class TestSqliteStore(StoreLaws, HealthLaws):
     """One file, flushed at every write."""
 
     @pytest.fixture
     def backend(self, tmp_path: Path) -> Backend:
-        """Give a place for a file."""
+        """Return a store in a new file."""
         return SqliteBackend(tmp_path / "store.db", Durability.FULL)
 
 
-class TestSqliteStoreNormal(AppendLaws, LifeLaws, TogetherLaws):
-    """One file, flushed at checkpoints: the laws of writing, which is where it differs."""
+class TestPostgresStore(StoreLaws, HealthLaws):
+    """One schema of a server."""
 
     @pytest.fixture
-    def backend(self, tmp_path: Path) -> Backend:
-        """Give a place for a file."""
-        return SqliteBackend(tmp_path / "store.db", Durability.NORMAL)
+    def backend(self, postgres_server: Server) -> Backend:
+        """Return a store in an empty schema."""
+        return PostgresBackend(postgres_server)

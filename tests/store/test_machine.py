@@ -1,20 +1,23 @@
-"""Random histories of both stores, against an oracle of plain dicts and lists."""
+"""Random histories of every store, against an oracle of plain dicts and lists."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from palaver.testing.store_laws import Backend
-from palaver.testing.store_machine import StoreMachine
+from tests.postgres import Server
 from tests.store.backends import MemoryBackend, SqliteBackend
+from tests.store.machine import StoreMachine
+from tests.store.postgres_backend import PostgresBackend
 
 
 class MemoryMachine(StoreMachine):
     """The reference."""
 
     def place(self) -> Backend:
-        """Give a place in memory."""
+        """Return a place in memory."""
         return MemoryBackend()
 
 
@@ -22,12 +25,12 @@ class SqliteMachine(StoreMachine):
     """One file, two handles."""
 
     def place(self) -> Backend:
-        """Give a place in a folder of its own."""
+        """Return a place in a folder of its own."""
         self.folder = TemporaryDirectory(prefix="palaver-machine-")
         return SqliteBackend(Path(self.folder.name) / "store.db")
 
     def teardown(self) -> None:
-        """Compare, close, and take the folder away."""
+        """Compare, close, and remove the folder."""
         try:
             super().teardown()
         finally:
@@ -40,3 +43,13 @@ TestSqliteMachine = SqliteMachine.TestCase
 # A step opens files and flushes them, so a third of the usual number of histories: a few seconds here, hundreds of histories in soak.
 _FEWER = settings(max_examples=max(1, settings.default.max_examples // 3) if settings.default else 1)
 TestSqliteMachine.settings = _FEWER
+
+
+def test_postgres_machine(postgres_server: Server) -> None:
+    """The same over a server, whose fixture a class of hypothesis cannot take."""
+
+    class PostgresMachine(StoreMachine):
+        def place(self) -> Backend:
+            return PostgresBackend(postgres_server)
+
+    run_state_machine_as_test(PostgresMachine, settings=_FEWER)

@@ -45,26 +45,25 @@ def test_a_budget_is_a_division_of_its_window_or_an_error(
         assert caught.value.needed == sum(caught.value.breakdown.values()) > caught.value.budget == window
         return
     budget = make()
-    assert budget.for_input >= 1
-    assert min(budget.parts.values()) >= 0
-    assert sum(budget.parts.values()) == budget.window == window
-    assert budget.parts["answer"] == reserve
-    assert budget.buffer <= buffer
-    assert max_input is None or budget.for_input <= max_input
+    assert budget.limit >= 1
+    assert budget.reserve + budget.buffer + budget.limit <= window
+    assert budget.target < budget.limit
+    assert 0 <= budget.buffer <= buffer
+    assert max_input is None or budget.limit <= max_input
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 20_000))
 def test_a_larger_window_never_holds_less(window: int, more: int, buffer: int) -> None:
     """Raising the window never lowers what is there for input."""
     small, large = (Budget(max_tokens=n, safety_buffer=buffer) for n in (window, window + more))
-    assert large.for_input >= small.for_input
+    assert large.limit >= small.limit
 
 
 @given(st.integers(15_000, 10**6))
 def test_the_buffer_is_five_thousand_tokens(window: int) -> None:
     """R160, R161: the limit is max_tokens less 5,000, and on small windows less is kept, never all of it."""
-    assert Budget(max_tokens=window).for_input == window - 5_000
-    assert Budget(max_tokens=4_096).for_input == 4_096 - 1_365
+    assert Budget(max_tokens=window).limit == window - 5_000
+    assert Budget(max_tokens=4_096).limit == 4_096 - 1_365
 
 
 @given(MODELS)
@@ -76,10 +75,10 @@ def test_every_vocabulary_divides_every_window(model: ModelInfo) -> None:
         Budget.from_reserve(model),
         Budget.from_headroom(model),
     ):
-        assert 1 <= budget.for_input <= max(model.max_input, 32_000)
-        assert sum(budget.parts.values()) == budget.window
+        assert 1 <= budget.limit <= max(model.max_input, 32_000)
+        assert budget.reserve + budget.buffer + budget.limit <= budget.max_tokens
     if model.context_window > 1:
-        assert Budget.from_ratio(model).for_input == min(int(model.context_window * 0.8), model.max_input)
+        assert Budget.from_ratio(model).limit == min(int(model.context_window * 0.8), model.max_input)
 
 
 @given(MODELS, st.integers(1, 10**6))
@@ -88,123 +87,114 @@ def test_a_window_of_ones_own_never_exceeds_a_known_model(model: ModelInfo, wind
     budget = Budget.from_window(model, max_tokens=window)
     answer = Budget.from_window(model).reserve
     if model.known:
-        assert budget.for_input + answer <= model.context_window
-    assert budget.for_input <= window
-
-
-@given(MODELS, st.floats(0, 1))
-def test_an_estimate_at_its_worst_still_fits(model: ModelInfo, bound: float) -> None:
-    """The largest estimate allowed, wrong by the whole bound, is within what the model reads beside its answer."""
-    budget = Budget.from_window(model)
-    largest = budget.for_estimate(bound)
-    assert 1 <= largest <= budget.for_input
-    assert largest * (1 + bound) <= budget.for_input + budget.buffer + 1
+        assert budget.limit + answer <= model.context_window
+    assert budget.limit <= window
 
 
 def test_the_words_of_lllm() -> None:
     """S000: max_tokens less SAFETY_BUFFER; without max_tokens the model's input window, not its longest answer (R155)."""
-    assert Budget.from_window("gpt-4o", max_tokens=32_000).for_input == 27_000
-    assert Budget.from_window("gpt-4o").for_input == 128_000 - 16_384 - 5_000
+    assert Budget.from_window("gpt-4o", max_tokens=32_000).limit == 27_000
+    assert Budget.from_window("gpt-4o").limit == 128_000 - 16_384 - 5_000
 
 
 def test_the_words_of_the_summarization_rfc() -> None:
     """S004, R264, R265: the absolute length or the share of the window, whichever is less; strictly more is too much."""
     budget = Budget.from_ratio("gpt-4o")
-    assert (budget.for_input, budget.keep_last) == (102_400, 2)
-    assert budget.fits(102_400)
-    assert not budget.fits(102_401)
-    assert Budget.from_ratio("gpt-4o", max_token_context_length=50_000).for_input == 50_000
-    assert Budget.from_ratio(max_token_context_length=50_000).for_input == 50_000
+    assert (budget.limit, budget.keep_last) == (102_400, 2)
+    assert Budget.from_ratio("gpt-4o", max_token_context_length=50_000).limit == 50_000
+    assert Budget.from_ratio(max_token_context_length=50_000).limit == 50_000
 
 
 def test_the_words_of_pi() -> None:
     """Compaction when context exceeds the window less 16,384; 20,000 newest tokens stay (R304's headroom, C16)."""
     budget = Budget.from_reserve("claude-sonnet-4-5")
-    assert (budget.for_input, budget.keep_recent) == (200_000 - 16_384, 20_000)
+    assert (budget.limit, budget.keep_recent) == (200_000 - 16_384, 20_000)
 
 
 def test_the_words_of_opencode() -> None:
     """R316: usable input is the window less the longest answer less a buffer of 20,000."""
-    assert Budget.from_headroom("gpt-4o").for_input == 128_000 - 16_384 - 20_000
+    assert Budget.from_headroom("gpt-4o").limit == 128_000 - 16_384 - 20_000
 
 
-@pytest.mark.parametrize(
-    ("config", "budget"),
-    [
-        (None, Budget.from_window("gpt-4o")),
-        (32_000, Budget.of_input(32_000)),
-        (200_000, Budget(max_tokens=200_000, safety_buffer=0, max_input=128_000)),
-        ({"max_tokens": 32_000}, Budget.from_window("gpt-4o", max_tokens=32_000)),
-        (
-            {"max_tokens": 32_000, "SAFETY_BUFFER": 100},
-            Budget.from_window("gpt-4o", max_tokens=32_000, safety_buffer=100),
-        ),
-        (
-            {"max_token_context_length": None, "context_usage_ratio": 0.5},
-            Budget.from_ratio("gpt-4o", context_usage_ratio=0.5),
-        ),
-        (
-            {"context_usage_ratio": 0.8, "preserve_last_messages": 4},
-            Budget.from_ratio("gpt-4o", preserve_last_messages=4),
-        ),
-        ({"reserveTokens": 9_000, "keepRecentTokens": 7}, Budget.from_reserve("gpt-4o", reserve=9_000, keep_recent=7)),
-        ({"buffer": 20_000}, Budget.from_headroom("gpt-4o")),
-        ({"reserve": 1_000}, Budget.from_window("gpt-4o", reserve=1_000)),
-        ({"model_name": "gpt-4"}, Budget.from_window("gpt-4")),
-    ],
-)
-def test_a_configuration_in_any_vocabulary(config: Any, budget: Budget) -> None:  # noqa: ANN401 - as configurations are
+READ: list[tuple[Any, Budget]] = [
+    (None, Budget.from_window("gpt-4o")),
+    (32_000, Budget.of_input(32_000)),
+    (200_000, Budget(max_tokens=200_000, safety_buffer=0, max_input=128_000)),
+    ({"max_tokens": 32_000}, Budget.from_window("gpt-4o", max_tokens=32_000)),
+    (
+        {"max_tokens": 32_000, "SAFETY_BUFFER": 100},
+        Budget.from_window("gpt-4o", max_tokens=32_000, safety_buffer=100),
+    ),
+    (
+        {"max_token_context_length": None, "context_usage_ratio": 0.5},
+        Budget.from_ratio("gpt-4o", context_usage_ratio=0.5),
+    ),
+    (
+        {"context_usage_ratio": 0.8, "preserve_last_messages": 4},
+        Budget.from_ratio("gpt-4o", preserve_last_messages=4),
+    ),
+    ({"reserveTokens": 9_000, "keepRecentTokens": 7}, Budget.from_reserve("gpt-4o", reserve=9_000, keep_recent=7)),
+    ({"buffer": 20_000}, Budget.from_headroom("gpt-4o")),
+    ({"reserve": 1_000}, Budget.from_window("gpt-4o", reserve=1_000)),
+    ({"model_name": "gpt-4"}, Budget.from_window("gpt-4")),
+]
+"""Configurations for gpt-4o, and what they are."""
+
+
+def test_a_configuration_in_any_vocabulary() -> None:
     """Every vocabulary of C16 is read, and gives what its constructor gives."""
-    assert Budget.parse(config, "gpt-4o") == budget
-    assert Budget.parse(budget) is budget
+    for config, budget in READ:
+        assert Budget.parse(config, "gpt-4o") == budget
+        assert Budget.parse(budget) is budget
 
 
 def test_words_can_be_mixed() -> None:
     """What does not decide the division goes on top of it."""
     config = {"max_tokens": 50_000, "reserve_tokens": 4_000, "max_media": 20, "max_bytes": 32 * 2**20, "keep_last": 3}
     budget = Budget.parse(config)
-    assert (budget.window, budget.reserve, budget.max_media, budget.keep_last) == (50_000, 4_000, 20, 3)
-    assert Budget.parse({"max_tokens": 9_000, "reserve": 1_000}).for_input == 8_000 - 8_000 // 3
+    assert (budget.max_tokens, budget.reserve, budget.max_media, budget.keep_last) == (50_000, 4_000, 20, 3)
+    assert Budget.parse({"max_tokens": 9_000, "reserve": 1_000}).limit == 8_000 - 8_000 // 3
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        ({"max_tokns": 5}, "Close: max_tokens"),
-        ({"max_tokens": 5, "window": 6}, "another word for the same"),
-        ({"context_usage_ratio": 1.5}, "0 < ratio <= 1"),
-        ({"context_usage_ratio": 0.5}, "Give the model"),
-        ({"max_tokens": 128_000, "context_usage_ratio": 0.75}, "both say how large the window is"),
-        ({"window": 128_000, "max_token_context_length": 9_000}, "both say how large the window is"),
-        ({"max_tokens": "many"}, "max_tokens is 'many'"),
-        ({"max_tokens": True}, "max_tokens is True"),
-        ({"max_tokens": 10, "max_media": -1}, "max_media is -1"),
-        ({"reserve": 10}, "Neither the window nor the model"),
-        ({}, "Neither the window nor the model"),
-        ({"model": 7}, "7 is no model"),
-    ],
-)
-def test_what_is_no_budget_is_refused(config: dict[str, object], says: str) -> None:
+REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"max_tokns": 5}, "Close: max_tokens"),
+    ({"max_tokens": 5, "window": 6}, "another word for the same"),
+    ({"context_usage_ratio": 1.5}, "0 < ratio <= 1"),
+    ({"context_usage_ratio": 0.5}, "Give the model"),
+    ({"max_tokens": 128_000, "context_usage_ratio": 0.75}, "both give the size of the window"),
+    ({"window": 128_000, "max_token_context_length": 9_000}, "both give the size of the window"),
+    ({"max_tokens": "many"}, "max_tokens is 'many'"),
+    ({"max_tokens": True}, "max_tokens is True"),
+    ({"max_tokens": 10, "max_media": -1}, "max_media is -1"),
+    ({"reserve": 10}, "neither a window nor a model"),
+    ({}, "neither a window nor a model"),
+    ({"model": 7}, "model is 7"),
+]
+"""Configurations, and what the error says."""
+
+
+def test_what_is_no_budget_is_refused() -> None:
     """Unknown keys name the close ones, contradictions both values, and bad values the key."""
-    with pytest.raises(InvalidInput, match=says):
-        Budget.parse(config)
+    for config, says in REFUSED:
+        with pytest.raises(InvalidInput, match=says):
+            Budget.parse(config)
 
 
-@pytest.mark.parametrize("config", ["50%", 1e3, True, 0, -1, [5], object()])
-def test_what_is_neither_number_nor_words_is_refused_with_the_accepted_forms(config: Any) -> None:  # noqa: ANN401 - anything
-    """The error names what was given, and the three forms that are taken."""
-    with pytest.raises(InvalidInput, match=r"The budget is .*whole number of tokens.*a Budget; or a dict") as caught:
-        Budget.parse(config, "gpt-4o")
-    assert repr(config) in str(caught.value)
+def test_what_is_no_budget_names_the_accepted_forms() -> None:
+    """The error has the value, and the three forms."""
+    anything: list[Any] = ["50%", 1e3, True, 0, -1, [5], object()]
+    for config in anything:
+        with pytest.raises(
+            InvalidInput, match=r"The budget is .*whole number of tokens.*a Budget; or a dict"
+        ) as caught:
+            Budget.parse(config, "gpt-4o")
+        assert repr(config) in str(caught.value)
 
 
 @given(st.integers(1, 128_000), st.sampled_from([None, "gpt-4o", "nobody-knows-me"]))
 def test_a_number_is_what_the_request_may_occupy(number: int, model: str | None) -> None:
-    """One meaning wherever a number is taken: so many tokens of input, none kept aside; errors name that very number."""
-    budget = Budget.parse(number, model)
-    assert budget.for_input == number
-    with pytest.raises(InfeasibleBudget, match=f"A budget of {number:,} tokens"):
-        budget.require({"instructions": number + 1})
+    """One meaning wherever a number is taken: so many tokens of input, none kept aside."""
+    assert Budget.parse(number, model).limit == number
 
 
 VALUES = st.one_of(st.none(), st.integers(-3, 200_000), st.floats(), st.text(max_size=3), st.booleans())
@@ -220,7 +210,7 @@ def test_any_configuration_is_a_budget_or_a_typed_error(config: dict[str, object
         budget = Budget.parse(config, model)
     except (InvalidInput, InfeasibleBudget):
         return
-    assert budget.for_input >= 1
+    assert budget.limit >= 1
 
 
 def test_an_impossible_budget_shows_its_division() -> None:
@@ -231,24 +221,6 @@ def test_an_impossible_budget_shows_its_division() -> None:
     with pytest.raises(InfeasibleBudget) as caught:
         Budget.parse({"max_tokens": 32_000, "reserve": 32_000}, "gpt-4")
     assert (caught.value.budget, dict(caught.value.breakdown)) == (8_192, {"answer": 32_000, "input": 1})
-
-
-def test_what_must_be_sent_must_fit() -> None:
-    """`require` passes what fits and otherwise gives the caller's own parts as the breakdown."""
-    budget = Budget.of_input(1_000)
-    budget.require({"instructions": 400, "tools": 600})
-    with pytest.raises(InfeasibleBudget) as caught:
-        budget.require({"instructions": 400, "tools": 601})
-    assert (caught.value.budget, caught.value.needed) == (1_000, 1_001)
-    assert dict(caught.value.breakdown) == {"instructions": 400, "tools": 601}
-
-
-def test_bytes_and_media_are_budgets_too() -> None:
-    """P17: a request fits only if tokens, bytes and media all do."""
-    budget = Budget(max_tokens=100_000, max_bytes=1_000, max_media=2)
-    assert budget.fits(10, size=1_000, media=2)
-    assert not budget.fits(10, size=1_001)
-    assert not budget.fits(10, media=3)
 
 
 @given(st.integers(1, 10**6))

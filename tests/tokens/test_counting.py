@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import io
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from palaver.errors import InvalidInput
 from palaver.messages import (
     AssistantMessage,
     AudioContent,
@@ -32,7 +30,6 @@ from palaver.tokens import (
     Counter,
     Family,
     ModelCounter,
-    calibrate,
     count_block,
     count_message,
     count_request,
@@ -73,7 +70,7 @@ def picture(width: int, height: int) -> Media:
 @given(COUNTERS, TEXT, TEXT)
 def test_more_text_counts_more(counting: ModelCounter, text: str, more: str) -> None:
     """A longer text never counts less than its beginning, beyond what one join can save."""
-    assert counting.text(text + more) >= counting.text(text) - SLACK * counting.factor
+    assert counting.text(text + more) >= counting.text(text) - SLACK * counting.family.factor
     assert counting.text(text) >= 0
     assert (counting.text(text) == 0) == (text == "")
 
@@ -82,7 +79,7 @@ def test_more_text_counts_more(counting: ModelCounter, text: str, more: str) -> 
 def test_texts_add_up(counting: ModelCounter, texts: list[str]) -> None:
     """Parts counted apart are at least the whole, and at most the whole and what each join and rounding can cost."""
     whole, apart = counting.text("".join(texts)), sum(map(counting.text, texts))
-    slack = (SLACK * counting.factor + 1) * len(texts)
+    slack = (SLACK * counting.family.factor + 1) * len(texts)
     assert whole - slack <= apart <= whole + slack
 
 
@@ -201,45 +198,6 @@ def test_a_counter_of_ones_own_will_do() -> None:
 
     mine: Counter = Words()
     assert count_message(UserMessage.text("one two three"), mine) == 4 + 3
-
-
-# --- learning -------------------------------------------------------------------------------------------------------------
-
-
-@given(COUNTERS, st.floats(0.7, 1.5), st.lists(st.integers(500, 200_000), min_size=30, max_size=60))
-def test_calibration_finds_the_factor(counting: ModelCounter, true: float, sizes: list[int]) -> None:
-    """When every report is the same multiple of the raw estimate, the learned scale approaches it and never leaves the way."""
-    learner = counting
-    for size in sizes:
-        before = abs(learner.scale - true)
-        learner = calibrate(learner, max(1, round(size * learner.scale)), max(1, round(size * true)))
-        assert abs(learner.scale - true) <= before + 0.01
-    if sum(sizes) > 500_000:
-        assert learner.scale == pytest.approx(true, abs=0.1)
-
-
-@given(st.integers(1, 10**6), st.integers(1, 10**9))
-def test_one_report_moves_little(predicted: int, actual: int) -> None:
-    """A single absurd report moves the scale by less than a factor of two, and the old counter stays as it was."""
-    first = counter("claude-opus-4-6")
-    second = calibrate(first, predicted, actual)
-    assert 0.5 <= second.scale / first.scale <= 2
-    assert (first.scale, first.weight) == (1.0, 0.0)
-
-
-@pytest.mark.parametrize(("predicted", "actual"), [(0, 5), (5, 0), (-1, 5)])
-def test_calibration_refuses_what_is_no_report(predicted: int, actual: int) -> None:
-    """A missing figure is not read as zero tokens."""
-    with pytest.raises(InvalidInput):
-        calibrate(counter("gpt-4o"), predicted, actual)
-
-
-@given(COUNTERS, st.integers(0, 10**7))
-def test_the_range_holds_the_estimate(counting: ModelCounter, tokens: int) -> None:
-    """Both error bars stand around the estimate, as wide as the stated bound."""
-    low, high = counting.range(tokens)
-    assert 0 <= low <= tokens <= high
-    assert high - low <= 2 * counting.bound * tokens + 2
 
 
 def test_messages_of_every_kind_are_counted() -> None:

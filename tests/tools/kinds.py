@@ -88,7 +88,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 def near(schema: Any, root: Any = None) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a schema
-    """Give values that mostly fit a schema, and some that nearly do."""
+    """Return values that mostly fit a schema, and some that nearly do."""
     root = schema if root is None else root
     return st.one_of(_fitting(schema, root), _fitting(schema, root), JSON)
 

@@ -237,7 +237,7 @@ def test_every_call_has_one_outcome_and_one_effect(
 
 
 @given(st.lists(PLANS, min_size=1, max_size=4), CALLS, st.integers(1, 4), st.integers(0, 30))
-def test_a_cancelled_batch_forgets_nothing_it_told(
+def test_cancelled_batch_keeps_its_outcomes(
     plans: list[Plan], asked: list[tuple[int, int]], parallel: int, rounds: int
 ) -> None:
     """Cancelled at any moment: no effect without its intent, none twice, and every result that was there is reported."""

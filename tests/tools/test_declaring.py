@@ -21,7 +21,7 @@ from tests.tools.calling import answer, run
 
 @tool(prop_desc={"city": "The city's name."})
 def weather(city: str, days: int = 3) -> str:
-    """Tell the weather."""
+    """Report the weather."""
     return f"{city}: sun for {days} days"
 
 
@@ -46,12 +46,12 @@ class Options(TypedDict, total=False):
 
 
 def test_r125_declared_by_signature() -> None:
-    """Name, docstring, types and defaults are what the model reads; what is required is what has no default."""
+    """R126: name, docstring, types and defaults are what the model reads; what is required is what has no default."""
     assert weather.to_tool() == {
         "type": "function",
         "function": {
             "name": "weather",
-            "description": "Tell the weather.",
+            "description": "Report the weather.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -64,14 +64,14 @@ def test_r125_declared_by_signature() -> None:
             "strict": False,
         },
     }
-    assert weather.spec == ToolSpec(name="weather", description="Tell the weather.", parameters=weather.parameters)
+    assert weather.spec == ToolSpec(name="weather", description="Report the weather.", parameters=weather.parameters)
 
 
 def test_a_tool_is_still_the_function() -> None:
     """Calling it runs it, it is a Function, and it looks like what it was made of."""
     assert weather("Oslo", days=1) == "Oslo: sun for 1 days"
     assert isinstance(weather, Function)
-    assert (getattr(weather, "__name__", ""), weather.__doc__) == ("weather", "Tell the weather.")
+    assert (getattr(weather, "__name__", ""), weather.__doc__) == ("weather", "Report the weather.")
     assert list(inspect.signature(weather).parameters) == ["city", "days"]
 
 
@@ -196,7 +196,7 @@ class Shop:
     @staticmethod
     @tool
     def price(thing: str) -> int:
-        """Tell the price."""
+        """Report the price."""
         return len(thing)
 
     async def __call__(self, n: int) -> int:
@@ -245,7 +245,7 @@ def _opaque(x: object, y: Callable[[], int]) -> None:
         (3, "cannot be called"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused(function: Any, why: str) -> None:  # noqa: ANN401 - anything
+def test_unusable_callable_is_refused(function: Any, why: str) -> None:  # noqa: ANN401 - anything
     """The error names the reason, and the hint what to do."""
     with pytest.raises(InvalidInput) as caught:
         Function.from_callable(function, name="t")
@@ -329,10 +329,10 @@ def test_a_tool_cannot_be_changed_from_outside() -> None:
     assert pickle.loads(pickle.dumps(function)) == function  # noqa: S301 - our own bytes
 
 
-def test_a_derived_tool_differs_in_what_is_given() -> None:
+def test_derived_tool_differs_in_given_fields() -> None:
     """`extend` keeps the rest, the class and the implementation."""
     other = weather.extend(name="forecast", timeout=3)
-    assert (other.name, other.timeout, other.description) == ("forecast", 3, "Tell the weather.")
+    assert (other.name, other.timeout, other.description) == ("forecast", 3, "Report the weather.")
     assert other("Oslo") == weather("Oslo")
     narrowed = Function("f", properties={"a": {}, "b": {}}, required=["a"]).extend(properties={"a": {}})
     assert (list(narrowed.properties), narrowed.required) == (["a"], ("a",))
@@ -348,7 +348,7 @@ def test_a_context_is_not_a_parameter() -> None:
     assert list(Function.from_callable(take).properties) == ["a"]
 
 
-def test_what_a_tool_touches_is_declared() -> None:
+def test_reads_and_writes_are_declared() -> None:
     """`reads` and `writes` name arguments; the log's declaration has them."""
 
     @tool(reads="source", writes=("target",))

@@ -60,7 +60,7 @@ class Row:
         (object, "<class 'object'>"),
     ],
 )
-def test_what_is_returned_is_readable(value: object, text: str) -> None:
+def test_any_return_value_is_readable(value: object, text: str) -> None:
     """Text as it is, structures as JSON, bytes as what they are, anything else as Python prints it."""
     outcome = run(says(value))
     assert (outcome.ending, outcome.result.text(), outcome.error) == ("done", text, None)
@@ -277,7 +277,7 @@ MISBEHAVIOURS: dict[str, Callable[[], Any]] = {
 
 
 @given(st.sampled_from(sorted(MISBEHAVIOURS)), st.booleans(), st.sampled_from([10, 10_000_000]))
-def test_whatever_a_tool_does_is_a_result(name: str, asynchronous: bool, max_bytes: int) -> None:
+def test_any_outcome_of_a_tool_is_a_result(name: str, asynchronous: bool, max_bytes: int) -> None:
     """Sync or async, nothing a tool does passes through; the result can be stored, and the tool ran once."""
     times: list[int] = []
 
@@ -303,7 +303,7 @@ VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.bo
 
 
 @given(st.dictionaries(st.text(max_size=5), VALUES), st.text(min_size=1, max_size=8))
-def test_whatever_a_model_asks_for_is_answered(arguments: dict[str, Any], name: str) -> None:
+def test_any_call_has_an_outcome(arguments: dict[str, Any], name: str) -> None:
     """Any name and any arguments have an outcome, and the function runs only with valid arguments."""
     ran: list[tuple[object, object]] = []
 
@@ -507,7 +507,7 @@ def test_r138_the_same_call_is_not_run_again() -> None:
         assert (repeat.error, repeat.executed) == (None, False)
 
 
-def test_what_may_have_changed_is_asked_again() -> None:
+def test_repeat_after_a_change_runs_again() -> None:
     """After a call that may have changed something the same call runs; after idempotent ones it does not."""
     outcomes, runs = chain(("read", A), ("read", B), ("read", A), ("write", A), ("read", A))
     assert [each.repeated for each in outcomes] == [False, False, True, False, False]

@@ -91,7 +91,7 @@ def test_wrong_arguments_do_not_reach_the_server(server: MCP) -> None:
     anyio.run(main)
 
 
-def test_progress_is_told(server: MCP) -> None:
+def test_progress_reaches_the_listener(server: MCP) -> None:
     """A long operation's steps reach whoever listens."""
     heard: list[Progress] = []
 

@@ -127,7 +127,7 @@ def test_patterns_without_linear_time_check_nothing() -> None:
         ({"items": 3}, "not a JSON schema"),
     ],
 )
-def test_what_cannot_be_checked_is_refused(schema: dict[str, Any], why: str) -> None:
+def test_uncheckable_schema_is_refused(schema: dict[str, Any], why: str) -> None:
     """A format is never obeyed in part: what is malformed or unsupported is refused when it is made."""
     with pytest.raises(InvalidInput, match=why):
         require_checkable(schema)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio import CapacityLimiter, to_thread
 
-from palaver.testing.forked import forked
+from palaver.testing.store_laws.backend import forked
 from palaver.tools.portal import run_sync
 from palaver.tools.workers import run_in_worker, worker_limiter
 
@@ -117,7 +117,7 @@ def test_nested_work_never_waits_for_a_place() -> None:
 
 
 @pytest.mark.parametrize("fault", [StopIteration("x"), ValueError("x"), SystemExit(3), asyncio.CancelledError("x")])
-def test_what_work_raises_is_raised_to_its_waiter(fault: BaseException) -> None:
+def test_exception_of_work_reaches_its_waiter(fault: BaseException) -> None:
     """An error of any kind, also one that no coroutine lets out as it is."""
 
     def work() -> None:

@@ -1,31 +1,27 @@
-"""What other versions wrote: every kind of entry, a bundle, a recorded call with its view, and what commands print as JSON.
+"""Golden files of the log: every kind of entry, a bundle, and a recorded call with its view and request.
 
 `python -m tests.transcripts.golden` writes the files into tests/golden: once for each version, and never again after its release.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from palaver import Dialog, Session
-from palaver.ids import DialogId, SessionId, derive_id
+from palaver import Session
+from palaver.ids import DialogId, SessionId, derive_dialog_id, derive_id
 from palaver.log import Entry, Node, Span, decode_entry, draft, rule
 from palaver.messages import canonical_json
-from palaver.session.calls.invocations import recorded
-from palaver.store import MemoryStore, SessionRecord, SqliteStore, Store
-from palaver.transcripts import export_bundle, import_bundle
-from tests.cli.commands import run
+from palaver.store import MemoryStore, SessionRecord, Store
+from palaver.transcripts import export_bundle
+from palaver.wire import Request
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 VERSION = 1
 
 SESSION = SessionId(derive_id("session", "golden"))
-ROOT, CHILD = (DialogId(derive_id("dialog", name)) for name in ("golden root", "golden child"))
+ROOT, CHILD = (derive_dialog_id(SESSION, name) for name in ("root", "child"))
 
 
 def _said(role: str, number: int, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON value
@@ -37,7 +33,7 @@ def _text(words: str) -> list[dict[str, Any]]:
 
 
 def entries() -> Iterator[dict[str, Any]]:
-    """Give one entry of every kind, in an order in which they may stand, and two of a later version."""
+    """Return one entry of every kind, in an order that the log accepts, and two of a later version."""
     place = {"dialog": ROOT, "seq": 4, "block": 0}
     yield {"kind": "instructions", "sections": [{"name": "role", "text": "Be brief."}]}
     yield {
@@ -81,18 +77,17 @@ def entries() -> Iterator[dict[str, Any]]:
     yield {"kind": "custom", "custom_type": "note", "data": {"a": [1, None]}}
     yield {"kind": "label", "target": place, "label": "first"}
     yield {"kind": "pin", "target": {"dialog": ROOT, "seq": 4}}
-    yield {"kind": "constraint", "text": "Never push."}
     yield {"kind": "branch_summary", "summary": "Elsewhere it rained.", "trust": "outside"}
     yield {"kind": "quarantine", "target": {"dialog": ROOT, "seq": 11, "block": 0}, "reason": "refused"}
     yield {
         "kind": "context_edit",
-        "base": 19,
+        "base": 18,
         "edits": [{"target": {"dialog": ROOT, "seq": 8, "block": 0}, "text": "[recall]", "reason": "offloaded"}],
     }
     yield {
         "kind": "compaction",
-        "base": 21,
-        "pieces": [{"dialog": ROOT, "start": 0, "stop": 22}],
+        "base": 20,
+        "pieces": [{"dialog": ROOT, "start": 0, "stop": 21}],
         "leading": 0,
         "policy": "p",
         "tokens_before": 9,
@@ -108,14 +103,14 @@ def entries() -> Iterator[dict[str, Any]]:
 
 
 def bodies() -> list[bytes]:
-    """Give the entries as they are written, each a second after the one before."""
+    """Return the entries as they are written, each a second after the one before."""
     given = [canonical_json({"at": 1.0 + number, **entry}) for number, entry in enumerate(entries())]
     return [draft(decode_entry(line))[0].body for line in given]
 
 
 def _put(store: Store, dialog: DialogId, entry: Entry) -> None:
     last = store.last(dialog)
-    ready, _ = draft(entry, continues=last.response)
+    ready, _ = draft(entry)
     if rule(entry.kind).turn:
         store.append(dialog, [ready], last.turn_head)
     else:
@@ -131,9 +126,7 @@ def write(store: Store, lines: list[bytes]) -> Store:
     store.update_session(SESSION, root=ROOT)
     for line in lines:
         _put(store, ROOT, decode_entry(line))
-    dialog = Session.open(SESSION, store).dialog(ROOT)
-    entry, _ = recorded(dialog._seen, ROOT, _request(dialog), None)
-    store.annotate(ROOT, draft(entry.model_copy(update={"at": 90.0}))[0])
+    Session.open(SESSION, store).dialog(ROOT).calls.record(request(store))
     ranges = (Span(ROOT, 0, 12),)
     store.create_dialog(
         Node(
@@ -160,45 +153,17 @@ def write(store: Store, lines: list[bytes]) -> Store:
     return store
 
 
-def _request(dialog: Dialog) -> Any:  # noqa: ANN401 - a request
-    return dialog.request("anthropic", "claude-sonnet-4-5", max_tokens=400)
-
-
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "sessions": ("sessions",),
-    "show": ("show", SESSION),
-    "tree": ("tree", SESSION),
-    "view": ("view", SESSION),
-    "calls": ("calls", SESSION),
-    "recall": ("recall", f"{ROOT}:4:0"),
-    "doctor": ("doctor", SESSION, "--all"),
-    "stats": ("stats",),
-}
-"""Commands whose JSON other programs read."""
-
-
-def printed(folder: Path) -> dict[str, list[Any]]:
-    """Give what the commands print as JSON over the golden session."""
-    path = folder / "store.db"
-    with SqliteStore(path) as store:
-        import_bundle(store, BytesIO((GOLDEN / f"bundle-v{VERSION}.palaver").read_bytes()).read)
-    told: dict[str, list[Any]] = {}
-    for name, words in COMMANDS.items():
-        told[name] = run(*words, "--json", "--store", path).rows()
-    told["verify"] = run("verify", path, "--json").rows()
-    return told
+def request(store: Store) -> Request:
+    """Compile what the golden session's root would send next."""
+    return Session.open(SESSION, store).dialog(ROOT).request("anthropic", "claude-sonnet-4-5", max_tokens=400)
 
 
 def main() -> None:
     """Write the files."""
     (GOLDEN / f"entries-v{VERSION}.jsonl").write_bytes(b"".join(line + b"\n" for line in bodies()))
     store = write(MemoryStore(), bodies())
+    (GOLDEN / f"request-v{VERSION}.json").write_bytes(request(store).data + b"\n")
     (GOLDEN / f"bundle-v{VERSION}.palaver").write_bytes(b"".join(export_bundle(store, SESSION)))
-    request = _request(Session.open(SESSION, store).dialog(ROOT))
-    (GOLDEN / f"request-v{VERSION}.json").write_bytes(request.data + b"\n")
-    with TemporaryDirectory() as folder:
-        told = json.dumps(printed(Path(folder)), indent=1, sort_keys=True)
-    (GOLDEN / f"printed-v{VERSION}.json").write_text(f"{told}\n", "utf-8")
 
 
 if __name__ == "__main__":

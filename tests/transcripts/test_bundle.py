@@ -1,45 +1,45 @@
-"""Bundles: a session leaves whole and arrives whole, or the damage is named."""
+"""Bundles: a session leaves whole and arrives whole, or is refused and nothing is written."""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.errors import InvalidBundle, StoreDamaged, StoreFull, UnknownSession
-from palaver.ids import DialogId
-from palaver.log import Compaction, Draft, Header, Label, Place, Run
+from palaver.errors import Conflict, NotFound, StoreDamaged, StoreError, UnsupportedTranscript
+from palaver.formats import Limits
+from palaver.ids import DialogId, SessionId, new_session_id
+from palaver.log import Compaction, Draft, Header, Label, MessageEntry, Place, Run, draft
 from palaver.messages import ImageContent, TextContent, UserMessage
+from palaver.store.copying import fingerprint
 from palaver.store.memory import MemoryStore
+from palaver.store.protocol import SourceRecord
 from palaver.testing.logs import Log, model, result, system, user
-from palaver.transcripts.bundle import export_bundle, import_bundle
+from palaver.transcripts.bundle import export_bundle, import_bundle, import_bundle_file
 from palaver.transcripts.frames import Frame, read_frames, write_frames
 
 _PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 
 
 def sample() -> Log:
-    """A session with a fork, a picture, an annotation, a compaction and an open call."""
+    """Return a session with a fork, a picture, an annotation, a compaction and an open call."""
     log = Log()
-    log.put(
-        system("be brief"),
-        user("hi"),
-        model("", "a"),
-        result("a"),
-        model("done", response="r"),
-        model("!", response="r"),
-    )
+    said = [system("be brief"), user("hi"), model("", "a"), result("a"), model("done", response="r")]
+    log.put(*said, model("!", response="r"))
     log.put(UserMessage(contents=(TextContent("see"), ImageContent(images=(_PNG,)))))
     log.put(Label(target=Place(dialog=log.dialog, seq=1), label="start"))
-    log.put(
-        Compaction(base=6, pieces=(Run(dialog=log.dialog, start=0, stop=2), Run(dialog=log.dialog, start=6, stop=7)))
-    )
-    child = log.fork()
-    child.put(user("elsewhere"), model("", "b"))
+    pieces = (Run(dialog=log.dialog, start=0, stop=2), Run(dialog=log.dialog, start=6, stop=7))
+    log.put(Compaction(base=6, pieces=pieces))
+    log.fork().put(user("elsewhere"), model("", "b"))
     log.put(user("on"))
     return log
 
@@ -49,153 +49,172 @@ def bundle(log: Log) -> bytes:
     return b"".join(export_bundle(log.store, log.session))
 
 
+def taken(store: MemoryStore, data: bytes) -> int:
+    """Import a bundle, and return how many entries that wrote."""
+    return import_bundle(store, BytesIO(data).read).entries
+
+
 def test_export_import_export_gives_the_same_bytes() -> None:
-    """A bundle taken into another store and exported from there is the same bundle."""
-    data = bundle(sample())
-    other = MemoryStore()
-    taken = import_bundle(other, BytesIO(data).read)
-
-    assert (taken.dialogs, taken.entries) == (2, 12)
-    assert b"".join(export_bundle(other, taken.session_id)) == data
-    assert other.session(taken.session_id).trashed_at is None
-
-
-def test_taking_a_bundle_twice_adds_nothing_and_a_grown_one_adds_what_is_new() -> None:
-    """What the store has of a session is kept; only what is new is written."""
-    log = sample()
-    other = MemoryStore()
-    import_bundle(other, BytesIO(bundle(log)).read)
-    again = import_bundle(other, BytesIO(bundle(log)).read)
+    """Importing it again adds nothing, and a grown bundle adds what is new."""
+    log, other = sample(), MemoryStore()
+    data = bundle(log)
+    found = import_bundle(other, BytesIO(data).read)
+    assert (found.dialogs, found.entries) == (2, 12)
+    assert b"".join(export_bundle(other, found.session_id)) == data
+    assert other.session(found.session_id).trashed_at is None
     log.put(model("more"))
-    grown = import_bundle(other, BytesIO(bundle(log)).read)
-
-    assert (again.entries, grown.entries) == (0, 1)
+    assert (taken(other, data), taken(other, bundle(log))) == (0, 1)
 
 
-def test_another_history_of_the_same_session_is_refused() -> None:
-    """Two stores that continued the same session differently cannot be poured into one; neither is changed."""
-    log = sample()
-    other = MemoryStore()
-    import_bundle(other, BytesIO(bundle(log)).read)
+def test_another_history_of_the_same_session_is_a_conflict() -> None:
+    """Two stores that continued a session differently are not mixed; the store is as it was."""
+    log, other = sample(), MemoryStore()
+    taken(other, bundle(log))
     log.put(model("here"))
-    last = other.last(log.dialog)
-    there = Log.__new__(Log)
-    there.store, there.session, there.dialog = other, log.session, log.dialog
-    there.put(model("there"))
-
-    with pytest.raises(InvalidBundle, match="another history"):
-        import_bundle(other, BytesIO(bundle(log)).read)
-    assert other.last(log.dialog).seq == last.seq + 1
+    there = draft(MessageEntry(message=model("there")))[0]
+    other.append(log.dialog, [there], other.last(log.dialog).turn_head)
+    before = fingerprint(other)
+    with pytest.raises(Conflict, match="another history"):
+        taken(other, bundle(log))
+    assert fingerprint(other) == before
 
 
-def test_d20_a_bundle_cut_at_any_byte_is_refused_and_shows_no_session() -> None:
-    """D20: cut anywhere, a bundle is refused with the place, and no half session appears among the sessions."""
+def test_importing_takes_a_session_out_of_the_trash() -> None:
+    """Whoever imports a session wants to see it."""
+    log = sample()
+    log.store.update_session(log.session, trashed_at=1.0)
+    taken(log.store, bundle(log))
+    assert log.store.session(log.session).trashed_at is None
+
+
+def test_d20_bundle_cut_at_any_byte_is_refused() -> None:
+    """D20: wherever it is cut, the place is told, and nothing of it is in the store."""
     data = bundle(sample())
-    for cut in range(len(data)):
-        store = MemoryStore()
-        with pytest.raises(InvalidBundle):
-            import_bundle(store, BytesIO(data[:cut]).read)
-        assert list(store.sessions()) == []
-
-
-@settings(max_examples=200)
-@given(st.data())
-def test_d20_a_flipped_bit_anywhere_is_found(data: st.DataObject) -> None:
-    """D20: no flipped bit goes unseen."""
-    whole = _BUNDLE
-    place = data.draw(st.integers(0, len(whole) - 1))
-    flipped = bytearray(whole)
-    flipped[place] ^= 1 << data.draw(st.integers(0, 7))
-
-    with pytest.raises(InvalidBundle):
-        import_bundle(MemoryStore(), BytesIO(bytes(flipped)).read)
+    store = MemoryStore()
+    for cut in range(0, len(data), 7):
+        with pytest.raises(UnsupportedTranscript):
+            taken(store, data[:cut])
+    assert fingerprint(store) == fingerprint(MemoryStore())
 
 
 _BUNDLE = bundle(sample())
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["blob", "entry"]), st.binary(max_size=40)).map(lambda pair: Frame(*pair)), max_size=6
-    )
-)
+@settings(max_examples=200)
+@given(st.integers(0, len(_BUNDLE) - 1), st.integers(0, 7))
+def test_d20_flipped_bit_anywhere_is_found(place: int, bit: int) -> None:
+    """D20: no flipped bit goes unseen."""
+    flipped = bytearray(_BUNDLE)
+    flipped[place] ^= 1 << bit
+    with pytest.raises(UnsupportedTranscript):
+        taken(MemoryStore(), bytes(flipped))
+
+
+_FRAMES = st.tuples(st.sampled_from(["blob", "entry"]), st.binary(max_size=40)).map(lambda pair: Frame(*pair))
+
+
+@given(st.lists(_FRAMES, max_size=6))
 def test_frames_are_read_as_they_were_written(frames: list[Frame]) -> None:
-    """Whatever bytes a payload holds, newlines and heads of frames too, the frames come back."""
+    """Whatever bytes a payload holds, newlines and heads of frames too."""
     assert list(read_frames(BytesIO(b"".join(write_frames(frames))).read, "it")) == frames
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"hello", b"palaver-bundle 1\nhello", b"\x00" * 100], ids=["empty", "text", "torn", "binary"]
+    ("data", "why"),
+    [
+        (b"", "not a palaver bundle"),
+        (b"hello", "not a palaver bundle"),
+        (b"\x00" * 100, "not a palaver bundle"),
+        (b"palaver-bundle 1\nhello", "damaged at byte 17"),
+        (b"palaver-bundle 2\n", "version 2, and this palaver reads version 1"),
+        (b"".join(write_frames([])), "holds no session"),
+    ],
 )
-def test_what_is_no_bundle_is_refused(data: bytes) -> None:
-    """A file that is no bundle gives a typed error and nothing else."""
-    with pytest.raises(InvalidBundle):
-        import_bundle(MemoryStore(), BytesIO(data).read)
+def test_what_is_no_bundle_is_refused(data: bytes, why: str) -> None:
+    """The error says what it is."""
+    with pytest.raises(UnsupportedTranscript, match=why):
+        taken(MemoryStore(), data)
 
 
-def test_a_bundle_from_a_newer_version_is_refused_with_its_version() -> None:
-    """The error says which version it is and which is read."""
-    with pytest.raises(InvalidBundle, match="version 2"):
-        import_bundle(MemoryStore(), BytesIO(b"palaver-bundle 2\n").read)
+# --- a bundle that lies -------------------------------------------------------------------------------------------------------
 
 
-def test_exporting_what_is_not_there_is_an_error() -> None:
-    """An unknown session is named, nothing is written."""
-    with pytest.raises(UnknownSession):
-        next(export_bundle(MemoryStore(), Log().session))
+def refused(frames: Sequence[Frame]) -> str:
+    """Import frames whose sums are right into a store that has another session, and return why they are refused."""
+    store = sample().store
+    before = fingerprint(store)
+    with pytest.raises(UnsupportedTranscript) as raised:
+        taken(store, b"".join(write_frames(frames)))
+    assert fingerprint(store) == before, "nothing was written"
+    return raised.value.why
 
 
-class CutOffStore(MemoryStore):
-    """A store whose device is full after so many entries."""
-
-    def __init__(self, room: int) -> None:
-        """Make room for so many entries."""
-        super().__init__()
-        self.room = room
-
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
-        """Append as long as there is room."""
-        if len(drafts) > self.room:
-            raise StoreFull("The device is full.")
-        self.room -= len(drafts)
-        return super().append(dialog_id, drafts, turn_head)
+def changed(kind: str, change: Callable[[dict[str, Any]], object], nth: int = 0) -> list[Frame]:
+    """Return the sample's frames, with the fields of one changed."""
+    frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
+    place = [index for index, frame in enumerate(frames) if frame.kind == kind][nth]
+    fields = json.loads(frames[place].payload)
+    change(fields)
+    frames[place] = Frame(kind, json.dumps(fields).encode())
+    return frames
 
 
-@pytest.mark.parametrize("room", [0, 1, 5, 7, 8, 9])
-def test_a_bundle_that_was_cut_off_is_hidden_and_taken_up(room: int) -> None:
-    """A full device leaves no half session in sight; taking the bundle again gives what taking it once would have."""
-    data = bundle(sample())
-    store = CutOffStore(room)
-    with pytest.raises(StoreFull):
-        import_bundle(store, BytesIO(data).read)
-    assert list(store.sessions()) == []
-
-    store.room = 100
-    taken = import_bundle(store, BytesIO(data).read)
-    assert [one.session_id for one in store.sessions()] == [taken.session_id]
-    assert b"".join(export_bundle(store, taken.session_id)) == data
+def test_frame_that_declares_gigabytes_allocates_nothing() -> None:
+    """Its length is a claim; what is there is read in small pieces."""
+    tracemalloc.start()
+    with pytest.raises(UnsupportedTranscript, match="bytes early"):
+        taken(MemoryStore(), b"palaver-bundle 1\nblob 8000000000 " + b"0" * 64 + b"\nshort")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
-def test_taking_a_bundle_takes_its_session_out_of_the_trash() -> None:
-    """Whoever imports a session wants to see it."""
-    log = sample()
-    log.store.update_session(log.session, trashed_at=1.0)
-    import_bundle(log.store, BytesIO(bundle(log)).read)
-    assert log.store.session(log.session).trashed_at is None
+def test_compressed_bundle_meets_the_limit(tmp_path: Path) -> None:
+    """It unpacks to no more than the limit, which is told and can be raised."""
+    path = tmp_path / "b.gz"
+    path.write_bytes(gzip.compress(b"palaver-bundle 1\nblob 90000000 " + b"0" * 64 + b"\n" + bytes(50_000_000)))
+    with pytest.raises(UnsupportedTranscript, match="more than 1,000,000 bytes, the limit"):
+        import_bundle_file(MemoryStore(), path, Limits(unpacked=1_000_000))
 
 
-def test_damage_is_never_exported() -> None:
-    """An entry or payload that is not what was written is named; a bundle would make it look like what was said."""
-    log = sample()
-    good = log.store.contents.logs[log.dialog].bodies[1]
-    log.store.contents.logs[log.dialog].bodies[1] = good.replace(b"hi", b"ho")
-    with pytest.raises(StoreDamaged, match=f"{log.dialog[:12]}:1"):
-        bundle(log)
-    log.store.contents.logs[log.dialog].bodies[1] = good
-    (blob,) = log.store.contents.blobs
-    log.store.contents.blobs[blob] += b"!"
-    with pytest.raises(StoreDamaged, match="blob"):
-        bundle(log)
+@pytest.mark.parametrize("span", [[0, 10**12], [-1, 2], [3, 2], [7, 13]])
+def test_dialog_shares_only_what_is_there(span: list[int]) -> None:
+    """A range ends where the other dialog does."""
+    ranges = lambda fields: fields["ranges"][0].__setitem__(slice(1, 3), span)  # noqa: E731
+    assert refused(changed("dialog", ranges, nth=1))
+
+
+@pytest.mark.parametrize("bound", [{"stop": 10**12}, {"start": -1}, {"start": 9, "stop": 2}, {"dialog": "0" * 32}])
+def test_compaction_names_only_entries_that_are_there(bound: dict[str, Any]) -> None:
+    """A run of 10^12 entries is refused before anybody counts through it."""
+    assert refused(changed("annotation", lambda fields: fields["pieces"][0].update(bound), nth=1))
+
+
+def test_label_names_only_entries_that_are_there() -> None:
+    """Also where white space hides the reference from a search for bytes."""
+    assert "names entry 99" in refused(changed("annotation", lambda fields: fields["target"].update(seq=99)))
+
+
+def test_entry_names_only_payloads_that_came_before_it() -> None:
+    """A picture without its bytes is refused."""
+    frames = [frame for frame in read_frames(BytesIO(_BUNDLE).read, "it") if frame.kind != "blob"]
+    assert "cannot be read" in refused(frames)
+
+
+def source(session: str, **changes: object) -> Frame:
+    """Return a frame that says where a session came from."""
+    record = SourceRecord(identity="codex:x", format="codex", session_id=SessionId(session), path="/x")
+    return Frame("source", json.dumps(asdict(record) | changes).encode())
+
+
+def test_bundle_never_plants_a_source_in_another_session() -> None:
+    """It would make the next import of that file write into a session of the bundle's choice."""
+    frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
+    own = json.loads(frames[0].payload)["session_id"]
+    assert "belongs to session" in refused([*frames, source(new_session_id())])
+    assert "cannot be read" in refused([*frames, source(own, index="0" * 64)])
+    store = MemoryStore()
+    taken(store, b"".join(write_frames([*frames, source(own)])))
+    assert [one.identity for one in store.sources(own)] == ["codex:x"]
 
 
 _JSON = st.recursive(
@@ -207,8 +226,8 @@ _JSON = st.recursive(
 
 @settings(max_examples=150)
 @given(st.data())
-def test_a_bundle_of_any_content_is_taken_or_refused(data: st.DataObject) -> None:
-    """A bundle whose sums are right and whose content is not, made by hand or by a later version, gives a typed error and shows nothing."""
+def test_bundle_of_any_content_is_taken_or_refused(data: st.DataObject) -> None:
+    """Sums that are right and content that is not: a typed error, and nothing is written."""
     frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
     place = data.draw(st.integers(0, len(frames) - 1))
     kind, payload = frames[place]
@@ -220,11 +239,54 @@ def test_a_bundle_of_any_content_is_taken_or_refused(data: st.DataObject) -> Non
         else:
             fields.pop(name, None)
         payload = json.dumps(fields).encode()
-    frames[place] = Frame(
-        data.draw(st.sampled_from([kind, kind, kind, "entry", "dialog", "session", "source"])), payload
-    )
+    other = data.draw(st.sampled_from([kind, kind, kind, "entry", "dialog", "session", "source"]))
+    frames[place] = Frame(other, payload)
     store = MemoryStore()
     try:
-        import_bundle(store, BytesIO(b"".join(write_frames(frames))).read)
-    except InvalidBundle:
-        assert list(store.sessions()) == []
+        taken(store, b"".join(write_frames(frames)))
+    except UnsupportedTranscript:
+        assert fingerprint(store) == fingerprint(MemoryStore())
+
+
+# --- a store that fails -------------------------------------------------------------------------------------------------------
+
+
+class FullStore(MemoryStore):
+    """A store whose device is full after so many entries."""
+
+    room = 0
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append as long as there is room."""
+        if len(drafts) > self.room:
+            raise StoreError("The device is full.", reason="full")
+        self.room -= len(drafts)
+        return super().append(dialog_id, drafts, turn_head)
+
+
+@pytest.mark.parametrize("room", [0, 1, 5, 7, 8, 9])
+def test_import_that_was_cut_off_leaves_nothing(room: int) -> None:
+    """It is one transaction."""
+    store = FullStore()
+    store.room = room
+    with pytest.raises(StoreError):
+        taken(store, _BUNDLE)
+    assert fingerprint(store) == fingerprint(MemoryStore())
+    store.room = 100
+    assert taken(store, _BUNDLE) == 12
+
+
+def test_damage_is_never_exported() -> None:
+    """An entry or payload that is not what was written is named: a bundle would make it look like what was said."""
+    log = sample()
+    good = log.store.contents.logs[log.dialog].bodies[1]
+    log.store.contents.logs[log.dialog].bodies[1] = good.replace(b"hi", b"ho")
+    with pytest.raises(StoreDamaged, match=f"{log.dialog[:12]}:1"):
+        bundle(log)
+    log.store.contents.logs[log.dialog].bodies[1] = good
+    (blob,) = log.store.contents.blobs
+    log.store.contents.blobs[blob] += b"!"
+    with pytest.raises(StoreDamaged, match="blob"):
+        bundle(log)
+    with pytest.raises(NotFound):
+        next(export_bundle(MemoryStore(), log.session))

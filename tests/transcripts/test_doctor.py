@@ -10,24 +10,22 @@ from pathlib import Path
 import pytest
 
 from palaver.context import Meter
-from palaver.errors import StoreDamaged, UnknownDialog
+from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import BlobId, DialogId
 from palaver.log import Compaction, Label, MessageEntry, ModeChange, ModelChange, Omitted, Place, Run, draft
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
 from palaver.tokens import counter, model_info
-from palaver.transcripts import Diagnosis, Importer, examine, examine_file, format_of, repair
+from palaver.transcripts import Diagnosis, Importer, examine, examine_file, repair
 from palaver.transcripts.sources import kept
 from palaver.view import Reason, fold
 from palaver.wire import PROFILES, Call, compile, validate  # noqa: A004 - the word for it
-from tests.formats.transcripts import Claude, call, codex, item, jsonl, said, text
-
-STAMP = "2026-01-02T03:04:05.000Z"
+from tests.formats.samples import Claude, Pi, call, codex, item, pi_call, said, text
 
 
 def claude() -> bytes:
-    """A short healthy session."""
+    """Return a short healthy session."""
     session = Claude()
     session.user("u1", "Go.")
     session.model("a1", "m1", text("I look."), call("t1"))
@@ -39,43 +37,20 @@ def claude() -> bytes:
 
 
 def rollout() -> bytes:
-    """A short healthy session of Codex."""
-    return codex(
-        said("user", "Go."),
-        item("function_call", call_id="t1", name="shell", arguments='{"command": "ls"}'),
-        item("function_call_output", call_id="t1", output="done"),
-        item("function_call", call_id="t2", name="shell", arguments='{"command": "ls"}'),
-        item("function_call_output", call_id="t2", output="done"),
-        said("assistant", "Done."),
-    )
+    """Return a short healthy session of Codex."""
+    records = [said("user", "Go.")]
+    for name in ("t1", "t2"):
+        records.append(item("function_call", call_id=name, name="shell", arguments='{"command": "ls"}'))
+        records.append(item("function_call_output", call_id=name, output="done"))
+    return codex(*records, said("assistant", "Done."))
 
 
 def pi() -> bytes:
-    """A short healthy session of pi."""
-
-    def call_of(name: str) -> dict[str, object]:
-        block = {"type": "toolCall", "id": name, "name": "bash", "arguments": {"command": "ls"}}
-        return {"role": "assistant", "content": [block], "stopReason": "toolUse", "model": "m", "provider": "p"}
-
-    def result_of(name: str) -> dict[str, object]:
-        content = [{"type": "text", "text": "done"}]
-        return {"role": "toolResult", "toolCallId": name, "toolName": "bash", "content": content, "isError": False}
-
-    said_last: dict[str, object] = {
-        "role": "assistant",
-        "content": [{"type": "text", "text": "Done."}],
-        "stopReason": "stop",
-    }
-    messages: list[dict[str, object]] = [
-        {"role": "user", "content": "Go."},
-        call_of("t1"),
-        result_of("t1"),
-        call_of("t2"),
-        result_of("t2"),
-        said_last,
-    ]
-    head = {"type": "session", "id": "s1", "timestamp": STAMP, "cwd": "/p", "provider": "p", "modelId": "m"}
-    return jsonl(head, *({"type": "message", "timestamp": STAMP, "message": one} for one in messages))
+    """Return a short healthy session of pi."""
+    session = Pi().user("Go.")
+    for name in ("t1", "t2"):
+        session.model(pi_call(name), stopReason="toolUse").result(name, "done")
+    return session.model(text("Done.")).bytes()
 
 
 HEALTHY = {"claude-code": claude(), "codex": rollout(), "pi": pi()}
@@ -95,7 +70,7 @@ def without_line(data: bytes, mark: bytes) -> bytes:
 
 
 def broken(kind: str) -> dict[str, tuple[bytes, set[str]]]:
-    """Give broken copies of a session: for each fault its bytes, and the codes the doctor must name."""
+    """Return broken copies of a session: for each fault its bytes, and the codes the doctor must name."""
     data, result_, call_ = HEALTHY[kind], RESULT[kind], CALL[kind]
     lines = data.splitlines(keepends=True)
     return {
@@ -117,7 +92,7 @@ CASES = [(kind, fault) for kind in HEALTHY for fault in broken(kind)]
 
 
 def codes(found: Diagnosis) -> set[str]:
-    """Give the codes of the faults."""
+    """Return the codes of the faults."""
     return {finding.code for finding in found.findings if finding.severity == "fault"}
 
 
@@ -128,46 +103,37 @@ def examined(path: Path) -> Diagnosis:
 
 
 @pytest.mark.parametrize("kind", HEALTHY)
-def test_a_healthy_transcript_has_no_fault(tmp_path: Path, kind: str) -> None:
+def test_healthy_transcript_has_no_fault(tmp_path: Path, kind: str) -> None:
     """The formats are told apart, and what is whole is called healthy and valid for every provider."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(HEALTHY[kind])
     found = examined(path)
 
-    assert format_of(path) == (kind,)
     assert (found.healthy, codes(found), set(found.valid.values())) == (True, set(), {True})
     assert (found.total, found.unreachable, found.session_id) == (found.reachable, 0, None)
 
 
 @pytest.mark.parametrize(("kind", "fault"), CASES)
 def test_each_fault_is_named_with_its_place(tmp_path: Path, kind: str, fault: str) -> None:
-    """Broken copies of each format: the fault is named by its code, with a place; the next request is valid all the same."""
+    """Broken copies of each format: the fault is named once, by its code, with a place; the next request is still valid."""
     data, expected = broken(kind)[fault]
     path = tmp_path / "s.jsonl"
     path.write_bytes(data)
     found = examined(path)
 
     assert expected <= {finding.code for finding in found.findings}
+    assert set(Counter(finding.code for finding in found.findings if finding.severity == "fault").values()) <= {1}
     assert found.healthy == (expected == {"open_call"})  # Codex says nowhere that the response after it is another one
     assert all(re.match(r"(line|record|whole file)\b", finding.place) and finding.what for finding in found.findings)
     assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
 
 
-def test_the_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
+def test_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
     """In a file that was not imported a fault stands at the number of its record, counted from 1, as in the reader's report."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(broken("claude-code")["orphaned result"][0])
     places = {finding.code: finding.place for finding in examined(path).findings if finding.severity == "fault"}
     assert places == {"orphan_result": "record 5", "unanswered_call": "record 4"}
-
-
-@pytest.mark.parametrize(("kind", "fault"), CASES)
-def test_a_fault_of_a_file_is_counted_once(tmp_path: Path, kind: str, fault: str) -> None:
-    """What the reader reports and what the view shows of the same fault is one finding, not two."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(broken(kind)[fault][0])
-    counts = Counter(finding.code for finding in examined(path).findings if finding.severity == "fault")
-    assert set(counts.values()) <= {1}
 
 
 def test_several_faults_of_one_kind_are_all_counted(tmp_path: Path) -> None:
@@ -249,7 +215,7 @@ def mended(log: Log) -> list[str]:
 
 
 def shown(store: MemoryStore, dialog: DialogId) -> Iterable[str]:
-    """Give the texts and call ids that a dialog shows."""
+    """Return the texts and call ids that a dialog shows."""
     for exchange in fold(store, dialog).exchanges:
         for block in exchange.blocks():
             content = block.content
@@ -273,7 +239,7 @@ def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
     assert dict(made.args) == {"malformed_arguments": '{"path": '}
 
 
-def test_a_result_that_does_not_follow_its_call_is_misplaced() -> None:
+def test_result_that_does_not_follow_its_call_is_misplaced() -> None:
     """A word of the user between a call and its result: the view joins them, the record as it stands is refused, and is named with its place."""
     log = Log()
     log.put(user("go"), model("", "a", "b"), result("a"), user("wait"), result("b"), model("done"))
@@ -285,7 +251,7 @@ def test_a_result_that_does_not_follow_its_call_is_misplaced() -> None:
     mended(log)
 
 
-def test_a_result_after_what_no_model_sees_is_in_its_place() -> None:
+def test_result_after_what_no_model_sees_is_in_its_place() -> None:
     """A label, a mode or a further fragment of the same response between a call and its result is no fault."""
     log = Log()
     log.put(user("go"), model("", "a", response="r"), ModeChange(mode="plan"), result("a"))
@@ -295,7 +261,7 @@ def test_a_result_after_what_no_model_sees_is_in_its_place() -> None:
     assert codes(alone(log)) == set()
 
 
-def test_a_view_larger_than_the_window_is_a_fault() -> None:
+def test_view_larger_than_the_window_is_a_fault() -> None:
     """With a model whose window is known both numbers are named; a commit that makes the view fit heals it; the form is valid all along."""
     log = Log()
     log.put(ModelChange(model="gpt-4"), user("go"), model("a word " * 9_000), user("on"))
@@ -304,7 +270,6 @@ def test_a_view_larger_than_the_window_is_a_fault() -> None:
     assert (found.code, found.place) == ("over_window", log.dialog[:12])
     assert f"{size:,}" in found.what
     assert f"{model_info('gpt-4').max_input:,}" in found.what
-    assert "budget" in found.what
     assert set(alone(log).valid.values()) == {True}
     piece = Run(dialog=log.dialog, start=3, stop=4)
     gone = Omitted(run=Run(dialog=log.dialog, start=1, stop=3), reason=Reason.OVER_BUDGET.value)
@@ -342,7 +307,7 @@ def test_ids_that_return_every_turn_are_told_apart() -> None:
     assert mended(log) == ["go", "a", "a", "on", "a_2", "b", "a_2", "b", "x"]
 
 
-def test_a_payload_that_is_gone_is_named_and_replaced() -> None:
+def test_payload_that_is_gone_is_named_and_replaced() -> None:
     """A picture whose bytes the store lost, or changed, is found; the branch says what was there."""
     log = Log()
     log.put(UserMessage(contents=(TextContent("see"), ImageContent(images=(b"\x89PNG\r\n\x1a\n" + bytes(60),)))))
@@ -355,14 +320,14 @@ def test_a_payload_that_is_gone_is_named_and_replaced() -> None:
     assert mended(log) == ["see", f"[image/png, {len(data)} bytes: its payload was lost]"]
 
 
-def test_damage_in_an_ancestor_is_named_once_and_spoils_its_forks() -> None:
+def test_damage_in_an_ancestor_spoils_its_forks() -> None:
     """An entry changed behind the store's back is named by its handle; no dialog that holds it is called valid, and none is repaired from it."""
     log = Log()
     log.put(user("go"), model("done"))
     fork = log.fork()
     fork.put(user("more"))
     store = log.store
-    other = draft(MessageEntry(message=UserMessage.text("lie")))[0].body
+    other = draft(MessageEntry(message=UserMessage("lie")))[0].body
     store.contents.logs[log.dialog].bodies[0] = other
     found = alone(log)
 
@@ -375,7 +340,7 @@ def test_damage_in_an_ancestor_is_named_once_and_spoils_its_forks() -> None:
         repair(store, fork.dialog)
 
 
-def test_a_dialog_can_be_examined_alone() -> None:
+def test_dialog_can_be_examined_alone() -> None:
     """What is wrong elsewhere in the session is not told; a dialog of another session is refused."""
     log = Log()
     log.put(user("go"), model("", "a"), user("on"), model("well"))
@@ -383,5 +348,5 @@ def test_a_dialog_can_be_examined_alone() -> None:
     found = examine(log.store, log.session, log.dialog)
     assert "unanswered_call" in codes(found)
     assert examine(log.store, log.session, other.dialog).dialogs == 1
-    with pytest.raises(UnknownDialog):
+    with pytest.raises(NotFound):
         examine(log.store, log.session, DialogId("0" * 32))

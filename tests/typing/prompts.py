@@ -2,8 +2,8 @@
 
 from typing import Any, assert_type
 
-from palaver import Format, Message, Prompt, Runtime, Tactic, TacticCallSession, build_agents, load_config
-from palaver.agent import Agent, AgentSpec, Config, build_tactic
+from palaver import Format, Message, Prompt, Runtime, Tactic, build_agents, load_config
+from palaver.agent import Agent, AgentSpec, Config, TacticCallSession, build_tactic
 from palaver.tools import Function
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_type
 
 from palaver import Dialog, DialogTreeNode, Message, Prompt, Session
-from palaver.context import Composed, DefaultContextManager
+from palaver.context.summary import Summarizer
 from palaver.log import Handle
-from palaver.session import CompactionPreview
+from palaver.session.compaction import CompactionPreview
 from palaver.view import View
 from palaver.wire import Request
 
@@ -25,7 +25,7 @@ def a_dialog_is_read(dialog: Dialog) -> None:
     assert_type(messages[0], Message)
     assert_type(dialog.messages[1:], tuple[Message, ...])
     assert_type(dialog.tail, Message | None)
-    assert_type(dialog.labels, Mapping[Handle, str])
+    assert_type(dialog.marks.labels, Mapping[Handle, str])
     dialog.messages[0] = messages[0]  # type: ignore[index]
 
 
@@ -39,21 +39,18 @@ def a_dialog_branches(dialog: Dialog) -> None:
 
 
 def a_dialog_is_viewed(dialog: Dialog) -> None:
-    """A policy may be an object, a name or a configuration; called on a dialog it gives one."""
+    """A policy may be an object, a name or a configuration; viewing writes nothing."""
     assert_type(dialog.view("default", 4000), View)
-    assert_type(dialog.compose(DefaultContextManager("gpt-4o")), Composed)
-    assert_type(DefaultContextManager("gpt-4o")(dialog), Dialog)
-    assert_type(dialog.commit(dialog.compose("default", 4000)), Handle)
     assert_type(dialog.request("anthropic", "claude-sonnet-4-5"), Request)
+    assert_type(dialog.compaction.commit(dialog.view("default", 4000)), Handle)
 
 
-async def a_compaction_is_previewed(dialog: Dialog) -> None:
-    """What is wanted is given by keywords that a checker knows, whichever way it is asked; a working copy is a dialog."""
-    assert_type(dialog.compact(focus="tests", budget=4000), CompactionPreview)
-    assert_type(await dialog.acompact(policy="fold", seconds=1.5), CompactionPreview)
-    assert_type(dialog.derive(dialog.view()), Dialog)
-    dialog.compact(fokus="tests")  # type: ignore[call-arg]
-    dialog.compact(focus=1)  # type: ignore[arg-type]
+async def a_compaction_is_previewed(dialog: Dialog, summarizer: Summarizer) -> None:
+    """A checker knows the keywords, whether the call is awaited or not."""
+    assert_type(dialog.compaction.preview("fold", budget=4000), CompactionPreview)
+    assert_type(await dialog.compaction.apreview(summarizer, focus="tests"), CompactionPreview)
+    dialog.compaction.preview(fokus="tests")  # type: ignore[call-arg]
+    dialog.compaction.preview(model=1)  # type: ignore[arg-type]
 
 
 def a_session_is_opened() -> None:

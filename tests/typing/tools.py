@@ -2,9 +2,9 @@
 
 from typing import Any, assert_type
 
-from palaver import CallContext, Function, Toolbox, ToolOutcome, tool
+from palaver import CallContext, Function, Toolbox, tool
 from palaver.messages import ToolCallContent, ToolResultContent
-from palaver.tools import execute, execute_all
+from palaver.tools import ToolOutcome, execute, execute_all
 
 
 @tool

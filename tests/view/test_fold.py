@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from palaver.log import (
     BranchSummary,
@@ -16,6 +15,7 @@ from palaver.log import (
     Quarantine,
     Run,
     Section,
+    Span,
     Toolset,
     ToolSpec,
 )
@@ -29,17 +29,12 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
-from palaver.testing.log_strategies import assert_closed, flat, sayings
 from palaver.testing.logs import Log, model, result, sketch, system, text_of, user
-from palaver.view import Reason, View, fold
+from palaver.view import Reason
+from tests.view.growing import seen
 
 
-def seen(log: Log, at: int | None = None, *, whole: bool = False) -> View:
-    """Fold a log."""
-    return fold(log.store, log.dialog, at, whole=whole)
-
-
-def test_leading_system_messages_are_instructions_and_later_ones_are_not() -> None:
+def test_leading_system_messages_are_instructions() -> None:
     """What the system says before anyone spoke is instructions; later it stands where it was said."""
     log = Log()
     log.put(system("be brief"), user("hi"), system("now be long"), user("go on"))
@@ -50,7 +45,7 @@ def test_leading_system_messages_are_instructions_and_later_ones_are_not() -> No
     assert sketch(view) == ["user[hi]", "system[now be long]", "user[go on]"]
 
 
-def test_fragments_of_a_response_are_one_turn_with_all_their_results() -> None:
+def test_fragments_of_a_response_are_one_turn() -> None:
     """A response recorded in pieces, with results between them, is one exchange in the order of its calls."""
     log = Log()
     log.put(user("hi"), model("I look", response="r1"), model("", "a", response="r1"), result("a"))
@@ -63,7 +58,7 @@ def test_fragments_of_a_response_are_one_turn_with_all_their_results() -> None:
     ]
 
 
-def test_results_stand_in_the_order_of_the_calls() -> None:
+def test_results_have_the_order_of_the_calls() -> None:
     """Parallel results may arrive in any order; the view shows them in the order of the calls."""
     log = Log()
     log.put(user("hi"), model("", "a", "b", "c"), result("c"), result("a"), result("b"))
@@ -71,7 +66,7 @@ def test_results_stand_in_the_order_of_the_calls() -> None:
     assert sketch(seen(log))[1] == "assistant[call a, call b, call c] tool[result a, result b, result c]"
 
 
-def test_an_open_call_has_a_pending_result_that_is_not_stored() -> None:
+def test_open_call_has_a_pending_result_that_is_not_stored() -> None:
     """A call without a result is answered in the view by a derived block, and marked open."""
     log = Log()
     log.put(user("hi"), model("", "a", "b"), result("b"))
@@ -83,7 +78,7 @@ def test_an_open_call_has_a_pending_result_that_is_not_stored() -> None:
     assert log.store.last(log.dialog).open_calls == ("a",)
 
 
-def test_a_call_given_up_reads_the_same_as_while_it_was_open() -> None:
+def test_abandoned_call_reads_as_while_it_was_open() -> None:
     """The words for a missing result do not change when the conversation goes on: the earlier request stays a prefix."""
     log = Log()
     log.put(user("hi"), model("", "a"))
@@ -95,7 +90,7 @@ def test_a_call_given_up_reads_the_same_as_while_it_was_open() -> None:
     assert before.content == after.content
 
 
-def test_a_late_result_stands_where_it_came() -> None:
+def test_late_result_is_shown_where_it_came() -> None:
     """A result that comes after a newer response is shown as text where it came, never put back into what was sent already."""
     log = Log()
     log.put(user("hi"), model("", "a"), user("go on"), model("so be it", "b"), result("a", "late"), result("b"))
@@ -109,7 +104,7 @@ def test_a_late_result_stands_where_it_came() -> None:
     assert view.exchanges[4].turns[0].blocks[0].speaker is Speaker.TOOL
 
 
-def test_a_second_result_of_a_call_is_left_out_with_its_handle() -> None:
+def test_second_result_of_a_call_is_omitted_with_its_handle() -> None:
     """At most one result of a call is shown; the other is an omission that can be recalled."""
     log = Log()
     log.put(user("hi"), model("", "a"), result("a", "first"), result("a", "second"))
@@ -120,7 +115,7 @@ def test_a_second_result_of_a_call_is_left_out_with_its_handle() -> None:
     assert [(gone.reason, gone.handle) for gone in view.omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
 
 
-def test_parallel_calls_recorded_one_by_one_without_ids_are_one_response() -> None:
+def test_calls_recorded_one_by_one_are_one_response() -> None:
     """Calls that follow unanswered calls directly belong to the same response, so that each recorded result stands with its call."""
     log = Log()
     log.put(user("hi"), model("both", "a"), model("", "b"))
@@ -134,7 +129,7 @@ def test_parallel_calls_recorded_one_by_one_without_ids_are_one_response() -> No
     ]
 
 
-def test_d16_the_same_id_in_every_turn_is_paired_with_its_own_result() -> None:
+def test_d16_repeated_call_ids_pair_with_their_own_results() -> None:
     """D16: ids that restart every turn name different calls; each is paired with the result that follows it."""
     log = Log()
     for turn in range(3):
@@ -150,7 +145,7 @@ def test_d16_the_same_id_in_every_turn_is_paired_with_its_own_result() -> None:
     assert view.omissions == ()
 
 
-def test_the_same_id_twice_in_one_response_takes_results_in_order() -> None:
+def test_same_id_twice_in_a_response_takes_results_in_order() -> None:
     """Two calls of one response with one id take the two results in the order in which they came."""
     log = Log()
     log.put(user("hi"), model("", "x", "x"), result("x", "one"), result("x", "two"))
@@ -158,7 +153,7 @@ def test_the_same_id_twice_in_one_response_takes_results_in_order() -> None:
     assert [text_of(block) for block in seen(log).exchanges[1].turns[1].blocks] == ["one", "two"]
 
 
-def test_a_user_message_with_results_and_words_is_both() -> None:
+def test_user_message_with_result_and_words_is_both() -> None:
     """Results in a user's message go to their calls; the words that came with them stay the user's."""
     log = Log()
     log.put(user("hi"), model("", "a"))
@@ -167,7 +162,7 @@ def test_a_user_message_with_results_and_words_is_both() -> None:
     assert sketch(seen(log)) == ["user[hi]", "assistant[call a] tool[result a]", "user[and stop]"]
 
 
-def test_d15_what_is_empty_is_left_out_with_a_reason() -> None:
+def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
     """D15: empty messages and failed responses never reach a provider, and each is an omission."""
     log = Log()
     log.put(
@@ -183,7 +178,7 @@ def test_d15_what_is_empty_is_left_out_with_a_reason() -> None:
     assert [gone.reason for gone in view.omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
 
 
-def test_newer_instructions_tools_and_models_replace_older_ones() -> None:
+def test_newer_instructions_and_tools_replace_older_ones() -> None:
     """Of instructions and toolsets the newest is in force; the older is an omission."""
     log = Log()
     log.put(Instructions(sections=(Section(name="a", text="one"),)), Toolset(tools=(ToolSpec(name="t1"),)), user("hi"))
@@ -196,7 +191,7 @@ def test_newer_instructions_tools_and_models_replace_older_ones() -> None:
     assert [gone.reason for gone in view.omissions] == [Reason.SUPERSEDED, Reason.SUPERSEDED]
 
 
-def test_pins_protect_until_they_are_taken_away() -> None:
+def test_law_10_pins_protect_until_they_are_taken_away() -> None:
     """A pinned exchange must be in every view; the newest user message and open calls always."""
     log = Log()
     log.put(user("one"), model("a"), user("two"), model("b"), Pin(target=Place(dialog=log.dialog, seq=0)))
@@ -206,7 +201,7 @@ def test_pins_protect_until_they_are_taken_away() -> None:
     assert seen(log).protected() == {2, 4}
 
 
-def test_a_quarantined_block_is_a_placeholder_that_names_its_handle() -> None:
+def test_quarantined_block_is_a_placeholder_with_its_handle() -> None:
     """A block a provider refused costs the session one placeholder, never the session."""
     log = Log()
     log.put(user("poison"), model("ok"), Quarantine(target=Place(dialog=log.dialog, seq=0, block=0)))
@@ -217,7 +212,7 @@ def test_a_quarantined_block_is_a_placeholder_that_names_its_handle() -> None:
     assert view.exchanges[0].turns[0].blocks[0].reason is Reason.QUARANTINED
 
 
-def test_summaries_of_branches_are_derived_text_with_the_lowest_trust() -> None:
+def test_branch_summary_is_derived_text_with_lowest_trust() -> None:
     """A branch summary reaches the model as derived text that is nobody's order."""
     log = Log()
     log.put(user("hi"), BranchSummary(summary="we tried X"), Custom(custom_type="telemetry", data={"a": 1}))
@@ -225,11 +220,11 @@ def test_summaries_of_branches_are_derived_text_with_the_lowest_trust() -> None:
     view = seen(log)
 
     assert sketch(view) == ["user[hi]", "user[we tried X]"]
-    assert view.exchanges[1].derived
+    assert view.exchanges[1].derived == "summary"
     assert view.newest_user() == 0
 
 
-def test_d24_a_fork_in_the_middle_of_a_turn_never_waits_for_the_parents_result() -> None:
+def test_d24_fork_in_a_turn_never_waits_for_the_parents_result() -> None:
     """D24: the child of a fork with an open call shows it as interrupted, and never receives the parent's result."""
     parent = Log()
     parent.put(user("hi"), model("", "a"))
@@ -243,7 +238,91 @@ def test_d24_a_fork_in_the_middle_of_a_turn_never_waits_for_the_parents_result()
     assert not any(exchange.open for exchange in view.exchanges)
 
 
-def test_a_recorded_compaction_shows_what_that_agent_saw_and_whole_shows_all() -> None:
+def test_r76_fork_that_parts_a_pair_says_so() -> None:
+    """The call is an omission with its handle; the derived result says that it is elsewhere and claims no error. A window has the same rule."""
+    parent = Log()
+    parent.put(user("hi"), model("", "a"), user("never mind"), model("", "b"))
+    fork, window = parent.fork(), Log(parent, (Span(parent.dialog, 2, 4),))
+    parent.put(result("b"))
+
+    for view in (seen(fork), seen(window)):
+        (gone,) = view.omissions
+        assert (gone.reason, gone.handle) == (Reason.PARTED, parent.at(3, 0))
+        answer = view.exchanges[-1].turns[1].blocks[0].content
+        assert isinstance(answer, ToolResultContent)
+        assert not answer.is_error
+        assert "branch" in answer.text()
+    given_up = seen(fork).exchanges[1].turns[1].blocks[0].content
+    assert isinstance(given_up, ToolResultContent)
+    assert given_up.is_error, "the first call was given up before the fork"
+
+
+def test_fork_may_answer_an_inherited_call() -> None:
+    """A result that the branch itself records goes to the call, and nothing is parted any more."""
+    parent = Log()
+    parent.put(user("hi"), model("", "a"))
+    child = parent.fork()
+    child.put(result("a", "mine"))
+
+    assert sketch(seen(child)) == ["user[hi]", "assistant[call a] tool[result a]"]
+    assert seen(child).omissions == ()
+
+
+@pytest.mark.parametrize("between", [user("q2"), system("be brief")], ids=["user", "system"])
+def test_equal_response_ids_in_two_turns_never_merge(between: Message) -> None:
+    """Servers that give a constant id, or restart it, get two responses; each result goes to its own."""
+    log = Log()
+    log.put(user("q1"), model("a1", "x", response="r"), result("x", "one"), model("more", response="r"))
+    log.put(between, model("a2", "x", response="r"), result("x", "two"))
+
+    texts = [text_of(x.turns[1].blocks[0]) for x in seen(log).exchanges if len(x.turns) == 2]
+    assert texts == ["one", "two"]
+    assert sketch(seen(log))[1] == "assistant[a1, call x, more] tool[result x]"
+    assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 3, 4, 5, 6]
+
+
+def test_observation_of_a_text_protocol_is_no_user_message() -> None:
+    """What the importer recorded as a tool's words is not the user's newest message, and stays while the model has not answered it."""
+    log = Log()
+    output = UserMessage(contents=(TextContent("OBSERVATION: ok"),), speaker=Speaker.TOOL)
+    log.put(user("fix it"), model("ls"), output)
+
+    view = seen(log)
+    assert [x.speaker for x in view.exchanges] == [Speaker.HUMAN, Speaker.MODEL, Speaker.TOOL]
+    assert not any(x.loaded for x in view.exchanges), "headers say who speaks"
+    assert view.newest_user() == 0
+    assert view.protected() == {0, 2}
+    log.put(model("done"))
+    assert seen(log).protected() == {0}
+
+
+def test_results_and_sizes_are_known_from_headers() -> None:
+    """Handles and sizes of results come without reading a body; an entry with two results shares its size."""
+    log = Log()
+    log.put(user("hi"), model("", "a", "b"))
+    both = (TextContent("so:"), ToolResultContent(id="b", content="b"), ToolResultContent(id="a", content="a"))
+    header = log.put(UserMessage(contents=both))[0]
+
+    exchange = seen(log).exchanges[1]
+    size = header.size // 2
+    assert exchange.results == ((log.at(2, 2), size), (log.at(2, 1), size))
+    assert not exchange.loaded
+    assert dict(exchange.shape())[log.at(2, 1)] == "r"
+
+
+def test_find_names_the_exchange_of_a_block() -> None:
+    """A message with a result and words is part of two exchanges; its blocks are in one each."""
+    log = Log()
+    log.put(user("hi"), model("", "a"))
+    log.put(UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop"))))
+
+    view = seen(log)
+    assert [view.find(log.at(2, block)) for block in (0, 1)] == [1, 2]
+    assert view.find(log.at(0)) == 0
+    assert view.find(log.at(9)) is None
+
+
+def test_imported_compaction_is_in_force_and_whole_ignores_it() -> None:
     """An imported compaction is in force by default; `whole` passes over it; before it, the view is as it was."""
     log = Log()
     log.put(user("one"), model("a"), user("two"), model("b"))
@@ -260,54 +339,3 @@ def test_a_recorded_compaction_shows_what_that_agent_saw_and_whole_shows_all() -
     assert sketch(seen(log)) == ["user[SUMMARY]", "user[two]", "assistant[b]", "user[three]"]
     assert sketch(seen(log, whole=True)) == ["user[one]", "assistant[a]", "user[two]", "assistant[b]", "user[three]"]
     assert seen(log, 3) == before
-
-
-# --- laws on arbitrary logs ---
-
-
-@given(sayings())
-def test_law_1_every_view_is_closed(said: list[Message]) -> None:
-    """Law 1: whatever was appended, calls and results are paired in the view."""
-    log = Log()
-    log.put(*said)
-
-    assert_closed(seen(log))
-
-
-@given(sayings())
-def test_law_9_every_entry_is_shown_or_is_an_omission(said: list[Message]) -> None:
-    """Law 9: no entry leaves the view without an omission that names it."""
-    log = Log()
-    log.put(*said)
-    view = seen(log)
-
-    shown = {seq for x in view.exchanges for run in x.runs for seq in range(run.start, run.stop)}
-    shown |= {run.start for run in view.state}
-    gone = {handle.seq for omission in view.omissions for handle in omission.handles()}
-    assert shown | gone == set(range(len(said)))
-
-
-@given(sayings())
-def test_law_7_what_was_sent_is_a_prefix_of_what_is_sent_later(said: list[Message]) -> None:
-    """Law 7: once no call is open, appending a message leaves all that was in the view where it was."""
-    log = Log()
-    earlier: list[object] = []
-    settled = True
-    for message in said:
-        fragment = message.response_id is not None and message.response_id == log.store.last(log.dialog).response
-        log.put(message)
-        view = seen(log)
-        if settled and not fragment:
-            assert flat(view)[: len(earlier)] == earlier
-        earlier, settled = flat(view), not any(x.open for x in view.exchanges)
-
-
-@given(sayings(), st.integers(0, 13))
-def test_law_6_a_past_view_is_what_it_was(said: list[Message], at: int) -> None:
-    """Law 6: the view at an entry is the view that was computed when the entry was the newest."""
-    log = Log()
-    log.put(*said[: at + 1])
-    then = seen(log)
-    log.put(*said[at + 1 :])
-
-    assert seen(log, then.at) == then

@@ -3,86 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.messages import Message, Role, Speaker, TextContent, ThinkingContent, canonical_json
-from palaver.testing.log_strategies import plans, sayings
-from palaver.testing.logs import Log, model, result, user
+from palaver.errors import StoreDamaged
+from palaver.log import Entry, Instructions, ModelChange, Pin, Place, Quarantine, Section, Toolset, ToolSpec
+from palaver.messages import Message, Role, Speaker, TextContent, canonical_json
+from palaver.testing.logs import Log, model, result, system, user
+from palaver.testing.strategies import sayings
 from palaver.view import (
     Block,
+    Drop,
     Exchange,
     Manifest,
     Plan,
     Reason,
-    Remove,
     Rewrite,
     Turn,
-    View,
     apply,
     changed,
-    checkpoint,
-    fold,
-    held,
     manifest,
     patched,
     restored,
 )
-
-
-def seen(log: Log, at: int | None = None) -> View:
-    """Fold a log."""
-    return fold(log.store, log.dialog, at)
+from tests.view.growing import commit, seen
+from tests.view.plans import plans
 
 
 def stored(value: Manifest) -> Manifest:
-    """Give a manifest as it comes back from a store."""
+    """Return a manifest as it comes back from a store."""
     read: Manifest = json.loads(canonical_json(value))
     return read
 
 
-def assert_same(view: View, other: View) -> None:
-    """Assert that two views are one, also in what equality passes over."""
-    assert other == view
-    assert [x.stale for x in other.exchanges] == [x.stale for x in view.exchanges]
-
-
-def removing(view: View) -> Plan:
-    """Give a plan that leaves out one block of every turn that has several."""
-    several = (
-        turn.blocks[-1].origin
-        for exchange in view.exchanges
-        for turn in exchange.turns
-        if len(turn.blocks) > 1 and isinstance(turn.blocks[-1].content, TextContent | ThinkingContent)
-    )
-    return Plan(
-        policy="remover", removes=tuple(Remove(target=one, reason=Reason.OVER_BUDGET) for one in several if one)
-    )
-
-
-@given(st.data(), sayings(), st.booleans(), st.booleans())
-def test_law_6_a_manifest_gives_the_view_back(
-    data: st.DataObject, said: list[Message], committed: bool, twice: bool
-) -> None:
-    """Law 6: of any view that plans made of any log, before and after a checkpoint, the manifest and the log give all of it."""
-    log = Log()
-    log.put(*said)
-    if committed and said:
-        small = apply(seen(log), data.draw(plans(seen(log))))
-        log.put(checkpoint(small, held(log.store, log.dialog, small.at), policy="x", tokens_before=2, tokens_after=1))
-        log.put(user("and then"))
-    folded = seen(log)
-    view = apply(folded, data.draw(plans(folded)))
-    if twice:
-        view = apply(view, removing(view))
-
-    assert_same(view, restored(stored(manifest(view, folded)), seen(log, view.at)))
-
-
 @given(st.data(), sayings(), sayings())
-def test_a_difference_is_undone_by_the_manifest_it_was_made_to(
+def test_difference_is_undone_by_the_earlier_manifest(
     data: st.DataObject, said: list[Message], later: list[Message]
 ) -> None:
     """What is kept of a manifest gives it whole again, and another log's manifest is a difference like any other."""
@@ -96,18 +55,18 @@ def test_a_difference_is_undone_by_the_manifest_it_was_made_to(
     assert patched(stored(changed(whole[0], whole[1])), whole[1]) == whole[0]
 
 
-def test_what_no_entry_holds_is_spelt_out() -> None:
+def test_exchange_that_no_entry_holds_is_written_out() -> None:
     """Words that a loop put behind the log's, such as a repair, are in the manifest itself."""
     log = Log()
     log.put(user("go"), model("well", "c"), result("c"))
     block = Block(content=TextContent(content="That was no JSON."), speaker=Speaker.HARNESS)
-    told = Exchange(turns=(Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived=True)
+    told = Exchange.of((Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived="notice")
     view = replace(seen(log), exchanges=(*seen(log).exchanges, told, told))
 
-    assert_same(view, restored(stored(manifest(view, seen(log))), seen(log)))
+    assert restored(stored(manifest(view, seen(log))), seen(log)) == view
 
 
-def test_the_next_call_costs_what_is_new() -> None:
+def test_difference_grows_only_with_what_is_new() -> None:
     """The difference between two calls is as small in a long dialog as in a short one, also where a policy edits much."""
     sizes = []
     for rounds in (10, 400):
@@ -123,10 +82,82 @@ def test_the_next_call_costs_what_is_new() -> None:
 
 
 def whole_of(log: Log) -> Manifest:
-    """Give the manifest of a view that shows all results but the last three in another form."""
+    """Return the manifest of a view that shows all results but the last three in another form."""
     folded = seen(log)
     results = [block.origin for x in folded.exchanges for turn in x.turns[1:] for block in turn.blocks]
     rewritten = tuple(
         Rewrite(target=origin, text=f"see {origin}", reason=Reason.OFFLOADED) for origin in results[:-3] if origin
     )
     return manifest(apply(folded, Plan(policy="offload", rewrites=rewritten)), folded)
+
+
+def test_changed_instructions_are_restored() -> None:
+    """A plain context manager may leave out, reorder or rewrite instructions; the manifest says which the model saw."""
+    log = Log()
+    log.put(system("one"), system("two"), system("three"), user("hi"))
+    folded = seen(log)
+    rewritten = replace(folded.system[0], content=TextContent(content="ONE"), origin=None)
+    view = replace(folded, system=(folded.system[2], rewritten, folded.system[1]))
+    assert restored(stored(manifest(view, folded)), seen(log)) == view
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"items": [[0, 10**12]]},
+        {"items": [[2, 1]]},
+        {"items": [[-1, 1]]},
+        {"items": [["a", "b"]]},
+        {"items": [{"turns": [], "runs": []}]},
+        {"items": [7]},
+        {"system": [[0, 1]]},
+        {"edits": [{"target": {"dialog": "x"}, "text": "x"}]},
+        {"edits": [{"target": {"dialog": "x", "seq": 0, "block": 0}, "text": None, "reason": "nonsense"}]},
+        {"omitted": [{}]},
+        {"system": [{"content": 3}]},
+        {"policies": 3},
+    ],
+    ids=str,
+)
+def test_foreign_manifest_is_damage(broken: Manifest) -> None:
+    """A manifest that does not fit the log is a typed error, and costs nothing."""
+    log = Log()
+    log.put(user("hi"), model("yes"))
+    good = stored(manifest(seen(log), seen(log)))
+    with pytest.raises(StoreDamaged, match="manifest"):
+        restored(good | broken, seen(log))
+    with pytest.raises(StoreDamaged, match="manifest"):
+        restored({}, seen(log))
+
+
+@pytest.mark.parametrize("broken", [{}, {"at": 0, "items": [3]}, {"at": 0, "items": [{"kept": ["a", 1]}]}], ids=str)
+def test_foreign_difference_is_damage(broken: Manifest) -> None:
+    """A difference that is none is a typed error."""
+    with pytest.raises(StoreDamaged, match="manifest"):
+        patched(broken, {})
+
+
+@pytest.mark.parametrize(
+    ("entry", "edited"),
+    [
+        (lambda log: Quarantine(target=Place(dialog=log.dialog, seq=2, block=0), reason="refused"), 3),
+        (lambda _: Instructions(sections=(Section(name="role", text="newer"),)), 0),
+        (lambda _: Toolset(tools=(ToolSpec(name="newer"),)), 0),
+        (lambda log: commit(log, apply(seen(log), Plan(policy="cut", drops=(Drop(index=0),)))), 2),
+        (lambda log: Pin(target=Place(dialog=log.dialog, seq=2)), 0),
+        (lambda _: ModelChange(model="other"), 0),
+    ],
+    ids=["quarantine", "instructions", "toolset", "compaction", "pin", "model"],
+)
+def test_view_knows_what_was_said_before_an_edit(entry: Callable[[Log], Entry], edited: int) -> None:
+    """What a provider signed before an edit was signed for other words; the count comes back from the manifest."""
+    log = Log()
+    log.put(Instructions(sections=(Section(name="role", text="first"),)), Toolset(tools=(ToolSpec(name="first"),)))
+    log.put(user("go"), model("well"), user("on"))
+    assert seen(log).edited == 0
+    log.put(entry(log), user("more"))
+    folded = seen(log)
+    assert folded.edited == edited
+    assert restored(stored(manifest(folded, folded)), seen(log)).edited == edited
+    planned = apply(folded, Plan(policy="cut", drops=(Drop(index=1),)))
+    assert planned.edited == len(planned.exchanges)

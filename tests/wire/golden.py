@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def snapshot(name: str) -> dict[str, Any]:
-    """Give the requests of a history: for each provider its body and the lines of its report."""
+    """Return the requests of a history: for each provider its body and the lines of its report."""
     requests = {profile: HISTORIES[name]().request(profile) for profile in MODELS}
     return {
         profile: {"body": thaw(request.body), "report": [str(change) for change in request.report]}

@@ -14,7 +14,7 @@ from palaver.messages import (
     ToolCallContent,
     ToolResultContent,
 )
-from tests.wire.check.pictures import gif, png
+from tests.wire.pictures import gif, png
 from tests.wire.scenes import BASH, Scene, at, call
 
 CLAUDE = ("anthropic", "claude-opus-4-6")

@@ -6,7 +6,7 @@ __all__ = ["wire_ids"]
 
 
 def wire_ids(request: Request) -> tuple[list[str], list[str]]:
-    """Give the ids of calls and of results, each in the order of the request."""
+    """Return the ids of calls and of results, each in the order of the request."""
     body, name = request.body, request.profile.name
     if name == "openai-chat":
         made = [each["id"] for message in body["messages"] for each in message.get("tool_calls", ())]

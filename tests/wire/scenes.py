@@ -6,9 +6,9 @@ from typing import Any
 from palaver.ids import DialogId
 from palaver.log import Handle, Span, ToolSpec
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from palaver.testing.view_strategies import load
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
+from tests.wire.any_views import load
 
 DIALOG = DialogId("d" * 32)
 
@@ -33,6 +33,7 @@ class Scene:
         self.tools = tuple(tools)
         self.model = model
         self.seq = 0
+        self.said_before = 0
 
     def user(self, *contents: Content | str, speaker: Speaker = Speaker.HUMAN, **fields: Any) -> "Scene":  # noqa: ANN401
         """Let the user speak."""
@@ -47,7 +48,6 @@ class Scene:
         *contents: Content | str,
         results: Iterable[ToolResultContent | str] = (),
         by: tuple[str, str] = ("", ""),
-        stale: bool = False,
     ) -> "Scene":
         """Let the model speak, `by` a provider and a model of its; its calls get these results, blocks or texts, in their order."""
         said = self._turn(Role.ASSISTANT, contents, Speaker.MODEL, provider=by[0], model=by[1])
@@ -57,16 +57,21 @@ class Scene:
             for call, answer in zip(calls, results, strict=False)
         ]
         turns = [said, self._turn(Role.TOOL, tuple(answers), Speaker.TOOL)] if answers else [said]
-        return self._add(turns, stale=stale)
+        return self._add(turns)
+
+    def edited(self) -> "Scene":
+        """Edit the view here: what was said so far was said before."""
+        self.said_before = len(self.exchanges)
+        return self
 
     def derived(self, text: str, label: str = "record") -> "Scene":
         """Put in a text that no one said."""
         block = Block(content=TextContent(text), derived=label, speaker=Speaker.SUMMARY)
-        self.exchanges.append(Exchange(turns=(Turn(role=Role.USER, blocks=(block,)),), derived=True))
+        self.exchanges.append(Exchange.of([Turn(role=Role.USER, blocks=(block,))], derived=label))
         return self
 
     def view(self) -> View:
-        """Give the view so far."""
+        """Return the view so far."""
         return View(
             dialog_id=DIALOG,
             at=self.seq - 1,
@@ -74,6 +79,7 @@ class Scene:
             tools=self.tools,
             exchanges=tuple(self.exchanges),
             model=self.model,
+            edited=self.said_before,
         )
 
     def request(self, name: str, *, model: str = "", **fields: Any) -> Request:  # noqa: ANN401
@@ -95,9 +101,9 @@ class Scene:
         self.seq += 1
         return Turn(role=role, blocks=blocks, **fields)
 
-    def _add(self, turns: list[Turn], *, stale: bool = False) -> "Scene":
+    def _add(self, turns: list[Turn]) -> "Scene":
         start = self.seq - len(turns)
-        self.exchanges.append(Exchange(turns=tuple(turns), runs=(Span(DIALOG, start, self.seq),), stale=stale))
+        self.exchanges.append(Exchange.of(turns, runs=[Span(DIALOG, start, self.seq)]))
         return self
 
 

@@ -1,11 +1,10 @@
-"""Agents: someone who answers in durable dialogs, with tools, step by step."""
+"""Agents: dialogs that answer, turn by turn, with tools, approvals, sub-agents and tactics."""
 
-from palaver.agent.agent import Agent
-from palaver.agent.approvals import Decision, decide, open_calls
-from palaver.agent.auto_compact import AutoCompact
-from palaver.agent.building import build_invoker, register_invoker
+from palaver.agent.agent import Agent, AgentWarning
+from palaver.agent.approvals import Decision, decide, open_calls, question
+from palaver.agent.building import build_agent, build_agents
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.config import AgentSpec, Config, build_agent, build_agents, load_config
+from palaver.agent.config import AgentSpec, Config, load_config
 from palaver.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -16,12 +15,18 @@ from palaver.agent.events import (
     Compacted,
     DecisionAwaited,
     Delivered,
-    Quarantined,
     Retrying,
     TurnFinished,
+    TurnStarting,
 )
-from palaver.agent.invoking import Invoker, InvokeResult, ProviderInvoker, StreamHandler
-from palaver.agent.settings import OnRefused
+from palaver.agent.invoking import (
+    Invoker,
+    InvokeResult,
+    ProviderInvoker,
+    StreamHandler,
+    build_invoker,
+    register_invoker,
+)
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
 from palaver.agent.summarizing import ModelSummarizer
@@ -34,9 +39,9 @@ __all__ = [
     "AgentCallSession",
     "AgentEvent",
     "AgentSpec",
+    "AgentWarning",
     "AnswerRefused",
     "Asking",
-    "AutoCompact",
     "CallEnded",
     "CallProgress",
     "CallStarting",
@@ -48,14 +53,13 @@ __all__ = [
     "InvokeResult",
     "Invoker",
     "ModelSummarizer",
-    "OnRefused",
     "ProviderInvoker",
-    "Quarantined",
     "Retrying",
     "StreamHandler",
     "Tactic",
     "TacticCallSession",
     "TurnFinished",
+    "TurnStarting",
     "TurnStream",
     "build_agent",
     "build_agents",
@@ -64,6 +68,7 @@ __all__ = [
     "decide",
     "load_config",
     "open_calls",
+    "question",
     "register_invoker",
     "shut_down",
     "subagent",

@@ -2,420 +2,617 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, Self, TypedDict, Unpack, overload
 
-from palaver.agent.auto_compact import AutoCompact
+from palaver.agent.approvals import Approver, Decision, decide, open_calls
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
-from palaver.agent.given import given_messages
-from palaver.agent.hearing import Hearing
+from palaver.agent.inbox import BUSY, annotate, require_no_transaction
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
 from palaver.agent.loop import go
-from palaver.agent.run import Run
-from palaver.agent.settings import Approver, OnRefused, Settings
-from palaver.agent.sink import Sink
+from palaver.agent.named import NamedDialogs
+from palaver.agent.run import AgentRun, Listeners
+from palaver.agent.settings import AgentOptions, CallSettings, require_options
 from palaver.agent.streaming import TurnStream
-from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
-from palaver.context import FullContext, Policy
-from palaver.context.registry import require_policy
-from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
-from palaver.messages import APITypes, Message, ToolMessage
-from palaver.models import Provider
-from palaver.models.retry import Retry
-from palaver.prompts import Prompt, Runtime
-from palaver.session import Dialog
-from palaver.session.calls.composing import BudgetLike, PolicyLike
-from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools, recall_tools
-from palaver.store import MemoryStore
-from palaver.store.blocks import require_no_block
-from palaver.store.connect import StoreLike
-from palaver.tools import Function
-from palaver.tools.aside import aside
+from palaver.errors import Conflict, DecisionNeeded, InvalidInput, PalaverError
+from palaver.ids import DialogId
+from palaver.log import Handle
+from palaver.log.entries import Inbox
+from palaver.messages import (
+    Content,
+    ImageContent,
+    Message,
+    Role,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    UserMessage,
+)
+from palaver.models import Provider, connect_model
+from palaver.prompts import Prompt, PromptRef, Runtime, get_default_runtime, verbatim_prompt
+from palaver.session import Dialog, Session
+from palaver.session.compaction import BudgetLike, PolicyLike
+from palaver.session.content import mapping, media_from, message_of, stamped
+from palaver.store.connect import StoreLike, opened_store
+from palaver.store.memory import MemoryStore
+from palaver.store.protocol import Store
+from palaver.tools import run_in_worker
 from palaver.tools.portal import run_sync
+from palaver.wire import Memo, Request
 
-__all__ = ["Agent"]
-
-_PARALLEL = 8
-"""Calls of one answer that run side by side at most."""
+__all__ = ["Agent", "AgentWarning", "CallArguments"]
 
 Given = Sequence[Message | Mapping[str, Any]]
 
 
-class Agent(Hearing):
-    """Someone who answers: a prompt, a model, and the dialogs it has.
+class CallArguments(TypedDict, total=False):
+    """The keyword arguments of one call of an agent.
 
-    Every step of a turn is durable before the next one. A turn that was killed, cut off, or waits for a human is gone on with by the next
-    `respond()`, in this process or another: `palaver.agent.steps` has the table.
+    Attributes:
+        alias: The dialog's alias; the active dialog when not given.
+        metadata: Kept with the answer.
+        args: Arguments of this call; they win over `model_args`.
+        parser_args: Further arguments of the prompt's parser.
+        messages: A conversation that the caller keeps, answered in a dialog of its own; the last message is the user's.
+        prompt_args: The variables of the system prompt, for `messages`.
+    """
+
+    alias: str | None
+    metadata: Mapping[str, Any] | None
+    args: Mapping[str, Any] | None
+    parser_args: Mapping[str, Any] | None
+    messages: Given | None
+    prompt_args: Mapping[str, Any] | None
+
+
+_MAIN = "main"
+"""The alias of the dialog that `respond` opens when the agent has none."""
+
+
+class AgentWarning(UserWarning):
+    """An agent continues a dialog that another system prompt began."""
+
+
+class Agent:
+    """Answers in durable dialogs: a prompt, a model, tools, and the dialogs it has.
+
+    Every step of a turn is durable before the next one. A turn that was killed, cut off or waits for a person is continued by the
+    next `respond()`, in this process or another: `palaver.agent.steps` has the table.
 
     One thread at a time runs a turn of a dialog; `receive` and the decisions may come from any.
 
     Attributes:
+        name: The agent's name; it owns its dialogs.
+        system_prompt: What opens each dialog.
         model: The model.
-        llm_invoker: What asks it; a provider is asked through a `ProviderInvoker`.
-        model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
-        max_exception_retry: How many refused answers a turn may have repaired.
-        max_interrupt_steps: How many rounds of tools a turn may have; 0 for 100.
-        max_llm_recall: How often the provider is asked again when it fails; 0 for what the invoker's own `retry` says.
-        context_manager: What shapes each request; None for everything. May be assigned.
-        budget: What one request may occupy; None for whatever the provider takes.
-        compact: When and how what the model sees is made smaller by itself; None where only a request that is too long does it.
-        on_refused: What becomes of a turn whose request is refused for good because of one block: `raise` an error that names it, or
-            `quarantine` it, by an entry that can be taken back, and ask again without it.
-        memory: Its core memory, which stands in its instructions, with the tools to edit it: a `SubjectMemory` for one of each subject that it talks
-            with, or a `CoreMemory`, which is then the same in all of its dialogs, whoever they are about; agents may share one.
-        tools: Tools it has in every turn, besides those of the prompt in force.
-        recall: Whether it has the tools to bring back what its views leave out (`recall_tools`); None for where something may be left out,
-            with `compact`, a `budget` or a `context_manager` other than `full`, unless its prompt asks for a structure. May be assigned.
-        stream_handler: What is told of every event.
-        api_type: Which of a provider's interfaces, where the invoker has several.
-        inherit_system_contract: Whether mere text leaves the system prompt's parser, tools and handler in force.
-        approver: Who decides at once about calls that need a decision; None leaves them waiting.
-        parallel_tools: Whether calls of one answer run side by side.
-        deps: What tools may ask for besides.
-        retry: When and how often to ask again, in place of the invoker's own.
-        tracer: Who follows its turns from outside: see `palaver.agent.telemetry`.
+        llm_invoker: Sends requests to the model.
+        tools: Tools of every turn, in addition to those of the prompt in force.
+        context_manager: The policy or context manager that shapes each request; None for everything. May be assigned.
+        budget: What one request may occupy; None for the policy's own budget.
+        model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
+        approver: Decides at once about calls that need a decision; None leaves them waiting.
+        options: The options it was given; see `AgentOptions`.
+        store: Where its dialogs are.
+        runtime: Resolves references.
         last_call: The trace of the newest call, however it ended; None before the first.
+        on_session: Called with the trace of each call when it begins, or None.
     """
 
-    def __init__(  # noqa: PLR0913 - an agent is what it is given; all but four by keyword
+    def __init__(  # noqa: PLR0913 - what an agent is; everything else is an option
         self,
         name: str,
-        system_prompt: Prompt | str,
+        system_prompt: Prompt | PromptRef | str,
         model: str,
-        llm_invoker: Invoker | Provider,
+        llm_invoker: Invoker | Provider | None = None,
         *,
-        model_args: Mapping[str, Any] | None = None,
-        max_exception_retry: int = 3,
-        max_interrupt_steps: int = 5,
-        max_llm_recall: int = 0,
+        tools: Iterable[Any] = (),
         context_manager: PolicyLike | None = None,
         budget: BudgetLike | None = None,
-        compact: AutoCompact | None = None,
-        on_refused: OnRefused = "raise",
-        memory: CoreMemory | SubjectMemory | None = None,
-        tools: Iterable[Any] = (),
-        recall: bool | None = None,
-        stream_handler: StreamHandler | None = None,
-        api_type: APITypes | str | None = None,
-        inherit_system_contract: bool = True,
         store: StoreLike | None = None,
         runtime: Runtime | None = None,
+        model_args: Mapping[str, Any] | None = None,
         approve: Approver | None = None,
-        parallel_tools: bool = True,
-        deps: Any = None,  # noqa: ANN401 - whatever the program's tools need
-        retry: Retry | None = None,
-        tracer: Tracer | None = None,
+        **options: Unpack[AgentOptions],
     ) -> None:
-        require_policy(context_manager, "context_manager")
-        super().__init__(name, system_prompt, store, runtime)
-        self.model = _named(model)
-        self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
-        self.model_args: Mapping[str, Any] = MappingProxyType(dict(model_args or {}))
-        self.max_exception_retry = _count("max_exception_retry", max_exception_retry)
-        self.max_interrupt_steps = _count("max_interrupt_steps", max_interrupt_steps)
-        self.max_llm_recall = _count("max_llm_recall", max_llm_recall)
-        self.context_manager = context_manager
-        self.budget = budget
-        self.compact = compact
-        self.on_refused: OnRefused = _way(on_refused)
-        self.memory = memory
-        self.tools = _listed(tools)
-        self.recall = recall
-        self.stream_handler = stream_handler
-        self.api_type = api_type
-        self.inherit_system_contract = inherit_system_contract
-        self.approver = approve
-        self.parallel_tools = parallel_tools
-        self.deps = deps
-        self.retry = retry
-        self.tracer = tracer or Untraced()
-        self.last_call: AgentCallSession | None = None
-        self._unsaved: dict[tuple[str, str], ToolMessage] = {}
-
-    def __repr__(self) -> str:
-        return f"<Agent {self.name} model={self.model!r} dialogs={list(self._aliases)}>"
-
-    # --- turns ------------------------------------------------------------------------------------------------------------------
-
-    @overload
-    def respond(
-        self,
-        alias: str | None = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        args: Mapping[str, Any] | None = ...,
-        parser_args: Mapping[str, Any] | None = ...,
-        return_session: Literal[False] = ...,
-        *,
-        messages: Given | None = ...,
-        input: str = ...,
-        prompt_args: Mapping[str, Any] | None = ...,
-    ) -> Message: ...
-    @overload
-    def respond(
-        self,
-        alias: str | None = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        args: Mapping[str, Any] | None = ...,
-        parser_args: Mapping[str, Any] | None = ...,
-        *,
-        return_session: Literal[True],
-        messages: Given | None = ...,
-        input: str = ...,
-        prompt_args: Mapping[str, Any] | None = ...,
-    ) -> AgentCallSession: ...
-    def respond(  # noqa: PLR0913 - the source documents' signature
-        self,
-        alias: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        args: Mapping[str, Any] | None = None,
-        parser_args: Mapping[str, Any] | None = None,
-        return_session: bool = False,  # noqa: FBT001, FBT002 - a public signature
-        *,
-        messages: Given | None = None,
-        input: str = "",  # noqa: A002 - a public signature
-        prompt_args: Mapping[str, Any] | None = None,
-    ) -> Message | AgentCallSession:
-        """Answer: as `arespond`, for synchronous callers. Ctrl-C interrupts the turn and leaves it to the next call."""
-        settings = self._settings(metadata, args, parser_args)
-        dialog = self._addressed(alias, messages, input, prompt_args)
-        session = self._session(dialog)
-        run_sync(partial(self._answer, dialog, session, settings, None))
-        return _given_back(session, whole=return_session)
-
-    @overload
-    async def arespond(
-        self,
-        alias: str | None = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        args: Mapping[str, Any] | None = ...,
-        parser_args: Mapping[str, Any] | None = ...,
-        return_session: Literal[False] = ...,
-        *,
-        messages: Given | None = ...,
-        input: str = ...,
-        prompt_args: Mapping[str, Any] | None = ...,
-    ) -> Message: ...
-    @overload
-    async def arespond(
-        self,
-        alias: str | None = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        args: Mapping[str, Any] | None = ...,
-        parser_args: Mapping[str, Any] | None = ...,
-        *,
-        return_session: Literal[True],
-        messages: Given | None = ...,
-        input: str = ...,
-        prompt_args: Mapping[str, Any] | None = ...,
-    ) -> AgentCallSession: ...
-    async def arespond(  # noqa: PLR0913 - the source documents' signature
-        self,
-        alias: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        args: Mapping[str, Any] | None = None,
-        parser_args: Mapping[str, Any] | None = None,
-        return_session: bool = False,  # noqa: FBT001, FBT002 - a public signature
-        *,
-        messages: Given | None = None,
-        input: str = "",  # noqa: A002 - a public signature
-        prompt_args: Mapping[str, Any] | None = None,
-    ) -> Message | AgentCallSession:
-        """Answer in a dialog: go on with its turn, or begin the next one.
+        """Create an agent.
 
         Args:
-            alias: Which of its dialogs; the one that is talked to when not given.
-            metadata: What is to be kept with the answer.
-            args: What the model is asked with in this call, over `model_args`.
-            parser_args: What the prompt's parser is called with besides the text.
-            return_session: Whether to give the trace in place of the answer. A turn that waits for a decision is a trace, too.
-            messages: A conversation that the caller keeps, answered in a dialog of its own and in no other; the last message is the user's.
-            input: A text to be answered: in the dialog, or behind `messages`.
-            prompt_args: The variables of the system prompt, for `messages`.
+            name: Its name.
+            system_prompt: A prompt, `Prompt.ref(path)` for a registered one, or plain words.
+            model: The model as its provider spells it; `provider/model` when no invoker is given.
+            llm_invoker: An invoker or a provider; it sends the requests.
+            tools: Functions, callables, tactics, or references to registered ones.
+            context_manager: A policy or context manager, its name, or its configuration.
+            budget: A budget, tokens, or a configuration; with a budget alone the policy is `palaver`.
+            store: A store, or the path or address of one; in memory when not given.
+            runtime: Resolves references; the default runtime when not given.
+            model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
+            approve: Decides about calls at once.
+            options: See `AgentOptions`.
+
+        Raises:
+            InvalidInput: A value has the wrong type, or an option does not exist.
+            NotFound: The prompt is not registered.
+        """
+        require_options(options)
+        if isinstance(tools, str) or not isinstance(tools, Iterable):
+            raise InvalidInput(f"tools is {tools!r}.", hint="Put tools into a list.")
+        self.name = name
+        self.runtime = runtime or get_default_runtime()
+        self.system_prompt = self._prompt(system_prompt)
+        if llm_invoker is None:
+            llm_invoker, model = connect_model(model)
+        self.model = model
+        self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
+        self.tools = tuple(tools)
+        self.context_manager = context_manager
+        self.budget = budget
+        self.model_args: Mapping[str, Any] = dict(model_args or {})
+        self.approver = approve
+        self.options = options
+        self.store: Store = opened_store(store, create=True)[0]
+        self.last_call: AgentCallSession | None = None
+        self.on_session: Callable[[AgentCallSession], None] | None = None
+        self._durable = store is not None
+        self._names = NamedDialogs(name)
+        self._unsaved: dict[tuple[str, str], ToolMessage] = {}
+        self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
+        self._settings({})  # raises for a wrong value now, not at the first call
+
+    def _prompt(self, given: Prompt | PromptRef | str) -> Prompt:
+        if isinstance(given, Prompt):
+            return given
+        if isinstance(given, PromptRef):
+            return self.runtime.get_prompt(given.path)
+        return verbatim_prompt(f"{self.name}/system", given)
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.name} model={self.model!r} dialogs={list(self.dialogs)}>"
+
+    # --- named dialogs ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def dialogs(self) -> dict[str, Dialog]:
+        """Its dialogs by alias, a copy."""
+        return self._names.dialogs
+
+    @property
+    def active_alias(self) -> str | None:
+        """The alias of the active dialog, or None."""
+        return self._names.active
+
+    @property
+    def current_dialog(self) -> Dialog:
+        """The active dialog.
+
+        Raises:
+            InvalidInput: There is none.
+        """
+        return self._names[None]
+
+    def open(
+        self,
+        alias: str,
+        prompt_args: Mapping[str, Any] | None = None,
+        session_name: str | None = None,
+        *,
+        subject: str = "",
+        switch: bool = True,
+    ) -> Self:
+        """Begin a dialog, in a session of its own, with the system prompt as its first message.
+
+        Args:
+            alias: The agent's name for the dialog.
+            prompt_args: The variables of the system prompt.
+            session_name: The session's name; `{agent}_{alias}` when not given.
+            subject: The person whose data it is; selects a `SubjectMemory`.
+            switch: Whether it becomes the active dialog.
+
+        Raises:
+            InvalidInput: The alias is in use, or variables are missing; nothing was made.
+        """
+        self._names.require_free(alias)
+        dialog = self._opened(self.store, session_name or f"{self.name}_{alias}", prompt_args, subject)
+        self._names.add(alias, dialog, switch=switch)
+        return self
+
+    def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
+        self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # refused before anything is made
+        dialog = Session.create(store, name, owner=self.name, subject=subject, runtime=self.runtime).root
+        dialog.put_prompt(self.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
+        return dialog
+
+    def resume(
+        self, reference: str, alias: str | None = None, *, dialog: str | None = None, switch: bool = True
+    ) -> Self:
+        """Open a session of its store. `respond()` continues a turn that was cut off or waits.
+
+        Args:
+            reference: The session's id or name, or the first digits of its id.
+            alias: The agent's name for the dialog; the reference when not given.
+            dialog: The id of the dialog; when not given the newest that this agent owns, else the newest.
+            switch: Whether it becomes the active dialog.
+
+        Raises:
+            InvalidInput: The alias is in use.
+            NotFound: There is no such session.
+        """
+        self._names.require_free(alias or reference)
+        session = Session.open(reference, self.store, runtime=self.runtime)
+        if dialog is not None:
+            return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
+        own = [one for one in session.dialogs if one.owner == self.name]
+        newest = max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
+        return self.adopt(alias or reference, newest, switch=switch)
+
+    def adopt(self, alias: str, dialog: Dialog, *, switch: bool = True) -> Self:
+        """Add a dialog that the program opened itself. Warn where it has another system prompt (R27).
+
+        Raises:
+            InvalidInput: The alias is in use.
+        """
+        self._names.require_free(alias)
+        head = dialog.head
+        if head is not None and head.role is Role.SYSTEM:
+            own = None if self.system_prompt.template_vars else self.system_prompt()
+            known = own is not None or dialog.owner != self.name
+            if known and head.text_content() != own:
+                text = f"The dialog {alias!r} was begun by {dialog.owner!r} with another system prompt, which stays in force."
+                warnings.warn(text, AgentWarning, stacklevel=2)
+        self._names.add(alias, dialog, switch=switch)
+        return self
+
+    def switch(self, alias: str) -> Self:
+        """Activate another of its dialogs.
+
+        Raises:
+            NotFound: There is none of this alias; the error lists the others.
+        """
+        self._names.activate(alias)
+        return self
+
+    def fork(self, alias: str, child_alias: str, last_n: int = 0, first_k: int = 1, *, switch: bool = True) -> Self:
+        """Branch off from one of its dialogs; as `Dialog.fork`.
+
+        Raises:
+            NotFound: There is none of this alias.
+            InvalidInput: The child's alias is in use.
+        """
+        self._names.require_free(child_alias)
+        dialog = self._names[alias]
+        with BUSY.lock:
+            if dialog.dialog_id not in BUSY:
+                dialog.reload()
+        self._names.add(child_alias, dialog.fork(last_n, first_k), switch=switch)
+        return self
+
+    def close(self, alias: str) -> Dialog:
+        """Release an alias and return its dialog, which stays in the store.
+
+        Raises:
+            NotFound: There is none of this alias.
+        """
+        return self._names.remove(alias)
+
+    # --- messages ------------------------------------------------------------------------------------------------------------------
+
+    def receive(
+        self, text: str, alias: str | None = None, role: Role | str = Role.USER, name: str | None = None
+    ) -> Message:
+        """Append a text to a dialog.
+
+        While a turn runs, here or in another process, the text is kept in the inbox at once, and delivered at the next call of the
+        model or after the turn's answer. So are prompts and images.
+        """
+        dialog = self._names[alias]
+        return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
+
+    def receive_prompt(
+        self,
+        prompt: Prompt | str,
+        prompt_args: Mapping[str, Any] | None = None,
+        alias: str | None = None,
+        role: Role | str = Role.USER,
+        name: str | None = None,
+    ) -> Message:
+        """Append a rendered prompt, which governs the next turn.
+
+        Raises:
+            NotFound: The runtime has no prompt of this path.
+            InvalidInput: Variables are missing.
+        """
+        dialog = self._names[alias]
+        found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
+        text = found.render(mapping(prompt_args, "prompt_args"))
+        return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
+
+    def receive_image(
+        self,
+        image: object,
+        caption: str | None = None,
+        alias: str | None = None,
+        role: Role | str = Role.USER,
+        name: str | None = None,
+    ) -> Message:
+        """Append an image: a path, bytes, base64, an address or a Pillow image."""
+        dialog = self._names[alias]
+        shown = ImageContent(images=(media_from(image),))
+        contents: tuple[Content, ...] = (shown,) if caption is None else (TextContent(content=caption), shown)
+        return self._said(dialog, contents, role, name, lambda: dialog.put_image(image, caption, name=name, role=role))
+
+    def _said(
+        self,
+        dialog: Dialog,
+        content: str | tuple[Content, ...],
+        role: Role | str,
+        name: str | None,
+        put: Callable[[], Message],
+    ) -> Message:
+        """Append to a dialog in which no turn runs; else write to its inbox."""
+
+        def in_turn() -> bool:
+            return dialog.store.last(dialog.dialog_id).open_turn >= 0
+
+        with BUSY.lock:
+            if dialog.dialog_id not in BUSY and not in_turn():
+                dialog.reload()
+                try:
+                    return put()
+                except Conflict:  # another process was first: with a turn, or with something that it said
+                    if not in_turn():
+                        raise
+        made = message_of(dialog.dialog_id, content, name, None, role)
+        (message,) = stamped(made, dialog.dialog_id, dialog.store)
+        annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
+        return message
+
+    # --- decisions ------------------------------------------------------------------------------------------------------------------
+
+    def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
+        """Return the calls that have neither a result nor a decision, and have not begun."""
+        return open_calls(self._names[alias])
+
+    def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
+        """Let a call run; the next `respond()` runs it.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._names[alias], call_id, Decision(decision="approve", by=by))
+
+    def deny(self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "") -> Handle:
+        """Refuse a call. The model reads the reason.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._names[alias], call_id, Decision(decision="deny", reason=reason, by=by))
+
+    def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
+        """Let a call run with other arguments. The model reads them.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._names[alias], call_id, Decision(decision="edit", arguments=arguments, by=by))
+
+    # --- turns ----------------------------------------------------------------------------------------------------------------------
+
+    @overload
+    def respond(
+        self,
+        input: str = ...,
+        *,
+        return_session: Literal[False] = ...,
+        **call: Unpack[CallArguments],
+    ) -> Message: ...
+    @overload
+    def respond(
+        self,
+        input: str = ...,
+        *,
+        return_session: Literal[True],
+        **call: Unpack[CallArguments],
+    ) -> AgentCallSession: ...
+    def respond(
+        self,
+        input: str = "",  # noqa: A002 - a public signature
+        *,
+        return_session: bool = False,
+        **call: Unpack[CallArguments],
+    ) -> Message | AgentCallSession:
+        """Answer; as `arespond`, for synchronous callers. Ctrl-C interrupts the turn, and the next call continues it."""
+        dialog, settings = self._called(input, call)
+        session = self._session(dialog, settings)
+        run_sync(partial(self._answer, dialog, session, settings))
+        return session if return_session else _delivered(session)
+
+    @overload
+    async def arespond(
+        self,
+        input: str = ...,
+        *,
+        return_session: Literal[False] = ...,
+        **call: Unpack[CallArguments],
+    ) -> Message: ...
+    @overload
+    async def arespond(
+        self,
+        input: str = ...,
+        *,
+        return_session: Literal[True],
+        **call: Unpack[CallArguments],
+    ) -> AgentCallSession: ...
+    async def arespond(
+        self,
+        input: str = "",  # noqa: A002 - a public signature
+        *,
+        return_session: bool = False,
+        **call: Unpack[CallArguments],
+    ) -> Message | AgentCallSession:
+        """Answer in a dialog: continue its turn, or begin the next one.
+
+        Args:
+            input: A text to answer: in the dialog, or after `messages`. An agent without any dialog opens `main` for it.
+            return_session: Whether to return the trace in place of the answer. A turn that waits for a decision has a trace, too.
+            call: See `CallArguments`.
 
         Raises:
             AgentFailure: There is no answer; the error has the trace.
-            DecisionNeeded: A call waits for a human, and no trace was asked for.
+            DecisionNeeded: A call waits for a person, and no trace was asked for.
             InfeasibleBudget: What must be sent is larger than the budget.
-            Conflict: Another process has the turn in hand.
-            StoreError: The store failed. These three have the trace as `session`, too; so has `last_call`, whatever happened.
+            PolicyFailed: The context manager raised.
+            Conflict: Another process continued the turn.
+            StoreError: The store failed. All of these have the trace as `session`, too.
         """
-        dialog = self._addressed(alias, messages, input, prompt_args)
-        session = self._session(dialog)
-        await self._answer(dialog, session, self._settings(metadata, args, parser_args), None)
-        return _given_back(session, whole=return_session)
+        dialog, settings = self._called(input, call)
+        session = await self._answer(dialog, self._session(dialog, settings), settings)
+        return session if return_session else _delivered(session)
 
-    def stream(  # noqa: PLR0913 - as arespond
-        self,
-        alias: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        args: Mapping[str, Any] | None = None,
-        parser_args: Mapping[str, Any] | None = None,
-        *,
-        messages: Given | None = None,
-        input: str = "",  # noqa: A002 - a public signature
-        prompt_args: Mapping[str, Any] | None = None,
-    ) -> TurnStream:
-        """Answer, and give every event as it happens: `for event in agent.stream()`, or `async for`. Arguments as for `arespond`."""
-        dialog = self._addressed(alias, messages, input, prompt_args)
-        session = self._session(dialog)
-        settings = self._settings(metadata, args, parser_args)
+    def stream(self, input: str = "", **call: Unpack[CallArguments]) -> TurnStream:  # noqa: A002 - a public signature
+        """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. Arguments as for `arespond`."""
+        dialog, settings = self._called(input, call)
+        session = self._session(dialog, settings)
         return TurnStream(session, lambda handler: self._answer(dialog, session, settings, handler))
 
-    def _addressed(
-        self, alias: str | None, messages: Given | None, text: str, prompt_args: Mapping[str, Any] | None
-    ) -> Dialog:
-        """Give the dialog that is to be answered in, with what was said in the same breath."""
+    async def answer_in(self, dialog: Dialog) -> AgentCallSession:
+        """Answer in a dialog that has no alias, or continue answering; what it has answered is delivered again."""
+        settings = self._settings({})
+        return await self._answer(dialog, self._session(dialog, settings), settings)
+
+    def _called(self, text: str, call: CallArguments) -> tuple[Dialog, CallSettings]:
+        unknown = sorted(call.keys() - CallArguments.__annotations__.keys())
+        if unknown:
+            raise TypeError(f"respond() has no argument {unknown[0]!r}.")
+        settings = self._settings(call)
+        return self._addressed(text, call), settings
+
+    def _addressed(self, text: str, call: CallArguments) -> Dialog:
+        """Return the dialog to answer in, with what was said in the same call."""
+        messages, alias = call.get("messages"), call.get("alias")
         if messages is None:
-            dialog = self._named(alias)
-            require_no_block(dialog.store, "A turn")
+            if text and alias is None and not self._names.dialogs:
+                self.open(_MAIN)
+            dialog = self._names[alias]
+            require_no_transaction(dialog.store)
             if text:
                 self.receive(text, alias)
             return dialog
-        found = given_messages(messages, text)
-        store = self.store if self._kept else MemoryStore()
-        require_no_block(store, "A turn")
-        dialog = self._opened(store, f"{self.name}_messages", prompt_args)
+        found = _conversation(messages, text)
+        store = self.store if self._durable else MemoryStore()
+        require_no_transaction(store)
+        dialog = self._opened(store, f"{self.name}_messages", call.get("prompt_args"))
         dialog.append(found)
         return dialog
 
-    def _session(self, dialog: Dialog) -> AgentCallSession:
+    def _session(self, dialog: Dialog, settings: CallSettings) -> AgentCallSession:
         return AgentCallSession(
             agent_name=self.name,
             dialog_id=dialog.dialog_id,
             dialog=dialog,
-            max_exception_retry=self.max_exception_retry,
-            max_interrupt_steps=self.max_interrupt_steps,
-            max_llm_recall=self.max_llm_recall,
+            max_exception_retry=settings.max_exception_retry,
+            max_interrupt_steps=settings.max_interrupt_steps,
+            max_llm_recall=settings.max_llm_recall,
         )
 
-    def _settings(
-        self,
-        metadata: Mapping[str, Any] | None,
-        args: Mapping[str, Any] | None,
-        parser_args: Mapping[str, Any] | None,
-    ) -> Settings:
-        return Settings(
+    def _settings(self, call: CallArguments) -> CallSettings:
+        return CallSettings(
             name=self.name,
             model=self.model,
             invoker=self.llm_invoker,
-            model_args={**self.model_args, **(args or {})},
-            parser_args=parser_args,
-            metadata=metadata,
-            api_type=self.api_type,
-            max_exception_retry=self.max_exception_retry,
-            max_interrupt_steps=self.max_interrupt_steps,
-            retry=self._retry(),
+            model_args={**self.model_args, **(call.get("args") or {})},
             context_manager=self.context_manager,
             budget=self.budget,
-            compact=self.compact,
-            on_refused=self.on_refused,
             approve=self.approver,
-            parallel=_PARALLEL if self.parallel_tools else 1,
-            deps=self.deps,
             agent=self,
+            parser_args=call.get("parser_args"),
+            metadata=call.get("metadata"),
+            **self.options,
         )
 
-    def _retry(self) -> Retry:
-        policy = self.retry or getattr(self.llm_invoker, "retry", None)
-        if self.max_llm_recall:
-            return replace(policy or Retry(), attempts=self.max_llm_recall + 1)
-        return policy or Retry(attempts=1)
-
     async def _answer(
-        self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
+        self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None = None
     ) -> AgentCallSession:
         self.last_call = session
-        with self._in_hand(dialog):
+        if self.on_session is not None:
+            self.on_session(session)
+        with BUSY.turn(dialog.store, dialog.dialog_id):
             try:
                 await self._turn(dialog, session, settings, handler)
-            except Exception as error:  # whatever it is, the trace says so, and it is raised again
-                if session.state == "initial":  # it failed before the turn was in hand: a tool, a server, the store
+            except Exception as error:  # the trace records every failure
+                if session.state == "initial":  # it failed before the turn began: a tool, a server, the store
                     session.state, session.error = "failure", error
-                if isinstance(error, PalaverError):  # those that are no AgentFailure lead to the trace as well
+                if isinstance(error, PalaverError):  # those that are not an AgentFailure lead to the trace as well
                     vars(error).setdefault("session", session)
                 raise
         return session
 
     async def _turn(
-        self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
+        self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None
     ) -> None:
         dialog.reload()
-        turn = await aside(partial(read_turn, dialog.store, dialog.dialog_id))
+        turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id))
         session.resumed = turn.began >= 0
-        task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
+        task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)
         before = dialog.top_prompt
-        memory = self.memory.core(dialog) if isinstance(self.memory, SubjectMemory) else self.memory
-        own = self.tools if memory is None else (*self.tools, *core_memory_tools(memory))
-        async with offered(task, dialog.runtime, own, self._kit(task)) as (prompt, toolbox):
-            run = Run(
-                settings=replace(settings, memory=memory),
+        measured, memo = self._last.get(dialog.dialog_id, (None, Memo()))
+        async with AsyncExitStack() as stack:
+            prompt = task.resolve(self.runtime)
+            run = AgentRun(
+                settings=settings,
                 dialog=dialog,
                 turn=turn,
                 prompt=prompt,
-                toolbox=toolbox,
+                toolbox=await offered(prompt, settings, stack),
                 session=session,
-                sink=Sink((self.stream_handler, handler)),
+                listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
                 unsaved=self._unsaved,
-                tracer=self.tracer,
+                measured=measured,
+                memo=memo,
             )
-            with self.tracer.turn(run.settings, session):
+            try:
                 await go(run)
+            finally:
+                self._last = {dialog.dialog_id: (run.measured, memo)}
         if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
             dialog.top_prompt = task
 
-    def _kit(self, task: Prompt) -> tuple[Function, ...]:
-        """Give the tools that bring back what views leave out, if it has them.
 
-        Where nobody says, it has them where something may be left out, but not beside a structure of the answer: some models give no such answer
-        where tools are declared.
-        """
-        if self.recall is None:
-            small = self.compact is not None or self.budget is not None or not _shows_all(self.context_manager)
-            return recall_tools() if small and task.format is None else ()
-        return recall_tools() if self.recall else ()
-
-
-def _shows_all(shaped: PolicyLike | None) -> bool:
-    """Tell whether a context manager, as it is named, leaves nothing out."""
-    if isinstance(shaped, Policy):
-        return shaped.complete
-    name = shaped.get("type") if isinstance(shaped, Mapping) else shaped
-    return name is None or (isinstance(name, str) and name in {"null", FullContext.name})
-
-
-def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCallSession:
-    if whole:
-        return session
+def _delivered(session: AgentCallSession) -> Message:
     if session.state == "waiting" or session.delivery is None:
         raise DecisionNeeded(session.waiting, session=session)
     return session.delivery
 
 
-def _listed(tools: object) -> tuple[Any, ...]:
-    """Give tools as a tuple; one that was given by itself is named as the mistake."""
-    if isinstance(tools, str) or not isinstance(tools, Iterable):
-        raise InvalidInput(f"tools is a list of tools, not {tools!r}.", hint="Put it into a list.")
-    return tuple(tools)
+def _conversation(messages: Given, text: str) -> tuple[Message, ...]:
+    """Return a caller's conversation as messages, with the text as the last one (R255-R258).
+
+    Raises:
+        InvalidInput: There is nothing to answer, or the last message is neither the user's nor the result of a tool.
+        InvalidMessage: One of them is not a message.
+    """
+    found = [_message(one) for one in messages] + ([UserMessage.text(text)] if text else [])
+    if not found:
+        raise InvalidInput("There is nothing to answer.", hint="Give a text, or at least one message.")
+    if found[-1].role not in {Role.USER, Role.TOOL}:
+        raise InvalidInput(
+            f"The last message has the role {found[-1].role.value!r}: there is nothing to answer.",
+            hint="End with the user's message, or with the result of a tool to continue from there.",
+        )
+    return tuple(found)
 
 
-def _named(model: object) -> str:
-    if isinstance(model, str):
-        return model
-    raise InvalidInput(f"model is the name of a model, not {model!r}.")
-
-
-def _way(wanted: OnRefused) -> OnRefused:
-    if wanted in get_args(OnRefused):
-        return wanted
-    raise InvalidInput(f"on_refused is one of {', '.join(get_args(OnRefused))}, not {wanted!r}.")
-
-
-def _count(what: str, number: object) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise InvalidInput(f"{what} is a whole number, not {number!r}.")
-    return number
+def _message(given: object) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping):
+        return Message.from_dict(given)
+    raise InvalidInput(
+        f"messages contains a {type(given).__name__}.",
+        hint='Give messages=[{"role": "user", "content": "..."}] or Message objects; a text alone is the input.',
+    )

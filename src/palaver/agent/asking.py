@@ -1,195 +1,272 @@
-"""Asking the model: what came for the user meanwhile, tools and model in force, the call with its failures, and what becomes of the answer."""
+"""One request to the model: deliver the inbox, declare tools, memory and model, send, retry, and record the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.compacting import compact_if_due
-from palaver.agent.events import AnswerRefused, Delivered, Retrying
+from palaver.agent.compacting import is_plain, room_after, shaped
+from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
 from palaver.agent.inbox import deliveries
-from palaver.agent.instructing import remembered
 from palaver.agent.invoking import InvokeResult
-from palaver.agent.overflow import make_room
-from palaver.agent.refusing import set_aside, unanswered
-from palaver.agent.run import Run
-from palaver.agent.seeing import overtaken, seen
+from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.steps import Ask
-from palaver.agent.tracing import Asked
-from palaver.agent.turn import EXHAUSTED, REFUSED, Attempt, attempt_entry, paused
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, paused
 from palaver.errors import (
-    CallbackFailed,
+    AgentFailure,
     Conflict,
     ContextOverflow,
+    InfeasibleBudget,
     PalaverError,
     ProviderError,
     RepairFailed,
-    RequestRefused,
-    StepsExhausted,
 )
 from palaver.ids import new_message_id
-from palaver.log import Entry
+from palaver.log import Entry, Handle, Instructions, Section, entry_at
 from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
+from palaver.models import Assembly, Event
 from palaver.models.retry import with_retries
-from palaver.session.dialog.words import stamped
-from palaver.tools.aside import aside
+from palaver.plurals import counted
+from palaver.session.content import stamped
+from palaver.session.refusals import blamed
+from palaver.tools import run_in_worker
+from palaver.view import View
+from palaver.wire import Request
 
-__all__ = ["ask"]
+__all__ = ["MEMORY_SECTION", "ask"]
+
+MEMORY_SECTION = "palaver.memory"
+"""The section of the instructions that has the core memory."""
+
+_MOST_REQUESTS = 3
+"""How often a request is compiled again when an erasure or a compaction comes between compiling and recording it."""
 
 
-async def ask(run: Run, step: Ask) -> None:
-    """Ask the model once more, and make what it says durable.
+async def ask(run: AgentRun, step: Ask) -> None:
+    """Ask the model once, and record its answer.
 
     Raises:
-        ModelCallFailed: There is no answer, as often as it was allowed to ask.
+        AgentFailure: There is no answer, or it calls tools where no more are allowed; or something of the caller's raised.
         RepairFailed: The answer is refused, and no repair is left.
-        StepsExhausted: The model calls tools where no more are allowed.
-        CallbackFailed: A handler or an invoker of the caller's raised.
         InfeasibleBudget: What must be sent is larger than the budget.
+        PolicyFailed: The context manager raised.
     """
     await _deliver(run)
     await _declare(run)
-    await compact_if_due(run)
     closing = _closing(run) if step.final else ""
     result = await _answered(run, closing)
-    run.session.heard(run.step, result)
-    await _take(run, result, step)
+    run.session.add_answer(run.turn.rounds, result)
+    await _accept(run, result, step)
 
 
-async def _deliver(run: Run) -> None:
-    """Make what arrived part of the conversation."""
+async def _deliver(run: AgentRun) -> None:
+    """Append the messages of the inbox to the conversation."""
     run.look()
     entries = deliveries(run.turn.inbox, run.dialog.dialog_id)
     if entries:
         run.record(*entries)
         for entry in entries:
-            await run.sink.emit(Delivered(entry.message))
+            await run.listeners.emit(Delivered(entry.message))
 
 
-async def _declare(run: Run) -> None:
-    """Put tools, core memory and model in force where others are."""
-    view = await aside(run.dialog.view)
+async def _declare(run: AgentRun) -> None:
+    """Record tools, core memory and model where others are in force."""
+    view = await run_in_worker(run.dialog.view)
     changed: list[Entry] = []
     if view.tools != run.toolbox.specs:
         changed.append(run.toolbox.toolset)
-    changed += remembered(run, view)
+    changed += _remembered(run, view)
     if view.model != run.settings.model:
-        changed.append(ModelChange(model=run.settings.model, provider=_provider(run)))
+        changed.append(ModelChange(model=run.settings.model, provider=run.settings.provider))
     if changed:
         run.record(*changed)
 
 
-def _provider(run: Run) -> str:
-    return str(getattr(getattr(run.settings.invoker, "provider", None), "name", ""))
+def _remembered(run: AgentRun, view: View) -> Iterator[Entry]:
+    """Yield the instructions with the current core memory, unless they are in force already."""
+    memory = run.settings.memory
+    if memory is None:
+        return
+    core = memory.core(run.dialog) if hasattr(memory, "core") else memory
+    text = core.rendered()
+    before = _sections(run, view)
+    if text == next((section.text for section in before if section.name == MEMORY_SECTION), ""):
+        return
+    others = tuple(section for section in before if section.name != MEMORY_SECTION)
+    own = (Section(name=MEMORY_SECTION, text=text, behind=True),) if text else ()
+    yield Instructions(sections=(*others, *own))
 
 
-def _closing(run: Run) -> str:
+def _sections(run: AgentRun, view: View) -> tuple[Section, ...]:
+    """Return the sections of the instructions in force."""
+    for span in view.state:
+        place = Handle(span.dialog, span.start)
+        if run.dialog.store.header(*place[:2]).kind == "instructions":
+            entry = entry_at(run.dialog.store, place)
+            return entry.sections if isinstance(entry, Instructions) else ()
+    return ()
+
+
+def _closing(run: AgentRun) -> str:
     try:
         return run.prompt.on_interrupt_final(run.session).render({})
     except Exception as error:  # a handler of the caller's
-        raise CallbackFailed("handler", error, session=run.session) from error
+        raise callback_failed("handler", error, run.session) from error
 
 
 # --- the call ------------------------------------------------------------------------------------------------------------
 
 
-_ANEW = 3
-"""So often a request is made anew, if something that it holds is erased each time before it is sent."""
+class _Answering:
+    """One running call of the model. It records the request, passes events on, and assembles the answer so far.
 
+    The assembled part is recorded when the call is cut off and no error has a partial answer.
+    """
 
-async def _answered(run: Run, closing: str) -> InvokeResult:
-    """Ask; a view that is too long is made smaller once, and what is refused is set aside, where the agent is to do so."""
-    smaller = run.turn.compacted
-    most: int | None = None
-    anew = _ANEW
-    while True:
+    def __init__(self, run: AgentRun) -> None:
+        self.request: Request | None = None
+        self._run = run
+        self._come: Assembly | None = None
+
+    async def handle(self, event: Event | Asking) -> None:
+        """Handle an event. The invocation is recorded before the request is sent."""
+        if isinstance(event, Asking):
+            await run_in_worker(partial(self._run.dialog.calls.record, event.request))
+            self.request = event.request
+        else:
+            self._add(event)
+        await self._run.listeners.emit(event)
+
+    def _add(self, event: Event) -> None:
+        model = self._run.settings.model
+        self._come = self._come or Assembly(model=model)
         try:
-            return await _tried(run, closing, most)
+            self._come.add(event)
+        except ProviderError:  # the caller's invoker asks several models in turn: another answer begins
+            self._come = Assembly(model=model)
+            self._come.add(event)
+
+    def cut_off(self, error: ProviderError | None = None) -> Iterator[Entry]:
+        """Yield the entry of a partial answer, once; nothing where nothing arrived."""
+        come, self._come = self._come, None
+        partial = None if error is None else error.partial
+        if error is not None and isinstance(partial, Message) and partial.contents:
+            yield attempt_entry(RejectedAnswer(partial, PARTIAL, error.message))
+        elif come is not None and come.partial.contents:
+            yield attempt_entry(RejectedAnswer(come.partial, PARTIAL, "The answer was cut off."))
+
+
+async def _answered(run: AgentRun, closing: str) -> InvokeResult:
+    """Send the request. One that is too long is made smaller once."""
+    try:
+        return await _recompiled(run, closing, None)
+    except ContextOverflow as error:
+        if is_plain(run):  # what a plain context manager returns is not cut further
+            raise _failed(run, error) from error
+        overflow = error
+    except ProviderError as error:
+        raise _failed(run, error) from error
+    try:
+        return await _recompiled(run, closing, await room_after(run, overflow))
+    except InfeasibleBudget as error:
+        raise _failed(run, overflow, str(error)) from overflow
+    except ProviderError as error:
+        raise _failed(run, error) from error
+
+
+async def _recompiled(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
+    """Send the request; compile it again when an erasure or a compaction came first."""
+    for left in reversed(range(_MOST_REQUESTS)):
+        try:
+            return await _with_retries(run, closing, limit)
         except Conflict:
-            if not anew or not overtaken(run):
+            if not left or not _still_ours(run):
                 raise
-            anew -= 1
-        except ContextOverflow as overflow:
-            if smaller:
-                raise await unanswered(run, overflow) from overflow
-            most = await make_room(run, overflow, closing)
-            smaller = True
-        except RequestRefused as refused:
-            await set_aside(run, refused)
-        except ProviderError as error:
-            raise await unanswered(run, error) from error
+    raise AssertionError("the last request ends in an answer or an error")
 
 
-async def _tried(run: Run, closing: str, most: int | None) -> InvokeResult:
-    """Ask, and again after failures that are worth it; each failure is recorded, with what came of the answer."""
-    async for attempt in with_retries(run.settings.retry):
+def _still_ours(run: AgentRun) -> bool:
+    """Return whether this process still has the turn, and read what was written beside it."""
+    try:
+        run.dialog.record()
+    except Conflict:
+        return False
+    run.dialog.reload()
+    run.look()
+    return True
+
+
+def _failed(run: AgentRun, error: ProviderError, hint: str = "") -> AgentFailure:
+    """Return the failure. A refusal names the block it is about, which every later request would contain."""
+    request = None if run.answering is None else run.answering.request
+    place = None if request is None or error.kind != "refused" else blamed(run.dialog.store, request, error.message)
+    about = f"It is about {place}: dialog.marks.quarantine({str(place)!r}) sets that block aside." if place else ""
+    hints = " ".join(filter(None, (about, hint or error.hint)))
+    return AgentFailure(error.message, session=run.session, kind="provider", error=error, hint=hints)
+
+
+async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
+    """Send the request with retries; record each failure with its partial answer."""
+    async for attempt in with_retries(run.settings.retrying):
         with attempt:
             try:
-                return await _once(run, closing, most)
+                return await _once(run, closing, limit)
             except ProviderError as error:
-                _failed(run, error)
+                facts = {
+                    "message": error.message,
+                    "provider": error.provider,
+                    "model": error.model,
+                    "status": error.status,
+                }
+                kept = () if run.answering is None else run.answering.cut_off(error)
+                run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
                 raise
         if attempt.error is not None:
             run.enter("llm_recall")
-            run.session.llm_recalls[run.step].append(attempt.error)
-            await run.sink.emit(Retrying(attempt.error, attempt.wait or 0.0))
+            run.session.llm_recalls[run.turn.rounds].append(attempt.error)
+            await run.listeners.emit(Retrying(attempt.error, attempt.wait or 0.0))
     raise AssertionError("a retry ends in an answer or an error")
 
 
-def _failed(run: Run, error: ProviderError) -> None:
-    facts = {"message": error.message, "provider": error.provider, "model": error.model, "status": error.status}
-    kept = () if run.answering is None else run.answering.cut_off(error)
-    run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
-
-
-async def _once(run: Run, closing: str, most: int | None) -> InvokeResult:
-    with run.tracer.asking(run.settings, run.session) as asked:
-        return await _followed(run, closing, most, asked)
-
-
-async def _followed(run: Run, closing: str, most: int | None, asked: Asked) -> InvokeResult:
+async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     settings = run.settings
-    working = await seen(run, closing, most)
-    decision = None
-    if working.composed is not None:
-        asked.seen(working.composed)
-        decision = working.composed.plan.details
-    args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
+    working = await shaped(run, closing, limit)
+    args: dict[str, Any] = {"stream": bool(run.listeners), **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.require_in_hand()
-    run.answering = answering = Answering(
-        dialog=run.dialog, sink=run.sink, model=settings.model, view=working.view, decision=decision
-    )
+    run.dialog.record()  # raises Conflict where another process took over, before anything is paid for
+    run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(
-            working.dialog,
+            working,
             settings.model,
             prompt=run.prompt,
             model_args=args,
             parser_args=settings.parser_args,
             metadata=settings.metadata,
             api_type=settings.api_type,
-            stream_handler=answering.hear,
+            stream_handler=answering.handle,
         )
         _require_answer(result)
     except PalaverError:
         raise
     except Exception as error:  # an invoker of the caller's
-        raise CallbackFailed("invoker", error, session=run.session) from error
+        raise callback_failed("invoker", error, run.session) from error
     run.answering = None
-    asked.answered(result)
     if answering.request is None:  # an invoker that does not say what it sends
-        run.dialog.annotate(Invocation(model=settings.model, manifest={"at": working.at}))
+        run.dialog.record(Invocation(model=settings.model, manifest={"at": working.view().at}), beside=True)
+    elif result.message is not None:
+        run.measured = answering.request, result.message.usage.invoke_cost.prompt_tokens
     return result
 
 
 def _require_answer(result: object) -> None:
-    """Insist that an invoker of the caller's gave what it says it gives."""
+    """Raise TypeError unless the caller's invoker returned an InvokeResult."""
     if not isinstance(result, InvokeResult):
-        raise TypeError(f"it gave a {type(result).__name__}, not an InvokeResult")
+        raise TypeError(f"it returned a {type(result).__name__}, not an InvokeResult")
     said: object = result.message
     if said is not None and not (isinstance(said, Message) and said.is_assistant_side):
         raise TypeError(f"the message of its InvokeResult is a {type(said).__name__}, not an AssistantMessage")
@@ -198,28 +275,34 @@ def _require_answer(result: object) -> None:
 # --- the answer ------------------------------------------------------------------------------------------------------------
 
 
-async def _take(run: Run, result: InvokeResult, step: Ask) -> None:
+async def _accept(run: AgentRun, result: InvokeResult, step: Ask) -> None:
     message = result.message
     if result.has_errors or message is None:
-        await _refuse(run, message or AssistantMessage(contents=()), result.error_message or "There was no answer.")
+        error = result.execution_errors[0] if result.execution_errors else None
+        text = result.error_message or "There was no answer."
+        await _refuse(run, message or AssistantMessage(contents=()), text, error)
         return
     (kept,) = stamped(_as_logged(message), run.dialog.dialog_id, run.dialog.store)
     if kept.is_function_call and step.final:
-        run.record(attempt_entry(Attempt(kept, EXHAUSTED, "No more tools were allowed.")))
-        raise StepsExhausted(run.settings.rounds, session=run.session)
+        run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
+        rounds = counted(run.settings.rounds, "round")
+        raise AgentFailure(
+            f"After {rounds} of tools the model was asked for its answer and called tools again.",
+            session=run.session,
+            kind="steps",
+            hint="Raise max_interrupt_steps, or give the agent less to do at once.",
+        )
     if kept.is_function_call or (paused(kept) and not step.final):
         run.record(MessageEntry(message=kept))
-        run.turn.response = (
-            kept  # a store may redact what it writes: what runs at once gets the arguments that the model gave
-        )
+        run.turn.response = kept  # a store may redact what it writes: what runs at once gets the model's own arguments
         return
     run.look()
     run.session.delivery = kept
-    run.end("final" if run.sink.fault is None else "failed", MessageEntry(message=kept))
+    run.end("final" if run.listeners.fault is None else "failed", MessageEntry(message=kept))
 
 
 def _as_logged(message: Message) -> Message:
-    """Give an answer as the log keeps it: one that calls tools has a role of its own, and its calls have ids that differ."""
+    """Return an answer as the log stores it: calls get the role `tool_call` and unique ids."""
     if not message.is_function_call:
         return message
     seen: set[str] = set()
@@ -234,24 +317,25 @@ def _as_logged(message: Message) -> Message:
     return message.model_copy(update={"role": Role.TOOL_CALL, "contents": tuple(blocks)})
 
 
-async def _refuse(run: Run, message: Message, error: str) -> None:
-    """Keep a refused answer, with what the model is told about it; when no repair is left, that is the end."""
-    session = run.session
+async def _refuse(run: AgentRun, message: Message, text: str, cause: BaseException | None) -> None:
+    """Record a refused answer and the request for a repair; fail the turn when no repair is left."""
+    session: AgentCallSession = run.session
     run.enter("exception")
-    session.error_message = error
-    session.exception_retries[run.step].append(error)
-    left = run.turn.repairs < run.settings.max_exception_retry
-    told, fault = _repair(run, session, error) if left else ("", None)
-    run.record(attempt_entry(Attempt(message, REFUSED, error, told)))
+    session.error_message = text
+    session.exception_retries[run.turn.rounds].append(text)
+    most = run.settings.max_exception_retry
+    left = run.turn.repairs < most
+    repair, fault = _repair(run, text) if left else ("", None)
+    run.record(attempt_entry(RejectedAnswer(message, REFUSED, text, repair)))
     if fault is not None:
-        raise CallbackFailed("handler", fault, session=session) from fault
+        raise callback_failed("handler", fault, session) from fault
     if not left:
-        raise RepairFailed(error, run.settings.max_exception_retry, session=session)
-    await run.sink.emit(AnswerRefused(message, error))
+        raise RepairFailed(text, most, session=session) from cause
+    await run.listeners.emit(AnswerRefused(message, text))
 
 
-def _repair(run: Run, session: AgentCallSession, error: str) -> tuple[str, Exception | None]:
+def _repair(run: AgentRun, text: str) -> tuple[str, Exception | None]:
     try:
-        return run.prompt.on_exception(session).render({"error_message": error}), None
+        return run.prompt.on_exception(run.session).render({"error_message": text}), None
     except Exception as fault:  # noqa: BLE001 - a handler of the caller's: the answer is kept first
         return "", fault

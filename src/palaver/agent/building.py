@@ -1,96 +1,222 @@
-"""Invokers by name: what a configuration says becomes something that asks a model."""
+"""Building: agents from specifications. Here references are resolved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from importlib import import_module
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
 
-from palaver.agent.invoking import Invoker, ProviderInvoker
-from palaver.errors import InvalidInput, NotFound
-from palaver.models import Provider, ReplayProvider, ScriptedProvider, connect_model
-from palaver.models.retry import Retry
+from palaver.agent.agent import Agent
+from palaver.agent.config import AgentSpec, Config, MemorySpec
+from palaver.agent.invoking import Invoker, ProviderInvoker, build_invoker, retry_of
+from palaver.agent.summarizing import ModelSummarizer
+from palaver.context.policy import policy
+from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
+from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
+from palaver.messages import canonical_json
+from palaver.models import Provider
+from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
+from palaver.session import Dialog
+from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
+from palaver.store.connect import StoreLike, opened_store
+from palaver.tokens import Budget
+from palaver.tools import MCP, Function
 
-__all__ = ["Builder", "build_invoker", "register_invoker"]
+__all__ = ["build_agent", "build_agents"]
 
-Builder: TypeAlias = Callable[[Mapping[str, Any]], Invoker]
-"""Makes an invoker of a configuration, without its key `invoker`."""
+_TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
+    {each.name: each for each in (Tokens, EventCount, Idle, Overflow)}
+)
+_PLAIN = (
+    "model_args",
+    "max_exception_retry",
+    "max_interrupt_steps",
+    "max_llm_recall",
+    "api_type",
+    "fallback",
+    "recall",
+    "inherit_system_contract",
+    "parallel_tools",
+)
+"""What an agent takes as the configuration says it."""
+
+_T = TypeVar("_T")
 
 
-def build_invoker(config: Mapping[str, Any] | str) -> Invoker:
-    """Make an invoker.
+def build_agents(
+    config: Config,
+    names: Iterable[str] | None = None,
+    *,
+    runtime: Runtime | None = None,
+    llm_invoker: Invoker | Provider | None = None,
+    store: StoreLike | None = None,
+) -> dict[str, Agent]:
+    """Build agents of a configuration. Agents whose invokers are described alike share one.
 
     Args:
-        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its figures, and whatever the provider takes:
-            `build_invoker({"invoker": "openai", "base_url": "…"})`.
+        config: The configuration.
+        names: Which agents; all when not given.
+        runtime: Resolves references; the default runtime when not given.
+        llm_invoker: Replaces the invokers of the configuration.
+        store: The store of their dialogs; in memory when not given.
 
     Raises:
-        NotFound: There is no invoker of this name; `close` has those that look like it. The error is a KeyError too.
-        MissingExtra: The provider's package is not installed.
-        InvalidInput: The configuration has a key that the invoker does not know.
+        NotFound: A reference leads nowhere: an agent, a prompt, a tool, a context manager, an invoker; the hint names the place.
+        InvalidConfig: A value cannot be used.
+        MissingExtra: A provider's package is not installed.
     """
-    fields = {"invoker": config} if isinstance(config, str) else dict(config)
-    name = fields.pop("invoker", None)
-    if not isinstance(name, str):
-        raise InvalidInput("An invoker's configuration names it.", hint='Give {"invoker": "litellm"}.')
-    builder = _BUILDERS.get(name)
-    if builder is None:
-        raise NotFound(name, what="invoker", close=get_close_matches(name, _BUILDERS))
+    builder = _Builder(runtime or get_default_runtime(), llm_invoker, store)
+    return {name: builder.agent(config[name]) for name in (config if names is None else names)}
+
+
+def build_agent(
+    spec: AgentSpec,
+    *,
+    runtime: Runtime | None = None,
+    llm_invoker: Invoker | Provider | None = None,
+    store: StoreLike | None = None,
+) -> Agent:
+    """Build one agent; as `build_agents`."""
+    return _Builder(runtime or get_default_runtime(), llm_invoker, store).agent(spec)
+
+
+class _Builder:
+    """Builds agents that share invokers and memories."""
+
+    def __init__(self, runtime: Runtime, llm_invoker: Invoker | Provider | None, store: StoreLike | None) -> None:
+        self._runtime = runtime
+        self._given = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
+        self._store = None if store is None else opened_store(store, create=True)[0]
+        self._invokers: dict[bytes, Invoker] = {}
+        self._memories: dict[str, SubjectMemory] = {}
+
+    def agent(self, spec: AgentSpec) -> Agent:
+        """Build an agent."""
+        invoker = self._given or _used(spec, ("invoker",), lambda: self._invoker(spec.invoker))
+        options = {name: getattr(spec, name) for name in _PLAIN}
+        if spec.retry is not None:
+            options["retry"] = _used(spec, ("retry",), lambda: retry_of(dict(spec.retry or ())))
+        agent = Agent(
+            spec.name,
+            self._prompt(spec),
+            spec.model_name,
+            invoker,
+            tools=self._tools(spec),
+            context_manager=self._manager(spec),
+            budget=None
+            if spec.budget is None
+            else _used(spec, ("budget",), lambda: Budget.parse(spec.budget, spec.model_name)),
+            store=self._store,
+            runtime=self._runtime,
+            **options,
+            summarizer=self._summarizer(spec, invoker),
+            triggers=tuple(_trigger(spec, index, words) for index, words in enumerate(spec.triggers)),
+        )
+        if spec.memory is not None:
+            agent.options["memory"] = self._memory(spec, spec.memory, agent)
+        return agent
+
+    def _prompt(self, spec: AgentSpec) -> Prompt:
+        """Return the system prompt, with the servers, the provider's tools and the format of the configuration added to its own."""
+        path = spec.system_prompt_path
+        if path is None:
+            prompt = _used(
+                spec, ("system_prompt",), lambda: Prompt(path=f"{spec.name}/system", prompt=spec.system_prompt or "")
+            )
+        else:
+            prompt = _used(spec, ("system_prompt_path",), lambda: self._runtime.get_prompt(path))
+        added: dict[str, Any] = {}
+        if spec.mcp_servers:
+            servers = [
+                _used(spec, ("mcp_servers", index), lambda each=each: MCP.from_dict(each))  # type: ignore[misc]
+                for index, each in enumerate(spec.mcp_servers)
+            ]
+            added["mcp_servers_list"] = (*prompt.mcp_servers_list, *servers)
+        for name in ("addon_args", "metadata"):
+            if getattr(spec, name):
+                added[name] = {**getattr(prompt, name), **getattr(spec, name)}
+        if spec.format is not None:
+            added["format"] = _used(spec, ("format",), lambda: Format(spec.format))
+        return prompt.extend(path=prompt.path, **added) if added else prompt
+
+    def _tools(self, spec: AgentSpec) -> tuple[Function, ...]:
+        namespace = (spec.system_prompt_path or "").rpartition(":")[0]
+        return tuple(
+            _used(spec, ("tools", index), lambda ref=ref: self._runtime.get_tool(ref, namespace))  # type: ignore[misc]
+            for index, ref in enumerate(spec.tools)
+        )
+
+    def _manager(self, spec: AgentSpec) -> Any:  # noqa: ANN401 - a context manager, or None
+        config = spec.context_manager
+        if config is None:
+            return None
+        return _used(
+            spec, ("context_manager", "type"), lambda: policy(config, spec.model_name, runtime=self._runtime), config
+        )
+
+    def _invoker(self, words: Mapping[str, Any]) -> Invoker:
+        """Return the invoker of a description: what is described alike is one; the runtime's own builders come first."""
+        key = canonical_json(words)
+        if key not in self._invokers:
+            name = words["invoker"]
+            if name in self._runtime.invokers():
+                rest = {key: value for key, value in words.items() if key != "invoker"}
+                self._invokers[key] = self._runtime.get_invoker(name)(rest)
+            else:
+                self._invokers[key] = build_invoker(words)
+        return self._invokers[key]
+
+    def _summarizer(self, spec: AgentSpec, invoker: Invoker) -> ModelSummarizer | None:
+        wanted = spec.summarizer
+        if wanted is None:
+            return None
+        described = wanted.invoker
+        if described is not None:
+            invoker = _used(spec, ("summarizer", "invoker"), lambda: self._invoker(described))
+        provider = getattr(invoker, "provider", None)
+        if not isinstance(provider, Provider):
+            what = f"{type(invoker).__name__} has no provider that could be asked for a summary."
+            raise spec.fault(("summarizer",), what, hint="Name an invoker that has one under `summarizer`.")
+        return ModelSummarizer(provider, wanted.model_name or spec.model_name, max_tokens=wanted.max_tokens)
+
+    def _memory(self, spec: AgentSpec, wanted: MemorySpec, agent: Agent) -> CoreMemory | SubjectMemory:
+        """Return the core memory of an agent; agents that name the same one share it."""
+        name = wanted.name or spec.name
+        blocks = {label: block.model_dump(exclude_none=True) for label, block in wanted.blocks.items()}
+        scratch = CoreMemory(Dialog(owner="memory"))
+        for label, block in blocks.items():  # what is wrong with a block is said now, not at the first conversation
+            _used(spec, ("memory", "blocks", label), lambda label=label, block=block: scratch.create(label, **block))  # type: ignore[misc]
+        if wanted.shared:
+            return shared_memory(agent.store, name, blocks=blocks)
+        memory = self._memories.setdefault(name, SubjectMemory(name))
+        memory.blocks = {**blocks, **memory.blocks}
+        return memory
+
+
+def _trigger(spec: AgentSpec, index: int, words: Mapping[str, Any]) -> Trigger:
+    at = ("triggers", index)
+    name = str(words.get("type"))
+    if name not in _TRIGGERS:
+        raise spec.fault((*at, "type"), f"there is no trigger {name!r}.", hint=f"Triggers: {', '.join(_TRIGGERS)}.")
+    rest = {key: value for key, value in words.items() if key != "type"}
+    return _used(spec, at, lambda: _TRIGGERS[name](**rest), rest)
+
+
+def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T], words: Iterable[str] = ()) -> _T:
+    """Build something from a value; an error names the place of the value.
+
+    Args:
+        spec: The specification.
+        steps: The path of the value.
+        make: Makes it.
+        words: Keys of the value; an error that names one of them is about that key.
+    """
     try:
-        return builder(fields)
-    except TypeError as error:
-        raise InvalidInput(f"The invoker {name!r} cannot be made of {sorted(fields)}: {error}.") from error
-
-
-def register_invoker(name: str, builder: Builder) -> Builder:
-    """Name an invoker for this process, and give its builder back. A runtime's own are named with `Runtime.register_invoker`."""
-    _BUILDERS[name] = builder
-    return builder
-
-
-def _over(module: str, kind: str, **own: Any) -> Builder:  # noqa: ANN401 - the provider's own arguments
-    """Give the builder of an invoker over a provider, whose module is loaded when the first one is made."""
-
-    def build(fields: Mapping[str, Any]) -> Invoker:
-        rest = dict(fields)
-        retry = _retry(rest.pop("retry", None))
-        provider: Provider = getattr(import_module(module), kind)(**own, **rest)
-        return ProviderInvoker(provider, retry)
-
-    return build
-
-
-def _retry(given: object) -> Retry | None:
-    if given is None or isinstance(given, Retry):
-        return given
-    if isinstance(given, Mapping):
-        return Retry(**given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return Retry(attempts=given + 1)
-    raise InvalidInput(f"A retry policy is a Retry, a mapping of its figures or a number of retries, not {given!r}.")
-
-
-def _told(kind: str, provider: Callable[..., Provider], word: str) -> Builder:
-    """Give the builder of an invoker over what was written down: a file, or the thing itself under a word."""
-
-    def build(fields: Mapping[str, Any]) -> Invoker:
-        rest = dict(fields)
-        retry = _retry(rest.pop("retry", None))
-        if "file" in rest:
-            return ProviderInvoker(connect_model(f"{kind}:{rest.pop('file')}", **rest)[0], retry)
-        return ProviderInvoker(provider(rest.pop(word, ()), **rest), retry)
-
-    return build
-
-
-_BUILDERS: dict[str, Builder] = {
-    "litellm": _over("palaver.models.litellm", "LiteLLMProvider"),
-    "openai": _over("palaver.models.openai", "OpenAIProvider"),
-    "openai-responses": _over("palaver.models.openai", "OpenAIProvider", api="responses"),
-    "anthropic": _over("palaver.models.anthropic", "AnthropicProvider"),
-    "google": _over("palaver.models.google", "GoogleProvider"),
-    "scripted": _told("scripted", ScriptedProvider, "script"),
-    "replay": _told("replay", ReplayProvider, "recording"),
-}
-"""The invokers there are; `register_invoker` adds to them."""
+        return make()
+    except NotFound as error:
+        error.hint = f"{error.hint} See {spec.where(*steps)}.".strip()
+        raise
+    except (InvalidInput, InfeasibleBudget, TypeError) as error:
+        named = next((key for key in words if key != "type" and repr(key) in str(error)), None)
+        path = steps if named is None else (*steps[:-1], named) if steps[-1] == "type" else (*steps, named)
+        raise spec.fault(path, getattr(error, "message", f"{error}."), hint=getattr(error, "hint", "")) from error

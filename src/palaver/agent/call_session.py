@@ -19,7 +19,7 @@ State: TypeAlias = Literal[
 """Where a call is, or how it ended: the last four.
 
 `exception`: an answer is being repaired. `interrupt`: tools run. `llm_recall`: the model is asked again after its provider failed.
-`interrupted`: it was cancelled. `waiting`: a human has to decide.
+`interrupted`: it was cancelled. `waiting`: a person has to decide.
 """
 
 
@@ -27,7 +27,8 @@ State: TypeAlias = Literal[
 class AgentCallSession:
     """What happened in one agent call, as far as this process saw it. The log has the rest.
 
-    The mappings go by the round of tools, from 0: what happened before the first round's results stands under 0.
+    The keys of the mappings are rounds of tools, from 0: an answer before any result has the key 0, one after the first round's results the
+    key 1. Calls have the key of the answer that made them.
 
     Attributes:
         agent_name: The agent.
@@ -38,17 +39,16 @@ class AgentCallSession:
         max_llm_recall: How often it may ask again after its provider failed.
         state: Where it is, or how it ended.
         exception_retries: What was wrong with the answers that were refused.
-        interrupts: The calls of tools, with what came of them.
+        interrupts: The calls of tools with their results.
         llm_recalls: The failures after which the provider was asked again.
-        invoke_traces: Every answer of the model, refused ones included; the newest with its request (`dialog.invocations` has all).
+        invoke_traces: Every answer of the model, refused ones included; the newest with its request (`dialog.calls` has all).
         delivery: The answer, once there is one.
         error: What the call failed with, or None.
         error_message: What was wrong with the newest answer, for handlers; empty when nothing was.
-        call_results: What the newest call of a tool gave, as text, for handlers.
+        call_results: What the newest call of a tool returned, as text, for handlers.
         waiting: The calls that wait for a decision.
-        late: Messages that came too late for this turn: they stand in the dialog, and the next call answers them.
-        set_aside: The blocks that the provider refused and that were set aside, by their handles (`on_refused="quarantine"`).
-        resumed: Whether the turn was begun by an earlier call, perhaps of another process.
+        late: Messages that came too late for this turn: they are in the dialog, and the next call answers them.
+        resumed: Whether an earlier call began the turn, perhaps of another process.
     """
 
     agent_name: str = ""
@@ -68,43 +68,37 @@ class AgentCallSession:
     call_results: str = ""
     waiting: tuple[ToolCallContent, ...] = ()
     late: tuple[Message, ...] = ()
-    set_aside: list[str] = field(default_factory=list)
     resumed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what can go to another process: everything but the dialog, which lies in a store."""
+        """Return what can go to another process: everything but the dialog, which is in a store."""
         return {each.name: None if each.name == "dialog" else getattr(self, each.name) for each in fields(self)}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take it."""
         for name, value in state.items():
             setattr(self, name, value)
 
-    @property
-    def exception_retries_count(self) -> int:
-        """How many answers were refused."""
-        return _count(self.exception_retries.values())
-
-    @property
-    def interrupts_count(self) -> int:
-        """How many calls of tools there were."""
-        return _count(self.interrupts.values())
-
-    @property
-    def llm_recalls_count(self) -> int:
-        """How often the provider failed and was asked again."""
-        return _count(self.llm_recalls.values())
-
-    def __repr__(self) -> str:
-        calls = _count(self.interrupts.values())
-        return f"<AgentCallSession {self.agent_name} {self.state}: answers={len(self.invokes)} tool_calls={calls}>"
-
-    def heard(self, step: int, result: InvokeResult) -> None:
-        """Keep an answer. Only the newest has its request with it: a request holds the whole conversation, and the log gives back each."""
+    def add_answer(self, step: int, result: InvokeResult) -> None:
+        """Keep an answer. Only the newest keeps its request, which holds the whole conversation; the log gives back each."""
         last = next((found for found in reversed(self.invoke_traces.values()) if found), None)
         if last is not None:
             last[-1] = replace(last[-1], request=None)
         self.invoke_traces[step].append(result)
+
+    @property
+    def exception_retries_count(self) -> int:
+        """How many answers were refused."""
+        return _count(self.exception_retries)
+
+    @property
+    def interrupts_count(self) -> int:
+        """How many calls of tools there were."""
+        return _count(self.interrupts)
+
+    @property
+    def llm_recalls_count(self) -> int:
+        """How often the provider failed and was asked again."""
+        return _count(self.llm_recalls)
 
     @property
     def invokes(self) -> tuple[InvokeResult, ...]:
@@ -113,7 +107,7 @@ class AgentCallSession:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of every answer added up, those included that were refused."""
+        """Tokens and dollars of every answer, refused ones included."""
         return sum((one.cost for one in self.invokes), InvokeCost())
 
     @property
@@ -121,8 +115,12 @@ class AgentCallSession:
         """Whether this call is over, one way or another."""
         return self.state in {"success", "failure", "interrupted", "waiting"}
 
+    def __repr__(self) -> str:
+        calls = self.interrupts_count
+        return f"<AgentCallSession {self.agent_name} {self.state}: answers={len(self.invokes)} tool_calls={calls}>"
+
     def to_dict(self) -> dict[str, Any]:
-        """Give what a log line or a page would say of it, as JSON values."""
+        """Return what a log line or a page would say of it, as JSON values."""
         return {
             "agent_name": self.agent_name,
             "dialog_id": self.dialog_id,
@@ -138,5 +136,5 @@ class AgentCallSession:
         }
 
 
-def _count(lists: Iterable[list[Any]]) -> int:
-    return sum(map(len, lists))
+def _count(by_step: Mapping[int, Iterable[Any]]) -> int:
+    return sum(len(list(found)) for found in by_step.values())

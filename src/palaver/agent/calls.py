@@ -5,27 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
-from palaver.agent.approvals import Decision
+from palaver.agent.approvals import Decision, Verdict
 from palaver.agent.events import CallEnded, CallProgress, CallStarting
-from palaver.agent.inbox import beside
-from palaver.agent.run import Run
-from palaver.agent.settings import Verdict
+from palaver.agent.inbox import annotate
+from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.steps import Fate, Settle
-from palaver.errors import CallbackFailed, Conflict, InvalidInput, PalaverError, StoreError
+from palaver.errors import Conflict, InvalidInput, PalaverError, StoreError
 from palaver.log.entries import Approval, CallStarted, LateResult
-from palaver.messages import (
-    FunctionCall,
-    TextContent,
-    ToolCallContent,
-    ToolMessage,
-    ToolResultContent,
-)
+from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.tools import CallContext, Function, Progress, ToolOutcome, execute_all
 
 __all__ = ["SUSPENDED", "settle"]
 
 SUSPENDED = "palaver.suspended"
-"""The key of a result's metadata by which a tool says that it has none yet: it waits for a decision, and is to be called again."""
+"""The metadata key of a result by which a tool says that it has none yet: it waits for a decision, and is to be called again."""
 
 UNKNOWN = (
     "The outcome of this call is unknown: the program stopped after the call had begun and before its result was recorded. "
@@ -36,12 +29,12 @@ _DENIED = "This call was not run: it was not allowed."
 _EDITED = "[The arguments were changed before the call ran, to {arguments}]"
 
 
-async def settle(run: Run, step: Settle) -> None:
-    """Bring calls to their results, each in its way; whoever has to decide is asked when the others have run.
+async def settle(run: AgentRun, step: Settle) -> None:
+    """Settle calls: run them, refuse them, or ask the approver after the others have run.
 
     Raises:
-        CallbackFailed: A handler or the approver raised; results are recorded all the same.
-        Conflict: Another process has the turn in hand.
+        AgentFailure: A handler or the approver raised; results are recorded all the same.
+        Conflict: Another process continued the turn.
         StoreError: The store refused a result; this process keeps it.
     """
     run.enter("interrupt")
@@ -55,26 +48,27 @@ async def settle(run: Run, step: Settle) -> None:
             runnable.append(_edited(run, call))
         elif fate is not Fate.DECIDE:
             await _close(run, call, fate)
-    await _Batch(run).execute(runnable)
+    await _ToolRound(run).execute(runnable)
     for call, fate in step.calls:
         if fate is Fate.DECIDE and run.settings.approve is not None and call.id not in run.suspended:
-            await _ask(run, call)
+            await _decide(run, call)
 
 
-async def _close(run: Run, call: ToolCallContent, fate: Fate) -> None:
-    """Answer a call that is not run."""
+async def _close(run: AgentRun, call: ToolCallContent, fate: Fate) -> None:
+    """Answer a call that does not run."""
     text = {Fate.UNKNOWN: UNKNOWN, Fate.GIVEN_UP: GIVEN_UP}.get(fate) or _denial(run.turn.decisions.get(call.id))
     result = ToolResultContent(id=call.id, content=text, is_error=True, name=call.name)
     run.say(_message(result, call, str(fate)))
-    run.session.interrupts[run.step].append(FunctionCall(call.id, call.name, call.args, None, text, text))
-    await run.sink.emit(CallEnded(call, result, str(fate)))
+    run.session.interrupts[max(run.turn.rounds - 1, 0)].append(
+        FunctionCall(call.id, call.name, call.args, None, text, text)
+    )
+    await run.listeners.emit(CallEnded(call, result, str(fate)))
 
 
 def _denial(decision: Approval | None) -> str:
-    if decision is None:
+    if decision is None or not decision.reason:
         return _DENIED
-    who = f" {decision.by} said" if decision.by and decision.reason else ""
-    return f"{_DENIED}{who}{':' if who else ''} {decision.reason or ''}".strip()
+    return f"{_DENIED} {decision.by} said: {decision.reason}" if decision.by else f"{_DENIED} {decision.reason}"
 
 
 def _message(result: ToolResultContent, call: ToolCallContent, ending: str, seconds: float = 0.0) -> ToolMessage:
@@ -82,27 +76,27 @@ def _message(result: ToolResultContent, call: ToolCallContent, ending: str, seco
     return ToolMessage(contents=(result,), name=call.name, metadata=metadata)
 
 
-def _edited(run: Run, call: ToolCallContent) -> ToolCallContent:
-    """Give a call as it is to run: with the arguments that somebody put in the place of the model's."""
+def _edited(run: AgentRun, call: ToolCallContent) -> ToolCallContent:
+    """Return a call as it is to run: with the arguments that somebody put in place of the model's."""
     decision = run.turn.decisions.get(call.id)
     if decision is None or decision.decision != "edit" or not isinstance(decision.arguments, dict):
         return call
     return ToolCallContent(id=call.id, name=call.name, kind=call.kind, args=decision.arguments)
 
 
-async def _ask(run: Run, call: ToolCallContent) -> None:
-    """Have the approver decide; what it leaves to others waits."""
+async def _decide(run: AgentRun, call: ToolCallContent) -> None:
+    """Ask the approver; what it leaves to others waits."""
     try:
         verdict = run.settings.approve(call) if run.settings.approve is not None else None
         if inspect.isawaitable(verdict):
             verdict = await verdict
         decision = _decision(verdict)
     except Exception as error:  # an approver of the caller's
-        raise CallbackFailed("approver", error, session=run.session) from error
+        raise callback_failed("approver", error, run.session) from error
     if decision is None:
         run.undecided.add(call.id)
         return
-    beside(run.dialog.store, run.dialog.dialog_id, decision.entry(call.id))
+    annotate(run.dialog.store, run.dialog.dialog_id, decision.entry(call.id))
     run.look()
 
 
@@ -110,85 +104,79 @@ def _decision(verdict: Verdict) -> Decision | None:
     if isinstance(verdict, bool):
         return Decision(decision="approve" if verdict else "deny")
     if verdict is not None and not isinstance(verdict, Decision):
-        raise InvalidInput(f"An approver gives True, False, a Decision or None, not a {type(verdict).__name__}.")
+        raise InvalidInput(f"An approver returns True, False, a Decision or None, not a {type(verdict).__name__}.")
     return verdict
 
 
-class _Batch:
-    """The calls of one answer that are run. What goes wrong with the record of one never stops another."""
+class _ToolRound:
+    """The calls of one answer that run. A failure to record one never stops another."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AgentRun) -> None:
         self._run = run
         self._fault: PalaverError | None = None
 
     async def execute(self, calls: Sequence[ToolCallContent]) -> None:
-        if not calls:
-            return
-        run = self._run
-        context = CallContext(
-            dialog=run.dialog, agent=run.settings.agent, deps=run.settings.deps, on_progress=self._progress
-        )
-        await execute_all(
-            run.toolbox,
-            calls,
-            context=context,
-            earlier=tuple(run.turn.executed),
-            on_start=self._start,
-            on_outcome=self._outcome,
-            parallel=run.settings.parallel,
-        )
+        run, settings = self._run, self._run.settings
+        if calls:
+            await execute_all(
+                run.toolbox,
+                calls,
+                context=CallContext(
+                    dialog=run.dialog, agent=settings.agent, deps=settings.deps, on_progress=self._progress
+                ),
+                earlier=tuple(run.turn.executed),
+                on_start=self._start,
+                on_outcome=self._outcome,
+                parallel=settings.parallel,
+            )
         if self._fault is not None:
             raise self._fault
 
     def _progress(self, progress: Progress) -> None:
-        told = CallProgress(progress.call_id, progress.tool, progress.message, progress.done, progress.total)
-        self._run.sink.note(told)
+        event = CallProgress(progress.call_id, progress.tool, progress.message, progress.done, progress.total)
+        self._run.listeners.note(event)
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         """Record the intent; when that fails nothing of the call has happened."""
         self._run.record(CallStarted(call_id=call.id, tool=call.name, idempotent=function.idempotent))
-        self._run.tracer.call_begun(call)
-        await self._run.sink.emit(CallStarting(call))
+        await self._run.listeners.emit(CallStarting(call))
 
     async def _outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
-        """Record a result. The handler's words stand in it, unless the handler raises: then the tool's own."""
+        """Record a result in the handler's words, or in the tool's own where the handler raises."""
         run = self._run
         if SUSPENDED in outcome.result.metadata:
             run.suspended.add(call.id)
-            run.tracer.call_ended(call, outcome.result, outcome.ending)
             return
-        run.session.interrupts[run.step].append(outcome.function_call)
+        run.session.interrupts[max(run.turn.rounds - 1, 0)].append(outcome.function_call)
         try:
             result = self._worded(self._noted(call, outcome.result))
         except Exception as error:  # noqa: BLE001 - a handler of the caller's; the result is recorded first
             result = outcome.result
-            self._fault = self._fault or CallbackFailed("handler", error, session=run.session)
+            self._fault = self._fault or callback_failed("handler", error, run.session)
         self._keep(_message(result, call, outcome.ending, outcome.seconds))
-        run.tracer.call_ended(call, result, outcome.ending)
-        await run.sink.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
+        await run.listeners.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
 
     def _noted(self, call: ToolCallContent, result: ToolResultContent) -> ToolResultContent:
-        """Tell the model where the arguments were not its own."""
+        """Return a result that says where the arguments were not the model's own."""
         decision = self._run.turn.decisions.get(call.id)
         if decision is None or decision.decision != "edit":
             return result
         return _with_text(result, f"{_EDITED.format(arguments=call.arguments)}\n{result.text()}")
 
     def _worded(self, result: ToolResultContent) -> ToolResultContent:
-        """Give a result in the words of the prompt's handler."""
+        """Return a result in the words of the prompt's handler."""
         text = self._run.session.call_results = result.text()
-        prompt = self._run.prompt.on_interrupt(self._run.session)
-        said = prompt.render({"call_results": text})
+        said = self._run.prompt.on_interrupt(self._run.session).render({"call_results": text})
         return result if said == text else _with_text(result, said)
 
     def _keep(self, message: ToolMessage) -> None:
-        """Record a result; one that the store refuses stays here, one that comes after somebody else took over stands beside the turn."""
+        """Record a result. This process keeps one that the store refuses; after a takeover it is written beside the turn."""
         run = self._run
         try:
             run.say(message)
         except Conflict as error:
             self._fault = self._fault or error
-            beside(run.dialog.store, run.dialog.dialog_id, LateResult(message=message))
+            annotate(run.dialog.store, run.dialog.dialog_id, LateResult(message=message))
         except StoreError as error:
             self._fault = self._fault or error
             (result,) = message.tool_results()
@@ -196,7 +184,7 @@ class _Batch:
 
 
 def _with_text(result: ToolResultContent, text: str) -> ToolResultContent:
-    """Give a result with other words; its media stay."""
+    """Return a result with another text; its media stay."""
     if isinstance(result.content, str):
         return result.model_copy(update={"content": text})
     rest = tuple(part for part in result.content if not isinstance(part, TextContent))

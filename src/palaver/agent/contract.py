@@ -2,81 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 from importlib import import_module
-from typing import Any
+from typing import Protocol
 
-from palaver.agent.turn import Turn
-from palaver.errors import NotFound
+from palaver.agent.recall import recall_tools
+from palaver.agent.settings import CallSettings
+from palaver.agent.turn import TurnState
+from palaver.context.manager import Policy
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
+from palaver.session.memory import core_memory_tools
 from palaver.tools import Function, Toolbox
 from palaver.tools.toolbox import without_clashes
 
 __all__ = ["offered", "task_prompt"]
 
 
-def task_prompt(dialog: Dialog, turn: Turn, system: Prompt, *, inherit: bool) -> Prompt:
-    """Give the prompt that governs the call.
+class _Prompted(Protocol):
+    """What an agent is here: a system prompt, and a runtime."""
 
-    A turn that goes on is governed by the prompt it began with, which another process finds by its path. A new one is governed by what
-    was put last; where that was mere text, by the agent's own prompt, whose tools and parser the text is an answer to.
+    system_prompt: Prompt
+    runtime: Runtime
+
+
+def task_prompt(dialog: Dialog, turn: TurnState, agent: _Prompted, *, inherit: bool) -> Prompt:
+    """Return the prompt that governs the call from its beginning to its end (R44).
+
+    A turn that continues is governed by the prompt it began with, which another process finds by its path. A new one is governed by
+    what was put last; where that was plain text, by the system prompt, whose tools and parser the text is an answer to (C12).
 
     Args:
         dialog: The dialog.
-        turn: Where its turn stands.
-        system: The agent's own prompt.
-        inherit: Whether text leaves the agent's own prompt in force.
+        turn: The state of its turn.
+        agent: Whose system prompt it is.
+        inherit: Whether plain text leaves the system prompt in force.
     """
     top = dialog.top_prompt
     if turn.began >= 0 and turn.prompt:
-        for known in (top, system):
+        for known in (top, agent.system_prompt):
             if known is not None and known.path == turn.prompt:
                 return known
-        try:
-            return dialog.runtime.get_prompt(turn.prompt)
-        except NotFound:  # a prompt that no process registered: what the dialog has now stands in for it
-            pass
-    if top is None or (top.is_temporary and inherit):
-        return system
-    return top
+        if turn.prompt in agent.runtime.prompts():
+            return agent.runtime.get_prompt(turn.prompt)
+    return agent.system_prompt if top is None or (top.is_temporary and inherit) else top
 
 
-@asynccontextmanager
-async def offered(
-    prompt: Prompt, runtime: Runtime, own: Iterable[Any], kit: Iterable[Function] = ()
-) -> AsyncIterator[tuple[Prompt, Toolbox]]:
-    """Give the prompt with its references resolved, and all tools of the call; servers are connected to for as long as it lasts.
+async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack) -> Toolbox:
+    """Return the tools of a call: the prompt's, those of its servers, the agent's, and the memory and recall tools.
 
-    Args:
-        prompt: The prompt; its tools stand for the agent's of the same name.
-        runtime: Where references lead.
-        own: The agent's tools.
-        kit: Tools that are there besides, as far as nobody brings one of the same name.
+    Of two of one name the first wins. Servers are connected to for as long as the stack lasts.
 
     Raises:
-        UnknownTool: A reference leads nowhere.
-        InvalidInput: Two tools have the same name.
+        NotFound: A reference leads nowhere.
+        InvalidInput: Two tools of a list have the same name.
     """
-    resolved = prompt.resolve(runtime)
-    functions: list[Function] = list(resolved.function_list)
-    mine = Prompt(path=f"{prompt.path}#agent", prompt="", function_list=tuple(own)).resolve(runtime)
-    known = {each.name for each in functions}
-    functions += [each for each in mine.function_list if each.name not in known]
-    async with AsyncExitStack() as stack:
-        if prompt.mcp_servers_list:
-            functions += await _connected(stack, prompt)
+    functions: list[Function] = list(prompt.function_list)
+    if prompt.mcp_servers_list:
+        adapter = import_module("palaver.tools.mcp")  # it needs a package that few installations have
+        for server in prompt.mcp_servers_list:
+            functions += (await stack.enter_async_context(adapter.connect(server))).functions
+    memory = () if settings.memory is None else core_memory_tools(settings.memory)
+    own = Prompt(path=f"{prompt.path}#agent", prompt="", function_list=(*settings.agent.tools, *memory))
+    kits: list[Iterable[Function]] = [own.resolve(settings.agent.runtime).function_list]
+    kits += [recall_tools()] if _recalls(prompt, settings) else []
+    for kit in kits:
         taken = {each.name for each in functions}
         functions += [each for each in kit if each.name not in taken]
-        yield resolved, Toolbox(without_clashes(functions))
+    return Toolbox(without_clashes(functions))
 
 
-async def _connected(stack: AsyncExitStack, prompt: Prompt) -> list[Function]:
-    """Connect to the prompt's servers, and give their tools in the order of the servers."""
-    found: list[Function] = []
-    adapter = import_module("palaver.tools.mcp")  # it needs a package that few installations have
-    for server in prompt.mcp_servers_list:
-        session = await stack.enter_async_context(adapter.connect(server))
-        found.extend(session.functions)
-    return found
+def _recalls(prompt: Prompt, settings: CallSettings) -> bool:
+    """Return whether the call has the recall tools: by default where a policy may leave something out.
+
+    Not with a format: some models give no structured answer where tools are declared.
+    """
+    if settings.recall is not None:
+        return settings.recall
+    manager = settings.context_manager
+    name = manager.get("type") if isinstance(manager, Mapping) else manager
+    complete = manager.complete if isinstance(manager, Policy) else name in {None, "null", "full"}
+    return (not complete or settings.budget is not None) and prompt.format is None

@@ -1,4 +1,4 @@
-"""What happens in a turn while it happens: the models' events, and the loop's own. One closed union, told apart by `type`."""
+"""The events of a turn: the models' and the loop's own, one closed union distinguished by `type`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,31 @@ __all__ = [
     "Compacted",
     "DecisionAwaited",
     "Delivered",
-    "Quarantined",
     "Retrying",
     "TurnFinished",
+    "TurnStarting",
 ]
 
 
 @dataclass(frozen=True, slots=True)
+class TurnStarting:
+    """A turn begins or continues: always the first event.
+
+    Attributes:
+        session: The `AgentCallSession`.
+        model: The model.
+        provider: The provider's name, or empty.
+    """
+
+    session: Any
+    model: str = ""
+    provider: str = ""
+    type: Literal["turn_starting"] = field(default="turn_starting", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Asking:
-    """The model is about to be asked; that, and what it sees, is durable already."""
+    """The model is about to be asked; that, and what it sees, is already durable."""
 
     request: Request
     type: Literal["asking"] = field(default="asking", init=False)
@@ -36,7 +52,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message that had arrived during the turn is now part of the conversation."""
+    """A message that arrived during the turn is now part of the conversation."""
 
     message: Message
     type: Literal["delivered"] = field(default="delivered", init=False)
@@ -44,7 +60,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class CallStarting:
-    """A call is about to run; that is durable already."""
+    """A call is about to run; that is already durable."""
 
     call: ToolCallContent
     type: Literal["call_starting"] = field(default="call_starting", init=False)
@@ -52,13 +68,13 @@ class CallStarting:
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """A tool says how far it is.
+    """A tool reports progress.
 
     Attributes:
         call_id: The call.
         tool: The tool's name.
         message: What it is doing.
-        done: How much is done, in units of the tool's own, or None.
+        done: How much is done, in the tool's own units, or None.
         total: How much there is to do, in the same units, or None.
     """
 
@@ -72,11 +88,11 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call has its result; that is durable already.
+    """A call has its result; that is already durable.
 
     Attributes:
         call: The call.
-        result: What came of it.
+        result: Its result.
         ending: How it ended, a word of `palaver.tools.Ending`, or `unknown` or `given_up`.
         seconds: How long it took.
     """
@@ -118,47 +134,31 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The view was made smaller by an entry of the log: a trigger fired before the model was asked, or its request was too long.
+    """The policy's plan was committed as an entry of the log: the view is smaller from here on.
 
     Attributes:
-        tokens_before: The size of the view before, in tokens as estimated.
+        tokens_before: The size of the view before, in tokens.
         tokens_after: Its size now.
         policy: The policy that made the plan.
-        trigger: The name of what it was made for: `tokens`, `events`, `idle`, `overflow`.
-        why: Why that fired, in one clause.
-        summarizer: The model that was asked for a summary, or empty.
-        refused: Why there is no summary although one was asked for; empty where there is, or none was.
-        usages: What the answers of that model read and wrote.
+        trigger: What it was made for: `limit`, `overflow`, or the name of a trigger.
+        summarizer: The model that wrote a summary, or empty.
+        usages: What that model read and wrote.
+        restored: The files that were read again.
     """
 
     tokens_before: int
     tokens_after: int
     policy: str
     trigger: str = ""
-    why: str = ""
     summarizer: str = ""
-    refused: str = ""
     usages: tuple[Usage, ...] = ()
+    restored: tuple[str, ...] = ()
     type: Literal["compacted"] = field(default="compacted", init=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A block that the provider refuses was set aside by an entry of the log, and the model is asked again without it.
-
-    Attributes:
-        handle: The block; `recall` gives it, and `dialog.lift_quarantine` shows it again.
-        reason: What the provider said.
-    """
-
-    handle: str
-    reason: str
-    type: Literal["quarantined"] = field(default="quarantined", init=False)
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionAwaited:
-    """Calls wait for a human's decision."""
+    """Calls wait for a person's decision."""
 
     calls: tuple[ToolCallContent, ...]
     type: Literal["decision_awaited"] = field(default="decision_awaited", init=False)
@@ -183,6 +183,7 @@ AgentEvent: TypeAlias = (
     | BlockEvent
     | UsageEvent
     | End
+    | TurnStarting
     | Asking
     | Delivered
     | CallStarting
@@ -191,7 +192,6 @@ AgentEvent: TypeAlias = (
     | AnswerRefused
     | Retrying
     | Compacted
-    | Quarantined
     | DecisionAwaited
     | TurnFinished
 )

@@ -1,4 +1,4 @@
-"""Asking a model on behalf of a dialog: the seam that an agent calls through, and the one implementation over any provider."""
+"""Asking a model on behalf of a dialog: the protocol that an agent calls, and its one implementation over any provider."""
 
 from __future__ import annotations
 
@@ -6,25 +6,35 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
-from palaver.errors import BrokenAnswer, InvalidInput, ParseError
+from palaver.agent.working import WorkingCopy
+from palaver.errors import InvalidInput, NotFound, ParseError, ProviderError
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
-from palaver.models import End, Event, Provider
+from palaver.models import End, Event, Provider, ScriptedProvider, connect_model
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt
-from palaver.session import Dialog
-from palaver.tools.aside import aside
+from palaver.tools import run_in_worker
 from palaver.wire import Call, Request
 
-__all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler"]
+__all__ = [
+    "InvokeResult",
+    "Invoker",
+    "ProviderInvoker",
+    "StreamHandler",
+    "build_invoker",
+    "call_fields",
+    "register_invoker",
+]
 
 StreamHandler: TypeAlias = Callable[[Any], object]
-"""Anything that is called with each event. What it gives is awaited where that can be done, and is nothing otherwise."""
+"""Called with each event. What it returns is awaited if it is awaitable, and ignored otherwise."""
 
 _CALL_FIELDS = frozenset(each.name for each in fields(Call)) - {"model", "parameters", "then"}
 
@@ -36,7 +46,7 @@ class InvokeResult:
     Attributes:
         message: What it said, or None where nothing came.
         raw_response: The provider's own answer, as its adapter gives it.
-        model_args: What it was asked with beside the conversation.
+        model_args: What it was asked with besides the conversation.
         execution_errors: What was wrong with the answer: a parser's error, or several.
         request: The request that was sent, where the invoker says.
     """
@@ -48,11 +58,10 @@ class InvokeResult:
     request: Request | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what can go to another process: everything but the request, which `dialog.invocations` gives back."""
+        """Return what can go to another process: everything but the request, which `dialog.calls` gives back."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "request"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take it."""
         for name, value in {"request": None, **state}.items():
             object.__setattr__(self, name, value)
 
@@ -64,7 +73,10 @@ class InvokeResult:
     @property
     def error_message(self) -> str:
         """What was wrong, in words for the model; empty when nothing was."""
-        return "\n".join(map(_said, self.execution_errors))
+        return "\n".join(
+            error.message if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
+            for error in self.execution_errors
+        )
 
     @property
     def cost(self) -> InvokeCost:
@@ -72,21 +84,16 @@ class InvokeResult:
         return InvokeCost() if self.message is None else self.message.cost
 
 
-def _said(error: BaseException) -> str:
-    return error.message if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
-
-
 @runtime_checkable
 class Invoker(Protocol):
-    """Asks a model to go on with a dialog.
+    """Asks a model to continue a dialog.
 
-    The dialog is a working copy: whatever is done to it is thrown away. An answer that the prompt's parser does not take is a result with
-    `execution_errors`; only a provider that gives no whole answer raises.
+    An answer that the prompt's parser refuses is a result with `execution_errors`; only a provider that gives no whole answer raises.
     """
 
     async def invoke(  # noqa: PLR0913 - the call's facts, all but two by keyword
         self,
-        dialog: Dialog,
+        dialog: WorkingCopy,
         model: str,
         *,
         prompt: Prompt | None = None,
@@ -100,16 +107,16 @@ class Invoker(Protocol):
         """Ask once.
 
         Args:
-            dialog: The conversation as the model is to see it, tools included.
+            dialog: What the model is to see, tools included.
             model: The model.
             prompt: What governs the answer: its parser, format and options.
             model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
-            parser_args: What the parser is called with beside the text.
+            parser_args: Further arguments of the parser.
             responder: The name of the answer's sender.
-            metadata: What is to be kept with the answer.
-            api_type: Which of a provider's interfaces, where an invoker has several.
-            stream_handler: What is told that the model is asked, and of each event of its answer; without one the answer may come whole.
-                What it raises before the model is asked ends the call.
+            metadata: Kept with the answer.
+            api_type: Which of a provider's interfaces, where the invoker has several.
+            stream_handler: Called before the model is asked, with `Asking`, and with each event of its answer; without one the answer may
+                come whole. What it raises before the model is asked ends the call.
 
         Raises:
             ProviderError: The provider gave no whole answer.
@@ -117,8 +124,8 @@ class Invoker(Protocol):
         ...
 
 
-def call_words(prompt: Prompt | None, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the words of a `palaver.wire.Call`: what a prompt asks for, over it the fields among some arguments, and the rest as parameters."""
+def call_fields(prompt: Prompt | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `palaver.wire.Call`: what a prompt asks for, then those among some arguments; the rest are parameters."""
     call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
     options = {} if prompt is None else {"format": prompt.answer, "provider_tools": prompt.addon_args}
     parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
@@ -126,21 +133,20 @@ def call_words(prompt: Prompt | None, args: Mapping[str, Any]) -> dict[str, Any]
 
 
 class ProviderInvoker:
-    """Asks any provider: compiles the dialog's view, sends it, waits for the end of the answer, and holds it to the prompt.
+    """Asks any provider: compiles what the model sees, sends it, waits for the whole answer, and checks it against the prompt.
 
     Attributes:
-        provider: Who is asked.
-        retry: When the agent's loop asks again after a failure; None for what `max_llm_recall` says.
+        provider: The provider.
+        retry: When the loop asks again after a failure; None for what the agent's options say.
     """
 
     def __init__(self, provider: Provider, retry: Retry | None = None) -> None:
-        """Take a provider."""
         self.provider = provider
         self.retry = retry
 
     async def invoke(  # noqa: PLR0913 - the protocol's
         self,
-        dialog: Dialog,
+        dialog: WorkingCopy,
         model: str,
         *,
         prompt: Prompt | None = None,
@@ -153,7 +159,8 @@ class ProviderInvoker:
     ) -> InvokeResult:
         """Ask once; as `Invoker.invoke`."""
         asked = {"stream": stream_handler is not None, **model_args}
-        request = await aside(partial(self._request, dialog, model, prompt, asked))
+        profile = self.provider.profile_for(model)
+        request = await run_in_worker(partial(dialog.request, profile, model, **call_fields(prompt, asked)))
         await _tell(stream_handler, Asking(request))
         end = await self._answer(request, stream_handler)
         message = end.message
@@ -166,9 +173,9 @@ class ProviderInvoker:
         if prompt is not None and not message.is_function_call and not paused(message):
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
-            except InvalidInput:  # no answer could please this parser: asking again would only cost
+            except InvalidInput:  # no answer could satisfy this parser: asking again would only cost
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever a parser of the caller's raises, the answer is refused for it
+            except Exception as error:  # noqa: BLE001 - whatever the caller's parser raises, the answer is refused for it
                 errors = (error,)
         return InvokeResult(
             message=message.model_copy(update=known),
@@ -178,19 +185,21 @@ class ProviderInvoker:
             request=request,
         )
 
-    def _request(self, dialog: Dialog, model: str, prompt: Prompt | None, args: Mapping[str, Any]) -> Request:
-        profile = self.provider.profile_for(model)
-        return dialog.request(profile, model, **call_words(prompt, args))
-
     async def _answer(self, request: Request, handler: StreamHandler | None) -> End:
-        """Read the events to the last one, which has the whole answer, as its provider put it together; each is passed on as it comes."""
+        """Read the events, pass each on, and return the last one, which has the whole answer."""
         end: End | None = None
         async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
                 await _tell(handler, event)
                 end = event if isinstance(event, End) else end
         if end is None:
-            raise BrokenAnswer("The answer stops before its end.", provider=self.provider.name, model=request.model)
+            raise ProviderError(
+                "The answer stops before its end.",
+                kind="broken",
+                provider=self.provider.name,
+                model=request.model,
+                retryable=True,
+            )
         return end
 
 
@@ -199,3 +208,90 @@ async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:
         waiting = handler(event)
         if inspect.isawaitable(waiting):
             await waiting
+
+
+# --- invokers by name ----------------------------------------------------------------------------------------------------
+
+Builder: TypeAlias = Callable[[dict[str, Any]], Invoker]
+"""Builds an invoker from a configuration without its key `invoker`."""
+
+
+def build_invoker(config: Mapping[str, Any] | str) -> Invoker:
+    """Build an invoker by name.
+
+    Args:
+        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its figures, and the provider's own arguments:
+            `build_invoker({"invoker": "openai", "base_url": "..."})`.
+
+    Raises:
+        NotFound: There is no invoker of this name; `close` has similar names.
+        MissingExtra: The provider's package is not installed.
+        InvalidInput: The configuration has a key that the invoker does not know.
+    """
+    rest = {"invoker": config} if isinstance(config, str) else dict(config)
+    name = rest.pop("invoker", None)
+    if not isinstance(name, str):
+        raise InvalidInput("An invoker's configuration names it.", hint='Give {"invoker": "litellm"}.')
+    builder = _BUILDERS.get(name)
+    if builder is None:
+        raise NotFound(name, what="invoker", close=get_close_matches(name, _BUILDERS))
+    try:
+        return builder(rest)
+    except TypeError as error:
+        raise InvalidInput(f"The invoker {name!r} cannot be built from {sorted(rest)}: {error}.") from error
+
+
+def register_invoker(name: str, builder: Builder) -> Builder:
+    """Name an invoker for this process, and return its builder. A runtime's own are registered with `Runtime.register_invoker`."""
+    _BUILDERS[name] = builder
+    return builder
+
+
+def _over(make: Callable[..., Provider]) -> Builder:
+    """Return the builder of an invoker over a provider."""
+
+    def build(rest: dict[str, Any]) -> Invoker:
+        retry = retry_of(rest.pop("retry", None))
+        return ProviderInvoker(make(**rest), retry)
+
+    return build
+
+
+def retry_of(given: object) -> Retry | None:
+    """Return a retry policy: as given, from a mapping of its figures, or from a number of retries.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if given is None or isinstance(given, Retry):
+        return given
+    if isinstance(given, Mapping):
+        return Retry(**given)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Retry(attempts=given + 1)
+    raise InvalidInput(f"retry is {given!r}.", hint="Give a Retry, a mapping of its figures, or a number of retries.")
+
+
+def _adapter(module: str, kind: str, **own: Any) -> Callable[..., Provider]:  # noqa: ANN401 - the provider's own arguments
+    def make(**rest: Any) -> Provider:  # noqa: ANN401 - the same
+        made: Provider = getattr(import_module(module), kind)(**own, **rest)
+        return made
+
+    return make
+
+
+def _scripted(**rest: Any) -> Provider:  # noqa: ANN401 - the provider's own arguments
+    if "file" in rest:
+        return connect_model(f"scripted:{rest.pop('file')}", **rest)[0]
+    return ScriptedProvider(rest.pop("script", ()), **rest)
+
+
+_BUILDERS: dict[str, Builder] = {
+    "litellm": _over(_adapter("palaver.models.litellm", "LiteLLMProvider")),
+    "openai": _over(_adapter("palaver.models.openai", "OpenAIProvider")),
+    "openai-responses": _over(_adapter("palaver.models.openai", "OpenAIProvider", api="responses")),
+    "anthropic": _over(_adapter("palaver.models.anthropic", "AnthropicProvider")),
+    "google": _over(_adapter("palaver.models.google", "GoogleProvider")),
+    "scripted": _over(_scripted),
+}
+"""The invokers; `register_invoker` adds to them."""

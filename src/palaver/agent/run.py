@@ -1,73 +1,132 @@
-"""One agent call on its way: what it goes by, where its turn stands, and the one way in which it writes."""
+"""One running agent call: its settings, the state of its turn, and how it writes."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+import inspect
+from collections.abc import Awaitable, Iterable, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from palaver.agent.answering import Answering
+import anyio
+
 from palaver.agent.call_session import AgentCallSession, State
+from palaver.agent.events import AgentEvent
 from palaver.agent.inbox import deliveries
-from palaver.agent.settings import Settings
-from palaver.agent.sink import Sink
-from palaver.agent.steps import Rules
-from palaver.agent.tracing import Tracer, Untraced
-from palaver.agent.turn import CALL, Turn
-from palaver.errors import CallbackFailed
+from palaver.agent.invoking import StreamHandler
+from palaver.agent.settings import CallSettings
+from palaver.agent.steps import TurnRules
+from palaver.agent.turn import CALL, TurnState
+from palaver.errors import AgentFailure
 from palaver.log import Entry
 from palaver.log.entries import Custom, TurnEnded, TurnStarted
 from palaver.messages import Message, ToolCallContent, ToolMessage
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import Toolbox
+from palaver.wire import Memo, Request
 
-__all__ = ["Run"]
+__all__ = ["AgentRun", "Listeners", "callback_failed"]
+
+_LAST_WORD = 5.0
+"""Seconds that listeners have to handle the end of a turn: a listener that hangs must not keep a cancelled call."""
+
+
+def callback_failed(what: str, error: BaseException, session: AgentCallSession) -> AgentFailure:
+    """Return the failure of a turn in which something of the caller's raised."""
+    message = f"The {what} raised {type(error).__name__}: {error}"
+    return AgentFailure(message, session=session, kind="callback", error=error)
+
+
+class Listeners:
+    """The listeners of a turn's events, called in the loop's thread, one event at a time.
+
+    A listener that raises never loses a step: each step is durable before its event.
+
+    Attributes:
+        fault: The first exception of a listener, or None; no listener is called after it.
+    """
+
+    def __init__(self, handlers: Iterable[StreamHandler | None]) -> None:
+        self.fault: Exception | None = None
+        self._handlers = tuple(each for each in handlers if each is not None)
+        self._owed: list[Awaitable[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._handlers)
+
+    async def emit(self, event: AgentEvent) -> None:
+        """Call every listener, and await what they return."""
+        self.note(event)
+        while self._owed:
+            try:
+                await self._owed.pop(0)
+            except Exception as error:  # noqa: BLE001 - whatever a listener raises is reported when the step is done
+                self.fault = self.fault or error
+
+    async def end(self, event: AgentEvent) -> None:
+        """Call every listener with the last event, also after a cancellation."""
+        with anyio.move_on_after(_LAST_WORD, shield=True):
+            await self.emit(event)
+        for waiting in self._owed:
+            if inspect.iscoroutine(waiting):
+                waiting.close()
+        self._owed.clear()
+
+    def note(self, event: AgentEvent) -> None:
+        """Call every listener without waiting; an awaitable is awaited at the next event."""
+        for handler in self._handlers:
+            if self.fault is not None:
+                return
+            try:
+                waiting = handler(event)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fault = error
+                return
+            if inspect.isawaitable(waiting):
+                self._owed.append(waiting)
+            elif inspect.isgenerator(waiting) or inspect.isasyncgen(waiting):
+                self.fault = TypeError("it is a generator, which does not run when it is called: remove the yield")
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
-    """One agent call on its way.
+class AgentRun:
+    """One running agent call.
 
     Attributes:
-        settings: What it goes by.
-        dialog: The dialog; nothing else of this process writes to it meanwhile.
-        turn: Where the turn stands, as the log has it.
+        settings: Its settings.
+        dialog: The dialog; nothing else of this process writes to its turn meanwhile.
+        turn: The state of the turn in the log.
         prompt: What governs the call from beginning to end.
-        toolbox: The prompt's and the agent's tools.
+        toolbox: The tools of the prompt and the agent.
         session: The trace.
-        sink: Who is told what happens.
-        tracer: Who follows it from outside.
-        unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
+        listeners: The listeners of its events.
+        unsaved: Results that the store refused, by dialog and call: the first thing to write when it accepts them again.
         undecided: Calls that the approver left to somebody else.
         suspended: Calls of sub-agents that wait for a decision.
-        faults: What policies of the caller's raised in this call, as it was recorded: once each.
-        answering: The call of the model that is on its way, or the one that failed last; None before one, and once there is an answer.
+        answering: The call of the model that is on its way, or the one that failed last; None before one and after an answer.
+        measured: The last request that was answered, and the tokens that the provider counted in it.
+        memo: The compiled exchanges of the last request.
     """
 
-    settings: Settings
+    settings: CallSettings
     dialog: Dialog
-    turn: Turn
+    turn: TurnState
     prompt: Prompt
     toolbox: Toolbox
     session: AgentCallSession
-    sink: Sink
-    tracer: Tracer = field(default_factory=Untraced)
+    listeners: Listeners
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)
-    faults: set[str] = field(default_factory=set)
-    answering: Answering | None = None
+    answering: Any = None
+    measured: tuple[Request, int] | None = None
+    memo: Memo = field(default_factory=Memo)
 
     @property
-    def step(self) -> int:
-        """The round of tools it is in, from 0: the key of the trace's mappings."""
-        return max(self.turn.rounds - 1, 0)
-
-    @property
-    def rules(self) -> Rules:
+    def rules(self) -> TurnRules:
         """What the table of outcomes needs to know."""
         left = any(call.id not in self.undecided | self.suspended for call in self.turn.pending)
-        return Rules(
+        return TurnRules(
             rounds=self.settings.rounds,
             needs_approval=self._needs_approval,
             rerun=self._rerun,
@@ -83,66 +142,54 @@ class Run:
         function = self.toolbox.get(call.name)
         return function is not None and function.idempotent
 
-    # --- writing ----------------------------------------------------------------------------------------------------------------
+    # --- writing ----------------------------------------------------------------------------------------------------------
 
     def record(self, *entries: Entry) -> None:
-        """Make a step durable, and take note of where the turn stands then.
+        """Append entries, and update the state of the turn.
 
         Raises:
-            Conflict: Another process has the turn in hand.
+            Conflict: Another process continued the turn.
             StoreError: The store could not; nothing was written.
         """
         self.dialog.record(*entries)
         self.look()
 
     def say(self, message: Message) -> None:
-        """Make a message durable; as `record`."""
+        """Append a message; as `record`."""
         self.dialog.append(message)
         self.look()
 
-    def require_in_hand(self) -> None:
-        """Insist that nobody else has taken the turn over, before something is paid for that could not be recorded.
-
-        Raises:
-            Conflict: Another process has it in hand.
-        """
-        self.dialog.record()
-
     def look(self) -> None:
-        """Take note of what others wrote beside the turn, too."""
+        """Read what was written since, also by others beside the turn."""
         self.turn.catch_up(self.dialog.store, self.dialog.dialog_id)
 
     def begin(self) -> None:
-        """Take the turn in hand. A process that still believes it has it gets a `Conflict` with its next step."""
+        """Begin or resume the turn. Another process that runs it gets a `Conflict` with its next step."""
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
         seq = self.dialog.store.last(self.dialog.dialog_id).seq + 1
-        mark = Custom(
-            custom_type=CALL,
-            data={
-                "began": self.turn.began if self.turn.began >= 0 else None,
-                "inbox": min(self.turn.inbox, default=seq),
-                "prompt": self.prompt.path,
-            },
-        )
-        self.record(*closing, TurnStarted(agent=self.settings.name), mark)
+        data = {
+            "began": self.turn.began if self.turn.began >= 0 else None,
+            "inbox": min(self.turn.inbox, default=seq),
+            "prompt": self.prompt.path,
+        }
+        self.record(*closing, TurnStarted(agent=self.settings.name), Custom(custom_type=CALL, data=data))
 
     def end(self, outcome: str, *last: Entry) -> None:
-        """Let go of the turn. What came too late for an answer that is final becomes part of the conversation behind it."""
+        """End the turn. Messages that came too late for a final answer are appended after it."""
         late = deliveries(self.turn.inbox, self.dialog.dialog_id) if outcome == "final" else ()
         self.record(*last, TurnEnded(outcome=outcome), *late)
         self.session.late = tuple(entry.message for entry in late)
 
-    # --- the trace ----------------------------------------------------------------------------------------------------------------
-
     def enter(self, state: State) -> None:
-        """Say where the call is."""
+        """Note in the trace where the call is."""
         self.session.state = state
 
-    def require_heard(self) -> None:
-        """Insist that no listener has raised.
+    def require_listeners(self) -> None:
+        """Raise if a listener has raised.
 
         Raises:
-            CallbackFailed: One has.
+            AgentFailure: One has; its kind is `callback`.
         """
-        if self.sink.fault is not None:
-            raise CallbackFailed("stream handler", self.sink.fault, session=self.session) from self.sink.fault
+        fault = self.listeners.fault
+        if fault is not None:
+            raise callback_failed("stream handler", fault, self.session) from fault

@@ -10,8 +10,8 @@ from typing import Self
 
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
+from palaver.agent.inbox import require_no_transaction
 from palaver.agent.invoking import StreamHandler
-from palaver.store.blocks import require_no_block
 from palaver.tools.portal import run_sync
 
 __all__ = ["TurnStream"]
@@ -20,25 +20,18 @@ __all__ = ["TurnStream"]
 class TurnStream:
     """The events of one turn. The turn begins with the first event that is asked for.
 
-    Left before its end, the turn is interrupted: use it in a `with` block, or close it. What the turn raises is raised to whoever reads,
-    behind the last event. Read it with `for` or with `async for`, not with both.
+    Leaving before the end interrupts the turn: use it in a `with` block, or close it. What the turn raises is raised to the
+    reader after the last event. Read it with `for` or with `async for`, not with both.
 
     Attributes:
-        session: The trace of the turn; fills while it goes on.
+        session: The trace of the turn; grows while it runs.
     """
 
     def __init__(self, session: AgentCallSession, work: Callable[[StreamHandler], Awaitable[AgentCallSession]]) -> None:
-        """Take the turn: a function that runs it and tells a handler of each event."""
         self.session = session
         self._work = work
         self._queue: asyncio.Queue[AgentEvent | None] | None = None
         self._task: asyncio.Task[AgentCallSession] | None = None
-
-    def _begin(self) -> asyncio.Queue[AgentEvent | None]:
-        if self._queue is None:
-            queue = self._queue = asyncio.Queue()
-            self._task = asyncio.ensure_future(self._run(queue))
-        return self._queue
 
     async def _run(self, queue: asyncio.Queue[AgentEvent | None]) -> AgentCallSession:
         try:
@@ -47,15 +40,17 @@ class TurnStream:
             queue.put_nowait(None)
 
     async def __anext__(self) -> AgentEvent:
-        """Give the next event.
+        """Return the next event.
 
         Raises:
             AgentFailure: There is no answer.
         """
-        queue = self._begin()
-        if self._task is None:  # it was closed, or read to its end
+        if self._queue is None:
+            self._queue = asyncio.Queue()
+            self._task = asyncio.ensure_future(self._run(self._queue))
+        if self._task is None:  # closed, or read to its end
             raise StopAsyncIteration
-        event = await queue.get()
+        event = await self._queue.get()
         if event is not None:
             return event
         task, self._task = self._task, None
@@ -63,34 +58,30 @@ class TurnStream:
         raise StopAsyncIteration
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
-        """Give itself."""
         return self
 
     async def aclose(self) -> None:
-        """Interrupt the turn, if it has not ended, and wait until it has."""
+        """Interrupt the turn if it has not ended, and wait until it has."""
         task, self._task = self._task, None
-        if self._queue is None:
-            self._queue = asyncio.Queue()
+        self._queue = self._queue or asyncio.Queue()
         if task is not None:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):  # how it ended stands in the session
                 await task
 
     async def __aenter__(self) -> Self:
-        """Give itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
         await self.aclose()
 
-    # --- the synchronous face ---------------------------------------------------------------------------------------------------
+    # --- for synchronous callers --------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        """Give the events in order; Ctrl-C, or leaving the loop, interrupts the turn."""
-        require_no_block(self.session.dialog.store, "A turn")
+        """Yield the events in order; Ctrl-C, or leaving the loop, interrupts the turn."""
+        require_no_transaction(self.session.dialog.store)
         try:
             while True:
                 try:
@@ -101,15 +92,13 @@ class TurnStream:
             self.close()
 
     def close(self) -> None:
-        """As `aclose`, for synchronous callers."""
+        """As `aclose`."""
         run_sync(self.aclose)
 
     def __enter__(self) -> Self:
-        """Give itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
         self.close()

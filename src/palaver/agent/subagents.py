@@ -1,7 +1,7 @@
-"""Sub-agents: a tool that has another agent work in a dialog of its own, and brings back the answer alone.
+"""Sub-agents: a tool that has another agent work in a dialog of its own, and returns its answer alone.
 
-The dialog hangs under the parent's in the tree and is named by the call it answers. So a call that was cut off finds its dialog again, and the
-sub-agent goes on where it stood: what it had asked and done is neither asked nor done twice.
+The dialog hangs under the parent's in the tree and is named by the call it answers. A call that was cut off finds its dialog
+again, and the sub-agent continues where it stood: what it had asked and done is neither asked nor done twice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from palaver.agent.agent import Agent
-from palaver.agent.call_session import AgentCallSession
 from palaver.agent.calls import SUSPENDED
 from palaver.agent.turn import read_turn
 from palaver.errors import InvalidInput
@@ -23,18 +22,18 @@ from palaver.tools import CallContext, Function, ToolReply
 __all__ = ["Inherits", "Returns", "subagent"]
 
 Inherits: TypeAlias = Literal["nothing", "brief", "fork"]
-"""What a sub-agent knows of its parent's conversation: nothing but the task; what the parent tells it besides; or all of it."""
+"""What a sub-agent knows of its parent's conversation: only the task, a brief in addition, or all of it."""
 
 Returns: TypeAlias = Literal["value", "handle"]
 """What comes back: the answer, or the beginning of it and the handle that recalls the whole."""
 
-_TASK = {"type": "string", "description": "What is to be done, so that somebody who knows nothing else can do it."}
+_TASK = {"type": "string", "description": "What to do, complete enough for somebody who knows nothing else."}
 _BRIEF = {"type": "string", "description": "What there is to know for it: facts, constraints, what was tried."}
 _SHOWN = 400
-"""Characters of an answer that come back beside its handle."""
+"""Characters of an answer that are returned with its handle."""
 
 _DEEPEST = 8
-"""Sub-agents within one another: one that calls itself would go on for ever, and nobody delegates so deep on purpose."""
+"""Sub-agents within one another: a sub-agent that calls itself would never end."""
 
 
 def subagent(
@@ -46,7 +45,7 @@ def subagent(
     returns: Returns = "value",
     prompt_args: Mapping[str, Any] | None = None,
 ) -> Function:
-    """Make a tool that has another agent do a task and answer.
+    """Return a tool that has another agent do a task and answer. Sub-agents may call sub-agents, eight deep.
 
     Args:
         agent: Who works. Its own dialogs are left alone; its prompt, model, tools and limits are its own.
@@ -57,20 +56,18 @@ def subagent(
         prompt_args: The variables of its system prompt.
 
     Raises:
-        InvalidInput: One of the two words is none of the known ones.
-
-    Sub-agents may call sub-agents, themselves too, eight deep; the one that is refused then reads why.
+        InvalidInput: `inherits` or `returns` is not one of the known words.
     """
     if inherits not in {"nothing", "brief", "fork"} or returns not in {"value", "handle"}:
         raise InvalidInput(
-            f"A sub-agent inherits {inherits!r} and returns {returns!r}: that is not known.",
+            f"A sub-agent inherits {inherits!r} and returns {returns!r}.",
             hint="It inherits nothing, brief or fork, and returns value or handle.",
         )
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
 
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
         child = _dialog(context, agent, inherits, prompt_args, f"{brief}\n\n{task}".strip())
-        session = await _answered(agent, child)
+        session = await agent.answer_in(child)
         if session.state == "waiting" or session.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
         return _reply(child, session.delivery, returns)
@@ -81,18 +78,9 @@ def subagent(
         properties,
         tuple(properties),
         function=work,
-        idempotent=True,  # called again for the same call, it goes on in the same dialog
+        idempotent=True,  # called again for the same call, it continues in the same dialog
         allow_repeat=True,
     )
-
-
-async def _answered(agent: Agent, child: Dialog) -> AgentCallSession:
-    """Have the agent answer, or go on answering; what it has answered is delivered again."""
-    agent.adopt(child.dialog_id, child, switch=False)
-    try:
-        return await agent.arespond(child.dialog_id, return_session=True)
-    finally:
-        agent.close(child.dialog_id)
 
 
 def _reply(child: Dialog, answer: Message, returns: Returns) -> ToolReply:
@@ -106,30 +94,19 @@ def _reply(child: Dialog, answer: Message, returns: Returns) -> ToolReply:
     return ToolReply(f"{text[:_SHOWN]}{more}\n{whole}", metadata=metadata)
 
 
-def _depth(parent: Dialog) -> int:
-    """Count the sub-agents that a dialog is within."""
-    node, depth = parent.store.node(parent.dialog_id), 0
-    while node.parent_id is not None:
-        depth += node.relation == "subagent"
-        node = parent.store.node(node.parent_id)
-    return depth
-
-
 # --- its dialog ------------------------------------------------------------------------------------------------------------
 
 
 def _dialog(
     context: CallContext, agent: Agent, inherits: Inherits, prompt_args: Mapping[str, Any] | None, words: str
 ) -> Dialog:
-    """Give the dialog of a call: the one that it has already, or a new one with the task in it."""
+    """Return the dialog of a call: the one it has already, or a new one with the task in it."""
     parent: Dialog = context.dialog
-    session = Session.open(parent.session_id, parent.store, runtime=parent.runtime)
+    session = Session.open(parent.session_id, parent.store, runtime=agent.runtime)
     turn = read_turn(parent.store, parent.dialog_id)
     key = {"call": context.call_id, "response": "" if turn.response is None else turn.response.id}
-    known = next(
-        (node.dialog_id for node in parent.store.nodes(parent.session_id) if _answers(node, parent.dialog_id, key)),
-        None,
-    )
+    nodes = parent.store.nodes(parent.session_id)
+    known = next((node.dialog_id for node in nodes if _answers(node, parent.dialog_id, key)), None)
     child = session.dialog(known or _made(parent, agent, inherits, key))
     if child.store.last(child.dialog_id).number == 0:
         child.put_prompt(agent.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
@@ -154,3 +131,12 @@ def _made(parent: Dialog, agent: Agent, inherits: Inherits, key: Mapping[str, st
     ranges = lineage(node, parent.store.last(parent.dialog_id).seq + 1) if shares else ()
     made = child_of(node, ranges, count, relation="subagent", owner=agent.name, metadata=dict(key))
     return parent.store.create_dialog(made).dialog_id
+
+
+def _depth(parent: Dialog) -> int:
+    """Count the sub-agents that a dialog is within."""
+    node, depth = parent.store.node(parent.dialog_id), 0
+    while node.parent_id is not None:
+        depth += node.relation == "subagent"
+        node = parent.store.node(node.parent_id)
+    return depth

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import inspect
 import queue
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
+from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from anyio import to_thread
 
 from palaver.agent.agent import Agent
-from palaver.agent.call_session import AgentCallSession
-from palaver.agent.config import Config, build_agents, load_config
-from palaver.agent.invoking import Invoker, StreamHandler
-from palaver.agent.settings import Settings
+from palaver.agent.building import build_agents
+from palaver.agent.config import Given, load_config
+from palaver.agent.invoking import Invoker
 from palaver.agent.tactic_session import TacticCallSession
-from palaver.agent.tactic_tool import ToolOfTactic
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import Runtime, get_default_runtime
-from palaver.session import Dialog
-from palaver.store import Store
+from palaver.store.protocol import Store
+from palaver.tools import Function
 from palaver.tools.portal import run_sync
 
 __all__ = ["Tactic", "build_tactic"]
 
-Given = Config | str | Path | Mapping[str, Any]
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]+")
+
+
+class _AsFunction:
+    """Builds functions of a tactic: of an object, or of a class, which becomes an object when the function is first called."""
+
+    def __get__(self, instance: Any, owner: Any) -> Callable[..., Function]:  # noqa: ANN401 - a tactic and its class
+        return partial(_function, owner, instance)
 
 
 class Tactic(ABC):
@@ -51,27 +57,25 @@ class Tactic(ABC):
 
         Summarizer("agents.yaml")("Summarize this.")
 
-    Each call has agents of its own, with no dialogs, and a trace of its own, so that calls may run side by side. A tactic that is held in
-    an attribute is part of this one: what it does when it is called goes into the trace, too.
+    Each call has agents and a trace of its own, so calls may run side by side. A tactic in an attribute is part of this one: its
+    calls go into the trace, too.
 
     Attributes:
-        tactic_type: The name: in registries, configurations and traces.
+        tactic_type: The name in registries, configurations and traces.
         name: The same; either will do.
         agent_group: The agents that its configuration must have.
+        as_function: Returns the function under which a model calls the tactic, or one of its methods: `as_function("method")`.
         config: The configuration.
         runtime: What names mean.
-        agents: The agents by name: those of the call, inside one.
     """
 
     tactic_type: ClassVar[str] = ""
     name: ClassVar[str] = ""
     agent_group: ClassVar[Sequence[str]] = ()
-
-    as_function = ToolOfTactic()
-    """Gives the function under which a model calls the tactic, or one of its methods: `as_function("method")`."""
+    as_function = _AsFunction()
 
     def __init_subclass__(cls, *, runtime: Runtime | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - a class's own
-        """Give a class its name under both words, and register it where it is asked for: `class Mine(Tactic, runtime=runtime)`."""
+        """Set both names of a class, and register it where that is asked for: `class Mine(Tactic, runtime=runtime)`."""
         super().__init_subclass__(**kwargs)
         own = vars(cls).get("tactic_type") or vars(cls).get("name")
         if own:
@@ -88,21 +92,21 @@ class Tactic(ABC):
         store: Store | None = None,
         recorder: Callable[[TacticCallSession], None] | None = None,
     ) -> None:
-        """Make it ready to be called.
+        """Read the configuration.
 
         Args:
             config: What its agents are: anything that `load_config` reads; what the runtime has under its name when not given.
             runtime: What names mean; the default runtime when not given.
             llm_invoker: What asks the models, in place of what the configuration says.
-            store: Where the agents' dialogs lie; in memory when not given.
-            recorder: What is told of each call when it has ended, however it ended. What it raises ends the call.
+            store: Where the agents' dialogs are; in memory when not given.
+            recorder: Called with the trace of each call when it has ended, however it ended.
 
         Raises:
             NotFound: There is no configuration.
             InvalidConfig: The configuration cannot be used, or lacks an agent of the group.
         """
         if isinstance(self.agent_group, str):
-            raise InvalidInput(f"agent_group of {type(self).__name__} is a text, not a list of agents' names.")
+            raise InvalidInput(f"agent_group of {type(self).__name__} is a text.", hint="Give a list of agents' names.")
         self.runtime = runtime or get_default_runtime()
         self.config = load_config(self.runtime.get_config(self.title()) if config is None else config)
         self._llm_invoker, self._store, self._recorder = llm_invoker, store, recorder
@@ -110,31 +114,32 @@ class Tactic(ABC):
         self._session: TacticCallSession | None = None
         self._above: tuple[TacticCallSession, str] | None = None
         for name in self.agent_group:
-            self._has(name)
-
-    def _has(self, name: str) -> None:
-        try:
-            self.config[name]
-        except NotFound as error:
-            what = f"the tactic {self.title()!r} needs an agent {name!r}."
-            raise self.config.where.fault(("agent_configs",), what, error.close, error.hint) from error
+            if name not in self.config:
+                near = get_close_matches(name, self.config)
+                raise self.config.place.fault(
+                    ("agent_configs",), f"the tactic {self.title()!r} needs an agent {name!r}.", near
+                )
 
     @classmethod
     def title(cls) -> str:
-        """Give its name; that of the class when it has none."""
+        """Return its name; that of the class when it has none."""
         return cls.tactic_type or cls.name or cls.__name__
 
     @abstractmethod
     def call(self, task: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - a tactic's own
         """Solve a task with `self.agents`; may be written with `async def`."""
 
-    # --- what it has --------------------------------------------------------------------------------------------------------
-
     @property
     def agents(self) -> dict[str, Agent]:
-        """The agents of the group by name; of the whole configuration when the tactic names no group."""
+        """The agents of the group by name, those of the call inside one; of the whole configuration when there is no group."""
         if self._agents is None:
-            self._agents = self._built(None)
+            self._agents = build_agents(
+                self.config,
+                self.agent_group or None,
+                runtime=self.runtime,
+                llm_invoker=self._llm_invoker,
+                store=self._store,
+            )
         return self._agents
 
     @property
@@ -147,17 +152,6 @@ class Tactic(ABC):
         """The tactics it holds, by attribute."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Tactic)}
 
-    def _built(self, session: TacticCallSession | None) -> dict[str, Agent]:
-        kind = Agent if session is None else partial(_Traced, session)
-        return build_agents(
-            self.config,
-            self.agent_group or None,
-            runtime=self.runtime,
-            llm_invoker=self._llm_invoker,
-            store=self._store,
-            kind=kind,
-        )
-
     # --- calling it ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - a tactic's own
@@ -165,8 +159,8 @@ class Tactic(ABC):
 
         Args:
             task: The task: a text, a Pydantic model, whatever `call` takes.
-            return_session: Whether to give the trace in place of the result.
-            kwargs: What `call` takes besides.
+            return_session: Whether to return the trace in place of the result.
+            kwargs: Further arguments of `call`.
 
         Raises:
             Exception: Whatever `call` raises; the exception has the trace as `tactic_session`.
@@ -174,11 +168,11 @@ class Tactic(ABC):
         working, session = self._begun()
         return self._ended(session, partial(working._run, task, kwargs), whole=return_session)  # noqa: SLF001 - a copy of itself
 
-    async def acall(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it gives
-        """Call it without standing in the way of others: a plain `call` runs in a thread, one written with `async def` right here."""
+    async def acall(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it returns
+        """Call it without blocking the event loop: a plain `call` runs in a thread, a coroutine function right here."""
         working, session = self._begun()
         if not inspect.iscoroutinefunction(self.call):
-            ended = partial(self._ended, session, partial(working._run, task, kwargs), whole=return_session)  # noqa: SLF001 - see above
+            ended = partial(self._ended, session, partial(working._run, task, kwargs), whole=return_session)  # noqa: SLF001 - as above
             return await to_thread.run_sync(ended)
         try:
             result = await working.call(task, **kwargs)
@@ -196,15 +190,15 @@ class Tactic(ABC):
         return_sessions: bool = False,
         **kwargs: Any,  # noqa: ANN401 - what `call` takes
     ) -> list[Any]:
-        """Call it with many tasks, several at a time, and give the results in the order of the tasks.
+        """Call it with many tasks, several at a time, and return the results in the order of the tasks.
 
         Args:
             tasks: The tasks.
             max_workers: How many run at a time; what the configuration says when not given.
-            fail_fast: Whether the first failure ends the batch: tasks that have not begun never begin, and it is raised once those that
-                have are over. Otherwise an exception stands in the place of its result.
-            return_sessions: Whether to give traces in place of results.
-            kwargs: What `call` takes besides.
+            fail_fast: Whether the first failure ends the batch and is raised, once the tasks that have begun are over. Otherwise an
+                exception takes the place of its result.
+            return_sessions: Whether to return traces in place of results.
+            kwargs: Further arguments of `call`.
         """
         with self._pool(max_workers) as pool:
             futures = [pool.submit(self, task, return_session=return_sessions, **kwargs) for task in tasks]
@@ -222,9 +216,9 @@ class Tactic(ABC):
         return_sessions: bool = False,
         **kwargs: Any,  # noqa: ANN401 - what `call` takes
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Call it with many tasks, several at a time, and give each result with the number of its task as soon as it is there.
+        """Call it with many tasks, several at a time, and yield each result with the number of its task as soon as it is there.
 
-        Whoever stops reading stops the tasks that have not begun. Arguments as for `bcall`.
+        Tasks that have not begun when the reader stops never begin. Arguments as for `bcall`.
         """
         pool = self._pool(max_workers)
         done: queue.SimpleQueue[tuple[int, Future[Any]]] = queue.SimpleQueue()
@@ -246,62 +240,47 @@ class Tactic(ABC):
     # --- one call -----------------------------------------------------------------------------------------------------------
 
     def _begun(self) -> tuple[Tactic, TacticCallSession]:
-        """Give a copy for one call: with agents and a trace of its own, as are those of the tactics it holds."""
+        """Return a copy for one call, with agents and a trace of its own, and so the tactics it holds."""
         key = self.runtime.tactic_key(type(self)) or self.title()
         session = TacticCallSession(tactic_name=self.title(), tactic_path=key, state="running")
         if self._above is not None:
             above, name = self._above
             above.record_sub_tactic_call(name, session)
         working = copy(self)
-        working._session = session  # noqa: SLF001 - a copy of itself
-        working._agents = working._built(session)  # noqa: SLF001 - the same
-        for name, held in self.sub_tactics.items():
-            part = copy(held)
+        working._session, working._agents = session, None  # noqa: SLF001 - a copy of itself
+        for agent in working.agents.values():
+            agent.on_session = session.record_agent_call
+        for name, sub_tactic in self.sub_tactics.items():
+            part = copy(sub_tactic)
             part._above = (session, name)  # noqa: SLF001 - one of its own kind
             setattr(working, name, part)
         return working, session
 
-    def _run(self, task: Any, kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever it takes and gives
+    def _run(self, task: Any, kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever it takes and returns
         if inspect.iscoroutinefunction(self.call):
             return run_sync(partial(self.call, task, **kwargs))
         return self.call(task, **kwargs)
 
-    def _ended(self, session: TacticCallSession, run: Callable[[], Any], *, whole: bool) -> Any:  # noqa: ANN401 - see above
+    def _ended(self, session: TacticCallSession, run: Callable[[], Any], *, whole: bool) -> Any:  # noqa: ANN401 - as above
         try:
             result = run()
         except BaseException as error:  # as above
             self._failed(session, error)
             raise
         session.success(result)
-        self._recorded(session)
+        if self._recorder is not None:
+            self._recorder(session)
         return session if whole else result
 
     def _failed(self, session: TacticCallSession, error: BaseException) -> None:
         session.failure(error)
         with suppress(AttributeError):  # an exception without room for it
             error.tactic_session = session  # type: ignore[attr-defined]
-        self._recorded(session)
-
-    def _recorded(self, session: TacticCallSession) -> None:
         if self._recorder is not None:
             self._recorder(session)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title()} agents={list(self.agent_group)}>"
-
-
-class _Traced(Agent):
-    """An agent whose every call goes into the trace of a tactic's call."""
-
-    def __init__(self, trace: TacticCallSession, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - an agent's own
-        super().__init__(*args, **kwargs)
-        self._trace = trace
-
-    async def _answer(
-        self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
-    ) -> AgentCallSession:
-        self._trace.record_agent_call(self.name, session)
-        return await super()._answer(dialog, session, settings, handler)
 
 
 def _outcome(future: Future[Any], *, fail_fast: bool) -> Any:  # noqa: ANN401 - a result, or an exception in its place
@@ -320,25 +299,79 @@ def build_tactic(
     runtime: Runtime | None = None,
     **options: Any,  # noqa: ANN401 - what a tactic takes
 ) -> Tactic:
-    """Make the tactic that a configuration is for.
+    """Build the tactic that a configuration is for.
 
     Args:
         config: The configuration.
-        name: The tactic's name; what the configuration has as `tactic_type` when not given.
+        name: The tactic's name; the configuration's `tactic_type` when not given.
         runtime: Where the tactic is registered.
-        options: What a tactic takes besides.
+        options: Further arguments of the tactic.
 
     Raises:
-        UnknownTactic: There is none of this name.
+        NotFound: There is no tactic of this name.
         InvalidConfig: The configuration cannot be used, or names no tactic.
     """
     found = load_config(config)
     known = runtime or get_default_runtime()
     title = name or found.tactic_type
     if not title:
-        raise found.where.fault((), "it names no tactic_type.")
+        raise found.place.fault((), "it names no tactic_type.")
     tactic = known.get_tactic(title)
     if isinstance(tactic, Tactic):
         return tactic
     made: Tactic = tactic(found, runtime=known, **options)
     return made
+
+
+# --- tactics as tools ------------------------------------------------------------------------------------------------------
+
+
+def _function(
+    owner: type[Tactic], instance: Tactic | None, tool: str = "", *, runtime: Runtime | None = None
+) -> Function:
+    """Build the function of a tactic, or of one of its methods.
+
+    Args:
+        owner: The tactic's class.
+        instance: The tactic, or None.
+        tool: The method's name; empty for the tactic as a whole.
+        runtime: Where a class finds its configuration.
+
+    Raises:
+        NotFound: The tactic has no such method.
+        InvalidInput: Its `call` takes no task.
+    """
+
+    def tactic() -> Tactic:
+        return instance if instance is not None else owner(runtime=runtime)
+
+    if tool:
+        found = getattr(owner, tool, None)
+        if tool.startswith("_") or not callable(found):
+            near = get_close_matches(tool, [name for name in vars(owner) if not name.startswith("_")])
+            close = [f"{owner.title()}#{name}" for name in near]
+            raise NotFound(f"{owner.title()}#{tool}", what="tool", close=close)
+        bound = getattr(tactic(), tool)
+        return bound if isinstance(bound, Function) else Function.from_callable(bound)
+
+    async def run(**arguments: Any) -> Any:  # noqa: ANN401 - a tactic's own
+        task, *rest = arguments.items()
+        return await tactic().acall(task[1], **dict(rest))
+
+    run.__signature__ = _signature(owner.call)  # type: ignore[attr-defined] # what inspect reads first
+    run.__name__ = _FOREIGN.sub("_", owner.title())
+    run.__doc__ = owner.call.__doc__ or owner.__doc__  # its own: a class without a docstring has no description
+    return Function.from_callable(run)
+
+
+def _signature(call: Callable[..., Any]) -> inspect.Signature:
+    """Return the parameters of `call` that a model fills: those with a name of their own, texts without annotation."""
+    hints = get_type_hints(call, include_extras=True)
+    found = [
+        each.replace(annotation=hints.get(each.name, str), kind=each.KEYWORD_ONLY)
+        for each in list(inspect.signature(call).parameters.values())[1:]
+        if each.kind not in {each.VAR_KEYWORD, each.VAR_POSITIONAL}
+    ]
+    if not found:
+        raise InvalidInput(f"{call.__qualname__} takes no task, so no model can call it.")
+    return inspect.Signature(found)

@@ -27,10 +27,10 @@ class TacticCallSession:
         state: Where it is, or how it ended.
         agent_sessions: The calls of its agents, by the agent's name, failed ones included.
         sub_tactic_sessions: The calls of tactics it holds, by the attribute that holds them.
-        delivery: What `call` gave.
-        error: What it failed with, as `Class: message`; None while nothing failed.
-        error_traceback: Where that was raised; None likewise.
-        exception: The exception itself; None likewise.
+        delivery: What `call` returned.
+        error: What it failed with, as `Class: message`, or None.
+        error_traceback: Where that was raised, or None.
+        exception: The exception itself, or None.
     """
 
     tactic_name: str
@@ -44,10 +44,10 @@ class TacticCallSession:
     exception: BaseException | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
-    def record_agent_call(self, agent_name: str, session: AgentCallSession) -> None:
+    def record_agent_call(self, session: AgentCallSession) -> None:
         """Add the call of an agent."""
         with self._lock:
-            self.agent_sessions.setdefault(agent_name, []).append(session)
+            self.agent_sessions.setdefault(session.agent_name, []).append(session)
 
     def record_sub_tactic_call(self, name: str, session: TacticCallSession) -> None:
         """Add the call of a tactic."""
@@ -72,17 +72,14 @@ class TacticCallSession:
     @property
     def sub_tactic_cost(self) -> InvokeCost:
         """Tokens and dollars of the tactics it called."""
-        return sum((each.total_cost for each in _all(self.sub_tactic_sessions)), InvokeCost())
-
-    @property
-    def total_cost(self) -> InvokeCost:
-        """Both."""
-        return self.agent_cost + self.sub_tactic_cost
+        return sum((each.cost for each in _all(self.sub_tactic_sessions)), InvokeCost())
 
     @property
     def cost(self) -> InvokeCost:
-        """The total, under the name that the trace of an agent has for it."""
-        return self.total_cost
+        """Both; `total_cost` is another name for it."""
+        return self.agent_cost + self.sub_tactic_cost
+
+    total_cost = cost
 
     @property
     def agent_call_count(self) -> int:
@@ -95,25 +92,23 @@ class TacticCallSession:
         return len(_all(self.sub_tactic_sessions))
 
     def summary(self) -> dict[str, Any]:
-        """Give the call in a few figures."""
+        """Return the call in a few figures."""
         return {
             "tactic": self.tactic_name,
             "state": self.state,
             "agent_calls": self.agent_call_count,
             "sub_tactic_calls": self.sub_tactic_call_count,
-            "tokens": self.total_cost.total_tokens,
-            "dollars": self.total_cost.cost,
+            "tokens": self.cost.total_tokens,
+            "dollars": self.cost.cost,
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what a log line or a page would say of it, as JSON values."""
+        """Return what a log line or a page would say of it, as JSON values."""
         return {
             **self.summary(),
             "tactic_path": self.tactic_path,
-            "agent_sessions": {name: [each.to_dict() for each in found] for name, found in self.agent_sessions.items()},
-            "sub_tactic_sessions": {
-                name: [each.to_dict() for each in found] for name, found in self.sub_tactic_sessions.items()
-            },
+            "agent_sessions": _dicts(self.agent_sessions),
+            "sub_tactic_sessions": _dicts(self.sub_tactic_sessions),
             "delivery": None if self.delivery is None else str(self.delivery),
             "error": self.error,
             "error_traceback": self.error_traceback,
@@ -122,3 +117,7 @@ class TacticCallSession:
 
 def _all(lists: Mapping[str, Iterable[Any]]) -> list[Any]:
     return [each for found in list(lists.values()) for each in found]
+
+
+def _dicts(lists: Mapping[str, Iterable[Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {name: [each.to_dict() for each in found] for name, found in lists.items()}

@@ -1,4 +1,4 @@
-"""The command line: one file a command."""
+"""The command line: one module a command."""
 
 from palaver.cli.app import main
 

@@ -1,17 +1,15 @@
-"""What answers used and cost: the dollars that were recorded with them, else those of the price list."""
+"""What answers used and cost: the recorded dollars, else those of the price list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from palaver.errors import InvalidInput, UnknownModel
-from palaver.ids import now
-from palaver.messages import Message, Usage
+from palaver.errors import InvalidInput, NotFound
+from palaver.messages import Usage
 from palaver.plurals import counted
 from palaver.tokens import price
 
-__all__ = ["Bill", "bill_of"]
+__all__ = ["Bill"]
 
 
 @dataclass(slots=True)
@@ -24,8 +22,8 @@ class Bill:
         cached: How many of these came from a cache.
         written: Tokens that they wrote.
         dollars: What that cost, as far as it is known.
-        listed: Whether some of it is a list price, and not what the provider said.
-        unpriced: How many answers have neither.
+        estimated: Whether some of it comes from the price list, and not from the provider.
+        unpriced: How many answers have no known price.
     """
 
     answers: int = 0
@@ -33,22 +31,11 @@ class Bill:
     cached: int = 0
     written: int = 0
     dollars: float = 0.0
-    listed: bool = False
+    estimated: bool = False
     unpriced: int = 0
 
-    def add(self, message: Message) -> None:
-        """Add an answer; one that does not say what it used counts for nothing."""
-        if message.usage:
-            self.use(message.usage, message.model or "", message.timestamp)
-
     def use(self, usage: Usage, model: str, at: float | None) -> None:
-        """Add what an answer used.
-
-        Args:
-            usage: What it read and wrote.
-            model: The model.
-            at: When it came, in seconds since 1970-01-01 UTC; None where nobody knows.
-        """
+        """Add what an answer of a model used, at a time in seconds since 1970-01-01 UTC, or None where it is unknown."""
         self.answers += 1
         self.read += usage.input_tokens
         self.cached += usage.cache_read_tokens
@@ -58,24 +45,17 @@ class Bill:
             return
         try:
             self.dollars += price(usage, model, at).total
-            self.listed = True
-        except (UnknownModel, InvalidInput):
+            self.estimated = True
+        except (NotFound, InvalidInput):
             self.unpriced += 1
 
+    @property
+    def price(self) -> str:
+        """The dollars for people, with `~` where they are estimated; empty where nothing is known."""
+        return f"{'~' if self.estimated else ''}${self.dollars:.4f}" if self.dollars else ""
+
     def __str__(self) -> str:
-        """Give it in words."""
         cached = f" ({self.cached:,} cached)" if self.cached else ""
-        about = "about " if self.listed else ""
-        dollars = f", {about}${self.dollars:.4f}" if self.dollars else ""
-        unpriced = (
-            f", {counted(self.unpriced, 'answer')} without a known price" if self.unpriced and self.dollars else ""
-        )
+        dollars = f", {self.price}" if self.dollars else ""
+        unpriced = f", {counted(self.unpriced, 'answer')} without a known price" if self.unpriced and dollars else ""
         return f"{counted(self.read, 'token')} read{cached}, {self.written:,} written{dollars}{unpriced}"
-
-
-def bill_of(usages: Iterable[Usage], model: str) -> Bill:
-    """Add up what a model's answers used that came just now."""
-    bill = Bill()
-    for usage in usages:
-        bill.use(usage, model, now())
-    return bill

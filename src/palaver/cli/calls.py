@@ -1,157 +1,160 @@
-"""palaver calls and palaver diff-calls: the model calls of a dialog, and what two of them saw differently."""
+"""palaver calls: the model calls of a dialog, and what two of them saw differently."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import typer
-from rich.table import Table
+from typer import Argument, BadParameter
 
-from palaver.cli.dialogs import dialog_of
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.bill import Bill
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import output
+from palaver.cli.terminal import emit, paged, print_json, say, table
 from palaver.errors import NotFound
-from palaver.ids import DialogId
-from palaver.messages import Content, thaw
-from palaver.messages.said import words_of
+from palaver.log import Handle
+from palaver.messages import Content, Role, Usage, words_of
 from palaver.plurals import counted
-from palaver.session import CallDifference, Difference, Invocations, ModelCall, Session, compare
+from palaver.session import Dialog
+from palaver.session.calls import ModelCall
+from palaver.session.differences import CallDifference, Difference, compare
+
+__all__ = ["Answer", "numbered", "run"]
 
 _WIDTH = 96
 """Characters of a block that a line shows."""
 
 
+class Answer(NamedTuple):
+    """A response of a session that was imported, as a call: its file says what was said, not what the call was given.
+
+    Attributes:
+        number: Its number, starting at 1.
+        handle: The entry that begins the response.
+        model: The model.
+        at: When it came, or None.
+        usage: What the provider reported, or None.
+    """
+
+    number: int
+    handle: Handle
+    model: str
+    at: float | None
+    usage: Usage | None
+
+
 def run(
-    session: SessionArgument, dialog: DialogOption = None, store: StoreOption = None, json: JsonOption = False
-) -> int:
-    """List the model calls of a dialog, each with the number that `view --call` and `diff-calls` take."""
-    with opened(store) as source:
-        found = Session.open(session, source)
-        calls = invocations(found, dialog_of(found, dialog))
-        if json:
-            for call in calls:
-                print_json(_row(call))
-            return Exit.OK
-        table = Table(box=None, pad_edge=False)
-        for name in ("call", "when (UTC)", "model", "for", "request", "entry"):
-            table.add_column(name, justify="right" if name == "call" else "left", no_wrap=True)
-        for call in calls:
-            sent = call.sent
-            request = (
-                f"{sent['digest'][:12]} {counted(sent['bytes'], 'byte')}" if sent else "recorded by another program"
-            )
-            table.add_row(
-                str(call.number),
-                datetime.fromtimestamp(call.at, UTC).strftime("%Y-%m-%d %H:%M:%S"),
-                call.model,
-                sent.get("profile", ""),
-                request,
-                str(call.handle),
-            )
-        output().print(table)
-    return Exit.OK
-
-
-def diff(
     session: SessionArgument,
-    first: Annotated[int, typer.Argument(metavar="N", min=1, help="The number of a call, as `calls` lists it.")],
-    second: Annotated[int, typer.Argument(metavar="M", min=1, help="The number of another call.")],
-    dialog: DialogOption = None,
+    first: Annotated[int | None, Argument(metavar="[N", min=1, help="Compare this call …")] = None,
+    second: Annotated[int | None, Argument(metavar="M]", min=1, help="… with this one.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Say what the second call saw that the first did not, what it no longer saw and why, and where the provider's cache broke."""
-    with opened(store) as source:
-        found = Session.open(session, source)
-        calls = invocations(found, dialog_of(found, dialog))
-        found_difference = compare(numbered(calls, first), numbered(calls, second))
+    """List the model calls of a session, numbered as `view --call N` takes them; with two numbers, compare what these saw.
+
+    Calls that palaver made are recorded. Those of an imported session are reconstructed from its responses.
+    """
+    with found(session, store) as (_, dialog, _, _), paged(data=json):
+        if first is not None:
+            if second is None:
+                raise BadParameter("name two calls to compare.", param_hint="M")
+            difference = compare(_recorded(numbered(dialog, first)), _recorded(numbered(dialog, second)))
+            emit(json, _data(difference), *_lines(difference))
+            return Exit.OK
+        calls = list(dialog.calls) or _answers(dialog)
+        rows = [_row(call) for call in calls]
         if json:
-            print_json(_data(found_difference))
+            for row in rows:
+                print_json(row)
         else:
-            _print(found_difference)
+            if calls:
+                table(("call", "when (UTC)", "model", "read", "cached", "written", "cost", "entry"), map(_cells, rows))
+            how = "" if not calls else ", recorded" if rows[0]["recorded"] else ", reconstructed from the responses"
+            say(f"{counted(len(calls), 'call')}{how}.")
     return Exit.OK
 
 
-def invocations(session: Session, dialog_id: DialogId) -> Invocations:
-    """Give the model calls of a dialog."""
-    return session.dialog(dialog_id).invocations
+def _answers(dialog: Dialog) -> list[Answer]:
+    messages = dialog.messages
+    told = [(index, each) for index, each in enumerate(messages.bare()) if each.role is Role.ASSISTANT]
+    return [
+        Answer(number, messages.handle(index), each.model or "", each.timestamp, each.usage)
+        for number, (index, each) in enumerate(told, 1)
+    ]
 
 
-def numbered(calls: Invocations, number: int) -> ModelCall:
-    """Give a call by its number.
+def numbered(dialog: Dialog, number: int) -> ModelCall | Answer:
+    """Return a call by its number.
 
     Raises:
-        NotFound: There is none of this number.
+        NotFound: There is none.
     """
+    calls = dialog.calls if len(dialog.calls) else _answers(dialog)
     if number > len(calls):
-        count = (
-            f"The dialog has {counted(len(calls), 'recorded call')}."
-            if len(calls)
-            else "No call was recorded in this dialog."
-        )
-        raise NotFound(str(number), what="call", hint=f"{count} `palaver calls` lists them.")
+        hint = f"The dialog has {counted(len(calls), 'call')}; `palaver calls` lists them."
+        raise NotFound(str(number), what="call", hint=hint)
     return calls[number - 1]
 
 
-def _row(call: ModelCall) -> dict[str, Any]:
-    return {
-        "call": call.number,
-        "at": call.at,
-        "model": call.model,
-        "entry": str(call.handle),
-        "reproducible": call.reproducible,
-        **{name: call.sent[name] for name in ("profile", "digest", "bytes", "compiler") if name in call.sent},
-        **({} if call.decision is None else {"decision": thaw(call.decision)}),
-    }
+def _recorded(call: ModelCall | Answer) -> ModelCall:
+    if isinstance(call, ModelCall):
+        return call
+    hint = "What an imported call was given is not recorded; `palaver view --call N` shows what was said before it."
+    raise NotFound(str(call.number), what="recorded call", hint=hint)
 
 
-def _data(found: CallDifference) -> dict[str, Any]:
-    return {
-        **{name: [_difference(one) for one in getattr(found, name)] for name in ("entered", "left", "changed")},
-        "tools": found.tools,
-        "prefix": {
-            "kept": found.kept,
-            "broken": None if found.broken is None else found.broken.decode(),
-            "instead": found.unit.decode() or None,
-        },
-    }
+def _row(call: ModelCall | Answer) -> dict[str, Any]:
+    usage, bill = call.usage() if isinstance(call, ModelCall) else call.usage, Bill()
+    if usage:
+        bill.use(usage, call.model, call.at)
+    row = {"call": call.number, "at": call.at, "model": call.model, "entry": str(call.handle)}
+    row |= {"recorded": isinstance(call, ModelCall), "read": bill.read, "cached": bill.cached, "written": bill.written}
+    row |= {"dollars": bill.dollars or None, "estimated": bill.estimated}
+    if isinstance(call, ModelCall):
+        row |= {name: call.sent[name] for name in ("profile", "digest", "bytes", "compiler") if name in call.sent}
+        row["reproducible"] = call.reproducible
+    return row
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "place": None if one.place is None else str(one.place),
-        "before": None if one.before is None else _words(one.before),
-        "after": None if one.after is None else _words(one.after),
-        "why": one.why,
-    }
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    time = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S") if row["at"] else ""
+    price = f"{'~' if row['estimated'] else ''}${row['dollars']:.4f}" if row["dollars"] else ""
+    figures = (f"{row[name]:,}" if row[name] else "" for name in ("read", "cached", "written"))
+    return (str(row["call"]), time, row["model"], *figures, price, row["entry"])
 
 
-def _print(found: CallDifference) -> None:
-    console = output()
-    if not found:
-        console.print("Both calls saw the same.")
-    for sign, differences in (("+", found.entered), ("-", found.left), ("~", found.changed)):
-        for one in differences:
+# --- two calls ------------------------------------------------------------------------------------------------------------------------
+
+
+def _data(difference: CallDifference) -> dict[str, Any]:
+    broken = None if difference.broken is None else difference.broken.decode()
+    prefix = {"kept": difference.kept, "broken": broken, "instead": difference.unit.decode() or None}
+    blocks = {name: [_block(one) for one in getattr(difference, name)] for name in ("entered", "left", "changed")}
+    return {**blocks, "tools": list(difference.tools), "prefix": prefix}
+
+
+def _block(one: Difference) -> dict[str, Any]:
+    before, after = (content and _words(content) for content in (one.before, one.after))
+    return {"place": one.place and str(one.place), "before": before, "after": after, "why": one.why}
+
+
+def _lines(difference: CallDifference) -> Iterator[str]:
+    if not difference:
+        yield "Both calls saw the same."
+    for sign, blocks in (("+", difference.entered), ("-", difference.left), ("~", difference.changed)):
+        for one in blocks:
             shown = one.after or one.before
-            place = "" if one.place is None else f"{one.place}  "
-            console.print(f"{sign} {place}{_line(shown)}  ({one.why})", soft_wrap=True)
-    for tool in found.tools:
-        console.print(f"{tool[0]} tool {tool[1:]}")
-    if found.broken is None:
-        console.print(
-            f"The second request begins with the whole first ({counted(found.kept, 'unit')}): the cached prefix holds."
-        )
+            yield f"{sign} {one.place or ''}  {_cut(_words(shown)) if shown else ''}  ({one.why})"
+    for tool in difference.tools:
+        yield f"{tool[0]} tool {tool[1:]}"
+    kept = counted(difference.kept, "unit")
+    if difference.broken is None:
+        yield f"The second request begins with the whole first ({kept}): the cached prefix holds."
     else:
-        console.print(f"The cached prefix holds for {counted(found.kept, 'unit')}, then breaks:")
-        console.print(f"  - {_cut(found.broken.decode())}", soft_wrap=True)
-        console.print(f"  + {_cut(found.unit.decode()) or 'nothing'}", soft_wrap=True)
-
-
-def _line(content: Content | None) -> str:
-    return "" if content is None else _cut(_words(content))
+        yield f"The cached prefix holds for {kept}, then breaks:"
+        yield f"  - {_cut(difference.broken.decode())}"
+        yield f"  + {_cut(difference.unit.decode()) or 'nothing'}"
 
 
 def _cut(text: str) -> str:

@@ -3,268 +3,214 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, StoreOption, YesOption, locate, opened
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import output
-from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
-from palaver.errors import StoreDamaged, UnknownSession
+from palaver.cli.terminal import emit, listed, paged, print_json, say
+from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import DialogId, SessionId
-from palaver.log import Handle
 from palaver.plurals import counted
 from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import (
     DAMAGED_STORE,
-    REMEDIES,
     Diagnosis,
-    Finding,
     Importer,
     examine,
     examine_file,
     import_bundle_file,
     is_bundle,
     repair,
-    scan_file,
     to_quarantine,
     unreadable,
 )
 
 _SHOWN = 12
-_LONG = 16_000_000
-"""From how many bytes on a file is read record by record: importing one into memory takes about ten times its length."""
-_BEYOND = frozenset({"over_window", "damaged_source", "dangling_parent"})
-"""Faults that no branch can be without: the way out is a budget, or importing anew."""
-_STYLES = {"fault": "red", "warning": "yellow", "note": "dim"}
+_BEYOND_REPAIR = frozenset({"over_window", "damaged_source", "dangling_parent"})
+"""Faults that no branch can be without: the remedy is a budget, or importing again."""
+
+_SECTIONS = {"fault": ("Faults", "red"), "warning": ("Warnings", "yellow"), "note": ("Notes", "dim")}
+_TARGET = "A session, one of its dialogs, or a transcript. Default: every session."
 
 
-def run(  # noqa: PLR0917 - the words of a command
-    target: Annotated[
-        str | None, typer.Argument(metavar="[PATH|SESSION]", help="A transcript, or a session. Default: every session.")
-    ] = None,
-    dialog: DialogOption = None,
+def run(
+    target: Annotated[str | None, Argument(metavar="[SESSION|FILE]", help=_TARGET)] = None,
     mend: Annotated[
-        bool, typer.Option("--repair", help="Write branches without the faults. The source is never changed.")
+        bool, Option("--repair", help="Write branches without the faults; the source never changes.")
     ] = False,
     aside: Annotated[
-        bool,
-        typer.Option("--quarantine", help="Say which blocks of the session would be set aside; with --yes do it."),
+        bool, Option("--quarantine", help="List blocks that no provider takes; --yes sets them aside.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --quarantine: do it.")] = False,
-    quick: Annotated[
-        bool | None,
-        typer.Option(
-            "--quick/--deep",
-            help="Read a transcript record by record, in the same memory whatever its length; or import it into memory, which tells more. "
-            "Default: --quick from 16 MB on.",
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="List every finding, notes too.")] = False,
+    yes: YesOption = False,
+    every: Annotated[bool, Option("--all", "-a", help="List every finding, notes too.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Examine a transcript or session: pairing, ids, damaged text, missing parents, media, and what each provider would refuse.
+    """Examine a session or transcript: calls and results, ids, damaged text, media, and what each provider would refuse.
 
-    With --repair a transcript is imported first, and the branches are written in the store: one for each dialog with faults, or for the one
-    that --dialog names. With --quarantine the blocks that no provider takes are shown, or with --yes set aside. Ends with 1 when a fault was
-    found.
+    With --repair a transcript is imported first. Ends with 1 when a fault was found.
     """
-    tell = partial(_tell, json=json, every=every)
-    if target is not None and Path(target).exists():
-        if dialog is not None or aside:
-            name = "--quarantine" if aside else "--dialog"
-            raise typer.BadParameter("a file is examined as a whole: import it first.", param_hint=name)
-        verdicts = [tell(diagnosis) for diagnosis in _of_file(Path(target), quick=quick)]
-        if mend and not all(verdicts):
-            _mend_file(target, store, json=json)
-        return Exit.OK if all(verdicts) else Exit.FOUND
-    if target is None and (mend or aside or dialog is not None):
-        name = "--repair" if mend else "--quarantine" if aside else "--dialog"
-        raise typer.BadParameter("name a transcript or a session.", param_hint=name)
-    with opened(store, writes=mend or yes) as source:
-        verdicts = []
-        for session_id in _chosen(source, target):
-            only = None if dialog is None else Session.open(session_id, source).dialog(dialog).dialog_id
-            diagnosis = _examined(source, session_id, only)
-            verdicts.append(tell(diagnosis))
-            if aside:
-                _set_aside(source, session_id, diagnosis, yes=yes, json=json)
-            elif mend and not diagnosis.healthy:
-                _mend(source, session_id, only, json=json)
-        _tell_strays(source, target, json=json)
-    return Exit.OK if all(verdicts) else Exit.FOUND
+    if target is None and (mend or aside):
+        raise BadParameter("name a session or a transcript.", param_hint="--repair" if mend else "--quarantine")
+    if target is not None and Path(target).exists() and not Path(target).is_dir():
+        if aside:
+            raise BadParameter("import the file first.", param_hint="--quarantine")
+        healthy = _reported(examine_file(target), every=every, json=json)
+        if mend and not healthy:
+            with opened(store, create=True) as source:
+                for session_id in _imported(source, target):
+                    _mend(source, session_id, None, json=json)
+        return Exit.OK if healthy else Exit.FOUND
+    return _stored(target, store, mend=mend, aside=aside, yes=yes, every=every, json=json)
 
 
-def _tell_strays(store: Store, target: str | None, *, json: bool) -> None:
-    """Say which payloads of the store nothing names, where all of it is examined: no session shows them, and nothing is wrong."""
-    strays = found_strays(store) if target is None else ()
-    if not json:
-        tell_strays(strays)
-    elif strays:
-        print_json({"strays": list(map(row_of, strays)), "bytes": size_of(strays)})
+def _stored(target: str | None, url: str | None, *, mend: bool, aside: bool, yes: bool, every: bool, json: bool) -> int:
+    """Examine one session of the store, or all."""
+    writes = mend or (aside and yes)
+    with opened(url, writes=writes) as source:
+        if target is None:
+            sessions, only = [record.session_id for record in source.sessions()], None
+        else:
+            session_id, only = _named(source, target, writes=writes)
+            sessions = [session_id]
+        diagnoses = [_examined(source, each, only) for each in sessions]
+        healthy = _reported(diagnoses, every=every, json=json)
+        if aside:
+            _set_aside(Session.open(sessions[0], source), diagnoses[0], yes=yes, json=json)
+        elif mend and not healthy:
+            _mend(source, sessions[0], only, json=json)
+    return Exit.OK if healthy else Exit.FOUND
+
+
+def _named(store: Store, target: str, *, writes: bool) -> tuple[SessionId, DialogId | None]:
+    try:
+        place = locate(store, target, only=writes)
+    except NotFound as error:
+        raise NotFound(target, what="session", close=error.close, hint="There is no such file either.") from error
+    return place.session.session_id, None if place.whole else place.dialog.dialog_id
+
+
+def _imported(store: Store, path: str) -> Iterator[SessionId]:
+    if is_bundle(path):
+        yield import_bundle_file(store, path).session_id
+    else:
+        yield from (one.session_id for one in Importer(store).import_path(path))
 
 
 def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Diagnosis:
-    """Examine a session; of one that the store cannot read, say that, for others lie elsewhere in its file."""
+    """Examine a session; one that the store cannot read does not keep the others from being examined."""
     try:
         return examine(store, session_id, only)
     except StoreDamaged as error:
         return unreadable(store, session_id, error)
 
 
-def _of_file(path: Path, *, quick: bool | None) -> Iterator[Diagnosis]:
-    """Examine a file: in memory, or record by record when it is long. A bundle is always read whole: it says itself what is in it."""
-    long = path.stat().st_size >= _LONG if quick is None else quick
-    yield from scan_file(path) if long and not is_bundle(path) else examine_file(path)
+# --- repairing ------------------------------------------------------------------------------------------------------------------------
 
 
-def _set_aside(store: Store, session_id: SessionId, diagnosis: Diagnosis, *, yes: bool, json: bool) -> None:
-    """Set the blocks aside that no provider takes, or say which they are."""
-    session = Session.open(session_id, store)
+def _set_aside(session: Session, diagnosis: Diagnosis, *, yes: bool, json: bool) -> None:
+    """Put the blocks into quarantine that no provider takes, or list them."""
     places = [session.place(place) for place in to_quarantine(diagnosis)]
-    new = [place for place in places if any(_shows(session, one.dialog_id, place) for one in store.nodes(session_id))]
+    marked = {place for dialog in session.dialogs for place in dialog.marks.quarantined}
+    new = [place for place in places if marked.isdisjoint({place, place._replace(block=None)})]
     if yes:
-        with store.together():
+        with session.store.transaction():
             for place in new:
                 session.quarantine(place, "found by the doctor")
-    if json:
-        print_json({"quarantine": {"session": session_id, "handles": [str(place) for place in new], "done": yes}})
-        return
-    console = output()
-    for place in new:
-        console.print(f"  {place}: {'set aside' if yes else 'would be set aside'}")
-    if not new:
-        console.print("  there is no block to be set aside.")
-    elif not yes:
-        console.print("  Nothing was written: --yes does it; `palaver quarantine --undo HANDLE` takes it back.")
+    told = {"session": session.session_id, "handles": [str(place) for place in new], "done": yes}
+    lines = [f"  {place}: {'in quarantine now' if yes else 'would be put into quarantine'}" for place in new]
+    end = "  No block needs quarantine." if not new else "" if yes else "  Nothing was written: --yes does it."
+    emit(json, {"quarantine": told}, *lines, *filter(None, [end]))
 
 
-def _shows(session: Session, dialog_id: DialogId, place: Handle) -> bool:
-    """Tell whether a dialog holds a block and shows it."""
-    dialog = session.dialog(dialog_id)
-    held = any(place in span for span in dialog.spans)
-    return held and place not in dialog.quarantined and place._replace(block=None) not in dialog.quarantined
-
-
-def _chosen(store: Store, target: str | None) -> Iterator[SessionId]:
-    """Give the sessions to examine: the one named, or all."""
-    if target is None:
-        yield from (record.session_id for record in store.sessions())
-        return
-    try:
-        yield Session.open(target, store).session_id
-    except UnknownSession as error:
-        raise UnknownSession(target, close=error.close, hint="There is no such file either.") from error
-
-
-def _mend_file(target: str, url: str | None, *, json: bool) -> None:
-    with opened(url, create=True) as store:
-        if is_bundle(target):
-            _mend(store, import_bundle_file(store, target).session_id, None, json=json)
-            return
-        for one in Importer(store).import_path(target):
-            _mend(store, one.session_id, None, json=json)
-
-
-def _mend(store: Store, session_id: SessionId, dialog_id: DialogId | None, *, json: bool) -> None:
+def _mend(store: Store, session_id: SessionId, only: DialogId | None, *, json: bool) -> None:
     """Write a branch without the faults for every dialog that has some, or for the one that was named."""
     damage: StoreDamaged | None = None
     for node in store.nodes(session_id):
-        if dialog_id not in {None, node.dialog_id} or not _mendable(examine(store, session_id, node.dialog_id)):
+        if only not in {None, node.dialog_id} or not _mendable(examine(store, session_id, node.dialog_id)):
             continue
         try:
-            branch = repair(store, node.dialog_id)
+            branch = repair(store, node.dialog_id).dialog_id
         except StoreDamaged as error:
-            damage = damage or error  # what stands on sound entries is mended first
+            damage = damage or error  # what depends on sound entries is repaired first
             continue
-        _tell_branch(session_id, node.dialog_id, branch.dialog_id, json=json)
+        row = {"repaired": {"session": session_id, "of": node.dialog_id, "dialog": branch}}
+        emit(json, row, f"Dialog {node.dialog_id[:12]} has a branch without its faults: palaver show {branch[:12]}")
     if damage is not None:
         raise damage
 
 
 def _mendable(diagnosis: Diagnosis) -> bool:
-    """Tell whether a dialog has a fault that a branch can be without."""
-    return any(one.severity == "fault" and one.code not in _BEYOND for one in diagnosis.findings)
+    return any(one.severity == "fault" and one.code not in _BEYOND_REPAIR for one in diagnosis.findings)
 
 
-def _tell_branch(session_id: str, dialog_id: str, branch_id: str, *, json: bool) -> None:
-    if json:
-        print_json({"repaired": {"session": session_id, "of": dialog_id, "dialog": branch_id}})
-    else:
-        place = f"palaver show {session_id[:12]} --dialog {branch_id[:12]}"
-        output().print(f"Dialog {dialog_id[:12]} has a branch without its faults: {place}")
+# --- the report -----------------------------------------------------------------------------------------------------------------------
 
 
-def _tell(diagnosis: Diagnosis, *, json: bool, every: bool) -> bool:
-    """Print a diagnosis, and give whether there is no fault."""
-    if json:
-        print_json(_row(diagnosis))
-    else:
-        _print(diagnosis, every=every)
-    return diagnosis.healthy
+def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> bool:
+    """Print diagnoses, and return whether none has a fault."""
+    verdicts = []
+    with paged(data=json):
+        for diagnosis in diagnoses:
+            verdicts.append(diagnosis.healthy)
+            if json:
+                print_json(_row(diagnosis))
+            else:
+                _print(diagnosis, every=every)
+        if len(verdicts) > 1 and not json:
+            say(f"{counted(len(verdicts), 'session')}, {verdicts.count(False):,} with faults.")
+    return all(verdicts)
 
 
 def _print(diagnosis: Diagnosis, *, every: bool) -> None:
-    console = output()
-    verdict = "healthy" if diagnosis.healthy else "faults found"
-    console.print(f"{diagnosis.name}: {verdict}. {_extent(diagnosis)}", soft_wrap=True)
-    kinds = Counter((finding.severity, finding.code) for finding in diagnosis.findings)
-    for (severity, code), count in sorted(kinds.items(), key=lambda item: (list(_STYLES).index(item[0][0]), -item[1])):
-        number = f"{count + diagnosis.more.get(code, 0):>5,} {severity:<8} {code}"
-        remedy = REMEDIES.get(code, "") if severity != "note" else ""
-        console.print(f"  {number}{f': {remedy}' if remedy else ''}", style=_STYLES[severity], soft_wrap=True)
-    shown = [finding for finding in diagnosis.findings if every or finding.severity == "fault"]
-    for finding in shown if every else shown[:_SHOWN]:
-        console.print(f"    {finding.place}: {finding.what}{_whom(finding)}", soft_wrap=True)
-    if not every and len(shown) > _SHOWN:
-        console.print(f"    … {counted(len(shown) - _SHOWN, 'more fault')}: --all lists everything")
-    if diagnosis.valid:
-        valid = ", ".join(f"{name} {'valid' if fine else 'INVALID'}" for name, fine in diagnosis.valid.items())
-        console.print(f"  the next request, as palaver sends it, in form: {valid}", soft_wrap=True)
-    else:
-        console.print("  read record by record; --deep imports it into memory and compiles its next request, too")
-
-
-def _extent(diagnosis: Diagnosis) -> str:
+    kinds = Counter(one.severity for one in diagnosis.findings)
+    verdict = counted(kinds["fault"], "fault") if kinds["fault"] else "healthy"
+    size = f"{counted(diagnosis.total, 'entry')} in {counted(diagnosis.dialogs, 'dialog')}"
+    if diagnosis.unreachable:
+        size += f", {diagnosis.unreachable:,} of them unreadable"
     if any(one.code == DAMAGED_STORE for one in diagnosis.findings):
-        return "It cannot be read as a whole."
-    if not diagnosis.valid:
-        lost = f", {diagnosis.unreachable:,} of them cannot be read" if diagnosis.unreachable else ""
-        return f"{counted(diagnosis.total, 'record')}{lost}."
-    lost = f", {diagnosis.unreachable:,} of them unreachable" if diagnosis.unreachable else ", all reachable"
-    return f"{counted(diagnosis.total, 'entry')} in {counted(diagnosis.dialogs, 'dialog')}{lost}."
+        size = "It cannot be read as a whole"
+    others = [counted(kinds[kind], kind) for kind in ("warning", "note") if kinds[kind]]
+    also = f" Also {' and '.join(others)}: --all lists them." if others and not every else ""
+    say(f"{diagnosis.name}: {verdict}. {size}.{also}")
+    for severity in _SECTIONS if every else ("fault",):
+        _section(diagnosis, severity, every=every)
+    refused = [name for name, fine in diagnosis.valid.items() if not fine]
+    if refused:
+        say(f"  The next request is not valid for {', '.join(refused)}.", "red")
+    elif kinds["fault"]:
+        say("  The next request, as palaver sends it, is valid for every provider.")
 
 
-def _whom(finding: Finding) -> str:
-    return f" ({', '.join(finding.providers)})" if finding.providers else ""
+def _section(diagnosis: Diagnosis, severity: str, *, every: bool) -> None:
+    """Print the findings of one severity: the kinds with their remedies, then each with its place."""
+    findings = [one for one in diagnosis.findings if one.severity == severity]
+    title, style = _SECTIONS[severity]
+    if findings:
+        say(f"  {title}:", style)
+    remedies = {one.code: one.remedy for one in findings}
+    for code, count in Counter(one.code for one in findings).most_common():
+        say(f"    {count:,} {code.replace('_', ' ')}. {remedies[code]}".rstrip())
+    whom = [f" ({', '.join(one.providers)})" if one.providers else "" for one in findings]
+    lines = [f"      {one.place}: {one.what}{names}" for one, names in zip(findings, whom, strict=True)]
+    for line in lines if every else listed(lines, _SHOWN, "--all lists everything"):
+        say(line)
 
 
-def _row(diagnosis: Diagnosis) -> dict[str, object]:
+def _row(diagnosis: Diagnosis) -> dict[str, Any]:
+    entries = {name: getattr(diagnosis, name) for name in ("reachable", "unreachable")} | {"total": diagnosis.total}
+    row = {"name": diagnosis.name, "session": diagnosis.session_id, "healthy": diagnosis.healthy}
+    findings = [asdict(one) | {"remedy": one.remedy} for one in diagnosis.findings]
     return {
-        "name": diagnosis.name,
-        "session": diagnosis.session_id,
-        "healthy": diagnosis.healthy,
+        **row,
         "dialogs": diagnosis.dialogs,
-        "entries": {"total": diagnosis.total, "reachable": diagnosis.reachable, "unreachable": diagnosis.unreachable},
-        "findings": [
-            {
-                "place": one.place,
-                "code": one.code,
-                "what": one.what,
-                "severity": one.severity,
-                "providers": list(one.providers),
-                "refused": dict(one.refused),
-                "remedy": one.remedy,
-            }
-            for one in diagnosis.findings
-        ],
-        "valid": diagnosis.valid,
-        "more": dict(diagnosis.more),
+        "entries": entries,
+        "findings": findings,
+        "valid": dict(diagnosis.valid),
     }

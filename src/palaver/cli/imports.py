@@ -2,210 +2,224 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from typer import Argument, BadParameter, Option, confirm
 
-from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened
 from palaver.cli.outcome import Exit, tell
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import errors, output, visible
-from palaver.errors import Erased, InvalidInput, MissingStore, PalaverError, UnsupportedTranscript
-from palaver.formats.events import Loss
+from palaver.cli.terminal import complain, print_json, say, store_url, visible
+from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
+from palaver.formats import Limits
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
-from palaver.store import Store
+from palaver.store import MemoryStore, Store
 from palaver.store.redacting import redacting
-from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
-from palaver.transcripts.bundle_files import check_bundle_file
-from palaver.transcripts.importing import require_something
+from palaver.transcripts import Importer, import_bundle_file, in_order, is_bundle, require_something
 
-_SHOWN = 5
+_USUAL = {
+    "Claude Code": ".claude/projects",
+    "Codex": ".codex/sessions",
+    "pi": ".pi/agent/sessions",
+}
+"""Where agents keep their sessions, below the home folder."""
+
+_SUFFIXES = frozenset({".jsonl", ".json", ".traj", ".eval", ".palaver", ".zst", ".gz", ".tar", ".zip", ".tgz"})
+"""How the names of files end that are looked at in a folder."""
+
+
+_PATH = (
+    "Transcripts (also .zst, .gz, .tar), bundles, folders. Default: offer what other agents left in your home folder."
+)
 
 
 def run(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Transcripts, as they are or as .zst, .gz, .tar; bundles.")
-    ],
+    paths: Annotated[list[Path] | None, Argument(metavar="[PATH]...", help=_PATH)] = None,
     *,
+    source: Annotated[bool, Option("--source/--no-source", help="Keep the file itself in the store.")] = True,
+    subject: Annotated[str, Option("--subject", metavar="WHO", help="Whose data new sessions are.")] = "",
+    redact: RedactOption = False,
+    again: Annotated[bool, Option("--again", help="Import what was erased here again, as new sessions.")] = False,
+    max_bytes: Annotated[int, Option(min=1, help="Bytes that a compressed file may unpack to.")] = Limits().unpacked,
+    max_records: Annotated[int, Option(min=1, help="Lines or elements to read of a file.")] = Limits().records,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="List every session and every problem.")] = False,
     store: StoreOption = None,
-    source: Annotated[bool, typer.Option("--source/--no-source", help="Keep the file itself in the store.")] = True,
-    subject: Annotated[str, typer.Option(metavar="WHO", help="Whose data new sessions are.")] = "",
-    redact: Annotated[
-        bool,
-        typer.Option(
-            "--redact", help="Take keys and tokens out before anything is written; the file is not kept then."
-        ),
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Import what was erased here again, as new sessions.")] = False,
-    losses: Annotated[bool, typer.Option("--losses", help="List every loss, not the first few.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Import transcripts of other agents, or bundles. Importing again adds only what is new; nothing that was imported is ever changed.
+    """Import sessions that other agents recorded. Importing again adds only what is new; what was imported never changes.
 
-    A file that cannot be imported stops none of the others; with several files it is told in the end by exit code 1.
+    A file that cannot be imported does not stop the others; with several files the exit code is then 1.
     """
-    ordered = in_order(paths)
-    failures = [tell(error, json=json) for error in _in_vain(store, ordered)]
-    if failures:
-        return _code(failures, ordered)
-    redactor = PatternRedactor() if redact else None
-    with opened(store, create=True) as target:
-        for path in ordered:
-            with _progress(hidden=json) as progress:
-                task = progress.add_task(visible(path.name), total=None, records="")
+    named = _offered(store) if not paths else [Path(path) for path in paths]
+    files = list(_files(named))
+    if not files and named:
+        raise InvalidInput(f"{', '.join(map(str, named))}: no transcript is in there.", hint="Name a file.")
+    several = len(files) > 1
+    limits = Limits(unpacked=max_bytes, records=max_records)
+    failures = [_refused(error, several=several, json=json) for error in _useless(store, files, limits)]
+    if failures or not files:
+        return _code(failures, files)
+    told: Counter[str] = Counter()
+    names: list[str] = []
+    with opened(store, create=True) as target, _progress(len(files), hidden=json) as advance:
+        importer = Importer(target, keep_source=source, subject=subject, again=again, limits=limits)
+        importer.redactor = PatternRedactor() if redact else None
+        for path in files:
+            advance(path.name)
+            try:
+                for row in _imported(importer, path):
+                    told.update(("all", row["outcome"]), problems=len(_problems(row)))
+                    names.append(f"{row['session'][:12]} {row['name']}")
+                    _report(row, verbose=verbose, json=json)
+            except (InvalidInput, Erased, MissingFile) as error:
+                failures.append(_refused(error, several=several, json=json))
+    if not json and told["all"]:
+        _total(told, names, len(failures), verbose=verbose)
+    return _code(failures, files)
 
-                def shown(count: int, progress: Progress = progress, task: TaskID = task) -> None:
-                    progress.update(task, records=counted(count, "record"))
 
-                importer = Importer(
-                    target, keep_source=source, subject=subject, progress=shown, redactor=redactor, again=again
-                )
-                error = _import(importer, path, partial(_say, progress, json=json, all_losses=losses))
-            if error is not None:
-                failures.append(tell(error, json=json))
-    return _code(failures, ordered)
+def _code(failures: Sequence[Exit], files: Sequence[Path]) -> int:
+    return Exit.OK if not failures else failures[0] if len(files) == 1 else Exit.FOUND
 
 
-def _code(failures: Sequence[Exit], paths: Sequence[Path]) -> int:
-    return Exit.OK if not failures else failures[0] if len(paths) == 1 else Exit.FOUND
+# --- files ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _in_vain(store: str | None, paths: Sequence[Path]) -> list[PalaverError]:
-    """Give why nothing can be imported, for each of the files; nothing where there is something, or a store already: none is made in vain."""
-    with suppress(MissingStore), opened(store):
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files to read; those of sub-agents come after the sessions that they belong to."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        below = sorted(path.rglob("*")) if path.is_dir() else (path,)
+        found.update((one, None) for one in below if one == path or (one.suffix in _SUFFIXES and one.is_file()))
+    yield from in_order(found)
+
+
+def _offered(store: str | None) -> list[Path]:
+    """Return the folders of other agents, if the user at the terminal wants them."""
+    there = {name: Path.home() / folder for name, folder in _USUAL.items() if (Path.home() / folder).is_dir()}
+    if not there:
+        raise BadParameter("name a transcript or a folder; no other agent's sessions are in your home folder.")
+    complain("Sessions of other agents:")
+    for name, folder in there.items():
+        complain(f"  {name:<12} {counted(sum(1 for _ in _files([folder])), 'file'):>12}  {folder}")
+    if not sys.stdin.isatty():
+        raise BadParameter("name the folder to import.")
+    return list(there.values()) if confirm(f"Import all into {store_url(store)}?", err=True) else []
+
+
+def _useless(store: str | None, files: Sequence[Path], limits: Limits) -> list[PalaverError]:
+    """Return why nothing can be imported, where no store is there yet: then none is created in vain."""
+    with suppress(MissingFile), opened(store):
         return []
     refused: list[PalaverError] = []
-    for path in paths:
+    for path in files:
         try:
-            _require_something(path)
-        except InvalidInput as error:
+            if is_bundle(path):
+                import_bundle_file(MemoryStore(), path, limits)
+            else:
+                require_something(path, limits)
+        except (InvalidInput, MissingFile) as error:
             refused.append(error)
+        except OSError as error:
+            refused.append(_unreadable(path, error))
         else:
             return []
     return refused
-
-
-def _require_something(path: Path) -> None:
-    """Read a file as far as it takes to know that there is something to import.
-
-    Raises:
-        InvalidInput: There is not.
-    """
-    try:
-        if is_bundle(path):
-            check_bundle_file(path)
-        else:
-            require_something(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: OSError) -> UnsupportedTranscript:
     return UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})")
 
 
-def _import(importer: Importer, path: Path, say: Callable[[dict[str, object]], None]) -> PalaverError | None:
-    """Import one file, and give what was wrong with it; what is wrong with the store is raised."""
+def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
+    """Import a file, and yield a row for each session in it."""
     try:
-        for row in _read(_imported(importer, importer.store, path), path):
-            say(row)
-    except (InvalidInput, Erased) as error:
-        return error
-    return None
-
-
-def _read(rows: Iterator[dict[str, object]], path: Path) -> Iterator[dict[str, object]]:
-    """Give rows; what the system says while one is made is about the file, and what it says while one is printed is not.
-
-    Raises:
-        UnsupportedTranscript: The file cannot be read.
-    """
-    while True:
-        try:
-            row = next(rows, None)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        if row is None:
+        if is_bundle(path):
+            yield _of_bundle(importer, path)
             return
-        yield row
+        for one in importer.import_path(path):
+            names = ("format", "name", "outcome", "dialogs", "entries", "records", "messages")
+            row = {name: getattr(one, name) for name in names} | {"file": str(one.path), "session": one.session_id}
+            lost = ("place", "reason", "code", "severity")
+            yield row | {"lost": [{name: getattr(loss, name) for name in lost} for loss in one.losses]}
+    except MissingFile:
+        raise
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
-def _imported(importer: Importer, store: Store, path: Path) -> Iterator[dict[str, object]]:
-    if is_bundle(path):
-        into = store if importer.redactor is None else redacting(store, importer.redactor)
-        taken = import_bundle_file(into, path)
-        record = store.session(taken.session_id)
-        nodes = store.nodes(taken.session_id)
-        total = sum(store.last(node.dialog_id).seq + 1 for node in nodes)
-        yield {
-            "file": str(path),
-            "format": "palaver-bundle",
-            "session": taken.session_id,
-            "name": record.name,
-            "outcome": "unchanged" if not taken.entries else "new" if taken.entries == total else "grown",
-            "dialogs": taken.dialogs,
-            "entries": taken.entries,
-            "records": total,
-            "messages": sum(store.last(node.dialog_id).number for node in nodes),
-            "lost": [],
-        }
-        return
-    for one in importer.import_path(path):
-        yield _row(one)
-
-
-def _row(one: Imported) -> dict[str, object]:
-    return {
-        "file": str(one.path),
-        "format": one.format,
-        "session": one.session_id,
-        "name": one.name,
-        "outcome": one.outcome,
-        "dialogs": one.dialogs,
-        "entries": one.entries,
-        "records": one.records,
-        "messages": one.messages,
-        "lost": [_loss(loss) for loss in one.losses],
+def _of_bundle(importer: Importer, path: Path) -> dict[str, Any]:
+    store: Store = importer.store
+    into = store if importer.redactor is None else redacting(store, importer.redactor)
+    done = import_bundle_file(into, path, importer.limits)
+    nodes = store.nodes(done.session_id)
+    total = sum(store.last(node.dialog_id).seq + 1 for node in nodes)
+    outcome = "unchanged" if not done.entries else "new" if done.entries == total else "grown"
+    row: dict[str, Any] = {
+        "file": str(path),
+        "format": "palaver-bundle",
+        "session": done.session_id,
+        "outcome": outcome,
+        "lost": [],
     }
+    row |= {
+        "name": store.session(done.session_id).name,
+        "dialogs": done.dialogs,
+        "entries": done.entries,
+        "records": total,
+    }
+    return row | {"messages": sum(store.last(node.dialog_id).number for node in nodes)}
 
 
-def _loss(loss: Loss) -> dict[str, str]:
-    return {"place": loss.place, "reason": loss.reason, "code": loss.code, "severity": loss.severity}
+# --- the report -----------------------------------------------------------------------------------------------------------------------
 
 
-def _progress(*, hidden: bool) -> Progress:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[records]}"),
-    )
-    console = errors()
-    hidden = hidden or not console.is_terminal
-    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden)
+def _problems(row: dict[str, Any]) -> list[dict[str, str]]:
+    return [loss for loss in row["lost"] if loss["severity"] != "note"]
 
 
-def _say(progress: Progress, row: Mapping[str, Any], *, json: bool, all_losses: bool) -> None:
+def _report(row: dict[str, Any], *, verbose: bool, json: bool) -> None:
     if json:
         print_json(row)
+    elif verbose:
+        size = f"{counted(row['messages'], 'message')}, {counted(row['dialogs'], 'dialog')}"
+        say(f"{row['outcome']:<9} {row['session'][:12]}  {row['name']}  ({row['format']}: {size})")
+        for loss in row["lost"]:
+            say(f"    {loss['severity']}: {loss['place']}: {loss['reason']}")
+
+
+def _refused(error: PalaverError, *, several: bool, json: bool) -> Exit:
+    """Report a file that is not imported, in one line where it is one of several."""
+    if json or not (several and isinstance(error, UnsupportedTranscript)):
+        return tell(error, json=json)
+    complain(f"palaver: {error.path}: {error.why.partition(chr(10))[0]}.", "red")
+    return Exit.INPUT
+
+
+def _total(told: Counter[str], names: Sequence[str], failed: int, *, verbose: bool) -> None:
+    kinds = [f"{told[kind]:,} {kind}" for kind in ("new", "grown", "rewritten", "unchanged") if told[kind]]
+    which = f": {names[0]}" if len(names) == 1 else ""
+    files = f", {counted(failed, 'file')} not imported" if failed else ""
+    problems = counted(told["problems"], "problem")
+    hint = "" if verbose or not told["problems"] else " (-v lists them)"
+    say(f"{counted(told['all'], 'session')} imported ({', '.join(kinds)}), {problems}{hint}{files}{which}")
+
+
+@contextmanager
+def _progress(files: int, *, hidden: bool) -> Iterator[Any]:
+    """Show on a terminal how far the import has come; yield what is called with the name of each file."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _name: None
         return
-    console = progress.console if progress.console.is_terminal else output()
-    console.print(
-        f"{row['outcome']:<9} {str(row['session'])[:12]}  {row['name']}  ({row['format']}: {counted(row['records'], 'record')}, "
-        f"{counted(row['messages'], 'message')}, {counted(row['dialogs'], 'dialog')}; {counted(row['entries'], 'entry')} written)"
-    )
-    lost = row["lost"]
-    if not isinstance(lost, list) or not lost:
-        return
-    kinds = losses_by_code(tuple(Loss(**loss) for loss in lost))
-    console.print(f"          reported: {', '.join(f'{count} {code}' for code, count in kinds.items())}")
-    shown = lost if all_losses else [loss for loss in lost if loss["severity"] != "note"][:_SHOWN]
-    for loss in shown:
-        console.print(f"          {loss['severity']}: {loss['place']}: {loss['reason']}")
-    if len(shown) < len(lost):
-        console.print(f"          … {len(lost) - len(shown)} more: --losses lists them all")
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} files {task.description}", markup=False))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=files, completed=-1)
+        yield lambda name: bar.update(task, description=visible(name), advance=1)

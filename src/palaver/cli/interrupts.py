@@ -1,4 +1,4 @@
-"""Ctrl-C that came while compiled code ran Python of ours, which passes it on in other words, or not at all."""
+"""Ctrl-C in compiled code: pydantic and finalisers replace or swallow the KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _AGAIN = 0.01
-"""Seconds after which an interrupt that was swallowed is raised again: when the compiled code has returned, as a rule."""
+"""Seconds after which a swallowed interrupt is raised again; the compiled code has usually returned by then."""
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Tell whether Ctrl-C is behind an error: its cause, what it was raised in place of, or named in the words of pydantic.
+    """Return whether Ctrl-C caused an error: as its cause, as what it was raised in place of, or in the text of pydantic's own error.
 
-    pydantic builds its validators and serialisers when they are first needed; what is raised meanwhile it puts into the text of its own error, without a chain.
-    The words of another error may quote anything, a traceback with Ctrl-C in it, too.
+    pydantic builds validators when they are first needed, and puts what is raised meanwhile into the text of a SchemaError, without a chain. The
+    text of other errors may quote anything, a traceback with a KeyboardInterrupt included.
     """
     seen: BaseException | None = error
     known: set[int] = set()  # `raise error from error` is its own cause
@@ -38,7 +38,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Raise an interrupt again that had to be ignored where it was raised, in a finaliser, say, in place of printing its traceback."""
+    """Raise an interrupt again that was ignored where it was raised, such as in a finaliser; no traceback is printed."""
     before = sys.unraisablehook
 
     def hook(ignored: UnraisableHookArgs) -> None:

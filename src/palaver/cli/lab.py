@@ -1,136 +1,67 @@
-"""palaver lab: recorded sessions replayed under any policies, without a model: what each would have cost and lost."""
+"""palaver lab: recorded sessions replayed under any policies, without a model."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
-import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typer import Argument, BadParameter, Option
 
-from palaver.cli.lab_table import FAULTS, say_problems, say_table
-from palaver.cli.options import JsonOption
+from palaver.cli.options import BudgetOption, JsonOption
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import errors, visible, write
+from palaver.cli.terminal import complain, listed, paged, print_json, say, table, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
-from palaver.lab import STAND_INS, Settings, ShownCall, run_lab, shown
+from palaver.lab import DEFAULT, SCORES, STAND_INS, PolicyRow, Problem, Run, Score, Settings, Table, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.plurals import counted
 from palaver.transcripts.markdown import markdown
 
-_ALL = "all"
-_FOLD = "fold"
+_FAULTS = frozenset({"unreadable", "damaged", "policy failed", "invalid policy", "violation"})
+"""Kinds of problems with which a run ends with 1."""
 
-# --- what can be asked for ---------------------------------------------------------------------------------------------------
+_SHOWN = 12
+"""Problems of one kind that are listed."""
 
-PathsArgument: TypeAlias = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="PATH...",
-        help="Recorded sessions: transcripts of any agent, bundles, palaver stores, folders of them.",
-    ),
-]
-ModelOption: TypeAlias = Annotated[
-    str, typer.Option("--model", metavar="M", help="The model whose tokens, prices and window count.")
-]
-PoliciesOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--policies",
-        metavar="A,B,...",
-        help="Names, name(key=value,...) and file.py:Class of your own, which is held to the laws first. "
-        f"Default: all, which is {', '.join(POLICIES)}.",
-    ),
-]
-WindowOption: TypeAlias = Annotated[
-    int | None, typer.Option("--window", metavar="W", min=1, help="The window in tokens. Default: the model's.")
-]
-BudgetOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--budget",
-        metavar="N",
-        min=1,
-        help="Tokens that a request may occupy under every policy. Default: what each makes of the window.",
-    ),
-]
-StandInsOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--stand-in",
-        metavar="S,...",
-        help=f"What stands where a system has a model write a summary: {', '.join(STAND_INS)}. Several for a bracket.",
-    ),
-]
-CacheOption: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--cache",
-        metavar="SECONDS",
-        min=0,
-        help="How long the provider's cache lives; 0 for none. Default: the provider's.",
-    ),
-]
-OutOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Keep the results here, as JSON Lines."),
-]
-ResumeOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Take up what is in --out, made with the same settings; what was stopped is run again where --timeout is longer now.",
-    ),
-]
-JobsOption: TypeAlias = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")]
-TimeoutOption: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=0,
-        help="How long a session may take under one policy before it is ended, and the policy named as failed; 0 for any time.",
-    ),
-]
-SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="What the intervals' resampling begins with.")]
-ResamplesOption: TypeAlias = Annotated[
-    int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")
-]
-ShowOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."),
-]
+
+_PATHS = "Transcripts of any agent, bundles, palaver stores, and folders of them."
+_POLICIES = f"Names, name(key=value,...), file.py:Class of your own. Default: all, which is {', '.join(POLICIES)}."
+_STAND_INS = f"What replaces a model's summaries: {', '.join(STAND_INS)}."
 
 
 def run(
-    paths: PathsArgument,
+    paths: Annotated[list[Path], Argument(metavar="PATH...", help=_PATHS)],
     *,
-    model: ModelOption,
-    policies: PoliciesOption = _ALL,
-    window: WindowOption = None,
+    model: Annotated[str, Option("--model", "-m", help="The model whose tokens, prices and window count.")],
+    policies: Annotated[str, Option("--policies", metavar="A,B,...", help=_POLICIES)] = "all",
+    window: Annotated[int | None, Option("--window", min=1, help="The window in tokens. Default: the model's.")] = None,
     budget: BudgetOption = None,
-    stand_ins: StandInsOption = _FOLD,
-    lifetime: CacheOption = None,
-    out: OutOption = None,
-    resume: ResumeOption = False,
-    jobs: JobsOption = 0,
-    timeout: TimeoutOption = 600,
-    seed: SeedOption = 0,
-    resamples: ResamplesOption = 1_000,
-    show: ShowOption = None,
+    stand_ins: Annotated[str, Option("--stand-in", metavar="S,...", help=_STAND_INS)] = "fold",
+    lifetime: Annotated[
+        float | None, Option("--cache", min=0, help="Lifetime of the cache, seconds; 0 for none.")
+    ] = None,
+    out: Annotated[Path | None, Option("--out", metavar="DIR", help="Keep the results here, JSON Lines.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue the run in --out, made with the same settings.")] = False,
+    jobs: Annotated[int, Option("--jobs", min=0, help="Processes; 0 for one a core.")] = 0,
+    seed: Annotated[int, Option("--seed", help="Where the resampling of sessions begins.")] = 0,
+    resamples: Annotated[int, Option("--resamples", min=0, help="How often sessions are resampled.")] = 1_000,
+    show: Annotated[
+        str | None, Option("--show", metavar="SESSION:CALL", help="Show the view of one call instead.")
+    ] = None,
     json: JsonOption = False,
 ) -> int:
-    """Replay recorded sessions under policies and compare them: cost, what was kept, distance to the best possible. No model is asked.
+    """Compare policies on recorded sessions: what each costs, and how much of what was needed later stays in view. No model is asked.
 
-    Each recorded call's view is made again as if the policy had been live. Ends with 1 if a file could not be read, or a policy broke a law or
-    failed: each is named, and none of them stops the others. docs/lab.md says what the figures mean.
+    Ends with 1 if a file could not be read, or a policy failed or broke a law.
     """
+    if resume and out is None:
+        raise InvalidInput("There is nothing to resume.", hint="Name the folder of the earlier run with --out.")
     settings = Settings(
         paths=tuple(paths),
         policies=tuple(_named(list(_split(policies)))),
@@ -140,27 +71,35 @@ def run(
         stand_ins=tuple(_split(stand_ins)),
         lifetime=lifetime,
         jobs=jobs or os.cpu_count() or 1,
-        timeout=timeout or None,
         seed=seed,
         resamples=resamples,
     )
     if show is not None:
-        if out is not None or resume:
-            raise InvalidInput(
-                "--show makes no comparison, so it takes no --out or --resume.", hint="Leave them out, or --show."
-            )
         return _show(settings, show, json=json)
-    return _compare(settings, out, resume=resume, json=json)
+    with _folder(out) as folder, _progress(hidden=json) as far:
+        found = run_lab(settings, folder, resume=resume, progress=far)
+    useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
+    if json:
+        print_json(found.to_dict())
+    elif useful:
+        _report(found)
+    if not json:
+        _problems(found)
+        if out is not None:
+            say(f"Results: {out}")
+    if not useful:
+        raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
+    return Exit.FOUND if any(problem.kind in _FAULTS for problem in found.problems) else Exit.OK
 
 
 def _named(names: Sequence[str]) -> Iterator[str]:
-    """Give the policies that are named; `all` stands for all of ours that are not named besides."""
+    """Yield the policies that are named; `all` means all of palaver's that are not named besides."""
     for name in names:
         yield from (each for each in POLICIES if each not in names) if name == "all" else (name,)
 
 
 def _split(words: str) -> Iterator[str]:
-    """Split at commas that stand in no brackets."""
+    """Split at commas that are not in brackets."""
     depth, word = 0, ""
     for letter in words:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -173,26 +112,6 @@ def _split(words: str) -> Iterator[str]:
         yield word.strip()
 
 
-# --- policies compared --------------------------------------------------------------------------------------------------------
-
-
-def _compare(settings: Settings, out: Path | None, *, resume: bool, json: bool) -> int:
-    if resume and out is None:
-        raise InvalidInput("There is nothing to resume.", hint="Name the folder of the earlier run with --out.")
-    with _folder(out) as folder, _progress(hidden=json) as far:
-        found = run_lab(settings, folder, resume=resume, progress=far)
-    nothing = not any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
-    if json:
-        print_json(found.to_dict())
-    elif nothing:
-        say_problems(found)
-    else:
-        say_table(found, out)
-    if nothing:
-        raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
-    return Exit.FOUND if any(problem.kind in FAULTS for problem in found.problems) else Exit.OK
-
-
 @contextmanager
 def _folder(out: Path | None) -> Iterator[Path]:
     if out is not None:
@@ -203,61 +122,130 @@ def _folder(out: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None]]:
-    console = errors()
-    columns = (
-        TextColumn("{task.fields[files]}, {task.fields[sessions]}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    bar = Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
-    with bar:
-        task = bar.add_task("", total=None, files=counted(0, "file"), sessions=counted(0, "session"))
+def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None] | None]:
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
+
+    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
 
         def far(progress: Far) -> None:
+            count = f"{counted(progress.files, 'file')}, {counted(progress.sessions, 'session')}"
             bar.update(
-                task,
-                total=progress.all,
-                completed=progress.done,
-                files=counted(progress.files, "file"),
-                sessions=counted(progress.sessions, "session"),
-                description=visible(progress.file),
+                task, total=progress.all, completed=progress.done, description=f"{count} {visible(progress.file)}"
             )
 
         yield far
 
 
-# --- one call ----------------------------------------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------------------------------------------
+
+_COLUMNS = {"bill": "bill", "tokens": "tokens", "frr": "in view", "evidence": "evidence"}
+"""The figures of the table, by name in the results, with their titles."""
+
+
+def _report(found: Table) -> None:
+    run_ = found.run
+    money = "dollars" if run_.currency == "USD" else run_.currency
+    budget = f", budget {run_.budget:,}" if run_.budget else ""
+    say(
+        f"{counted(found.sessions, 'session')}, {run_.model}, window {run_.window:,}{budget}; bills in {money} a session."
+    )
+    titles = ("policy", *_COLUMNS.values(), "cuts", "too large")
+    table(
+        titles,
+        (_cells(row, run_) for row in found.rows),
+        cut=("policy",),
+    )
+    for name, title in _COLUMNS.items():
+        say(f"  {title}: {SCORES[name][0]}")
+    say("  cuts: how often the view was cut; too large: calls that must send more than the budget allows")
+    default = next((row for row in found.rows if row.policy == DEFAULT), None)
+    for row in found.rows:
+        if default is not None and row.differences:
+            say(f"{_name(row, run_)}: {_verdict(row, default)}.")
+    for text in run_.assumptions:
+        say(f"  {text}", "dim")
+
+
+def _name(row: PolicyRow, run_: Run) -> str:
+    several = f" [{row.stand_in}]" if len(run_.stand_ins) > 1 else ""
+    return f"{row.policy}{several}{f' ({row.remark})' if row.remark else ''}"
+
+
+def _cells(row: PolicyRow, run_: Run) -> tuple[str, ...]:
+    if not row.sessions:
+        return (_name(row, run_), *("-" for _ in range(len(_COLUMNS) + 2)))
+    forms = {"bill": ".3f" if run_.currency == "USD" else ",.0f", "tokens": ",.0f"}
+    figures = (_figure(row.scores.get(name), forms.get(name, ".3f")) for name in _COLUMNS)
+    return (_name(row, run_), *figures, f"{row.cuts:,}", f"{row.infeasible:,}")
+
+
+def _figure(score: Score | None, form: str) -> str:
+    return "-" if score is None or score.value is None else format(score.value, form)
+
+
+_SAME = 0.005
+"""Differences below half a per cent are none."""
+
+
+def _verdict(row: PolicyRow, default: PolicyRow) -> str:
+    """Return in words how a policy differs from the default one, over the sessions that both finished."""
+    bill, evidence = (row.differences[name] for name in ("bill", "evidence"))
+    usual = default.scores["bill"].value
+    cost = 0.0 if bill.value is None or not usual else bill.value / usual
+    money = "costs the same as" if abs(cost) < _SAME else f"{abs(cost):.0%} {'cheaper' if cost < 0 else 'dearer'} than"
+    kept = evidence.value or 0.0
+    if abs(kept) < _SAME:
+        return f"{money} {DEFAULT}, and as much of what was needed later is in view"
+    but = "and" if (cost < 0) == (kept > 0) else "but"
+    return f"{money} {DEFAULT}, {but} {abs(kept):.1%} {'more' if kept > 0 else 'less'} of what was needed later is in view{_sure(evidence)}"
+
+
+def _sure(score: Score) -> str:
+    certain = score.low is None or score.high is None or score.low > 0 or score.high < 0
+    return "" if certain else " (by chance, perhaps)"
+
+
+def _problems(found: Table) -> None:
+    """List faults, and count what the recordings lack."""
+    for kind, count in sorted(Counter(problem.kind for problem in found.problems).items()):
+        some = [problem for problem in found.problems if problem.kind == kind]
+        if kind in _FAULTS or kind == "no price":
+            for line in listed([f"{kind}: {_place(each)}{each.text}" for each in some], _SHOWN):
+                complain(line, "yellow")
+        else:
+            complain(f"{kind}: {count:,} of {counted(found.sessions, 'session')}; --json lists them.")
+
+
+def _place(problem: Problem) -> str:
+    names = (problem.policy, Path(problem.source).name, problem.session, f"call {problem.call}" if problem.call else "")
+    place = ", ".join(filter(None, names))
+    return f"{place}: " if place else ""
+
+
+# --- one call -------------------------------------------------------------------------------------------------------------------------
 
 
 def _show(settings: Settings, place: str, *, json: bool) -> int:
     session, colon, number = place.rpartition(":")
     if not colon or not number.isdigit():
-        raise typer.BadParameter(f"{place!r} is not SESSION:CALL, such as 3f2a91c07b5e:12.", param_hint="--show")
+        raise BadParameter(f"{place!r} is not SESSION:CALL, such as 3f2a91c07b5e:12.", param_hint="--show")
     found = shown(settings, session, int(number))
+    row = found.row
     if json:
-        print_json(found.row.to_dict())
+        print_json(row.to_dict())
         return Exit.OK
-    for text in markdown(found.record, found.step.view):
-        write(text)
-    _about(found)
-    return Exit.OK
-
-
-def _about(found: ShownCall) -> None:
-    row, console = found.row, errors()
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in row.composition.items() if tokens)
-    console.print(f"\nCall {row.call} under {row.policy}: {row.tokens:,} tokens ({parts}); view {row.digest}.")
-    if row.mark:
-        console.print(
-            f"Here the policy made the view smaller ({row.mark}): the first {row.stable:,} tokens are the call's before."
-        )
-    if found.step.composed is not None:
-        for note in found.step.composed.plan.notes:
-            console.print(f"  note: {note}")
-    if row.references:
-        console.print(
-            f"The response refers to {counted(row.references, 'thing')} said before: {row.in_view} in view, {row.reached} within a lookup."
-        )
+    with paged():
+        say(f"Call {row.call} under {row.policy}: {row.tokens:,} tokens ({parts}); view {row.digest}.")
+        if row.references:
+            needed = f"The response refers to {counted(row.references, 'thing')} said before"
+            say(f"{needed}: {row.in_view} in view, {row.reached} within a lookup.")
+        for text in markdown(found.record, found.step.view):
+            write(text)
+    return Exit.OK

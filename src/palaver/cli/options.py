@@ -1,66 +1,40 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the store, session and dialog that they name."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
-from typing import Annotated, Any, Concatenate, TypeAlias, TypeVar
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
-import typer
+from typer import Argument, Option
 
-from palaver.cli.surroundings import store_url
-from palaver.errors import InvalidInput, MissingStore, StoreReadOnly
-from palaver.store import Store, open_store
+from palaver.cli.terminal import store_url
+from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
+from palaver.store import MemoryStore, Store, open_store
+from palaver.store.finding import find_session
 
-StoreOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="The store: a file, sqlite:///path, postgresql://host/database or memory:. Default: $PALAVER_STORE, else one file in your data folder.",
-    ),
-]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-SessionArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="SESSION", help="A session's id, the first 6 or more digits of it, or its name.")
-]
-DialogOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--dialog",
-        metavar="D",
-        help="A dialog's id or its first 6 or more digits. Default: the dialog to go on with: the first one, or of an imported session the one "
-        "with its newest entry.",
-    ),
-]
+if TYPE_CHECKING:
+    from palaver.log import Handle
+    from palaver.session import Dialog, Session
 
+__all__ = ["Found", "found", "locate", "opened"]  # and the options
 
-Asked = TypeVar("Asked")
+_STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
+_SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
 
-
-def worded(kind: Callable[..., Asked]) -> Callable[[Callable[Concatenate[Asked, ...], int]], Callable[..., int]]:
-    """Have a command take the fields of a value as words of its own, before its others: an option is written down once, in the value.
-
-    Args:
-        kind: The class of the value, whose fields say in their annotations which options they are.
-    """
-    fields = inspect.signature(kind, eval_str=True).parameters
-
-    def faced(command: Callable[Concatenate[Asked, ...], int]) -> Callable[..., int]:
-        whole = inspect.signature(command, eval_str=True)
-
-        @wraps(command)
-        def run(**words: Any) -> int:  # noqa: ANN401 - what Typer makes of what was typed
-            asked = kind(**{name: words.pop(name) for name in fields})
-            return command(asked, **words)
-
-        others = list(whole.parameters.values())[1:]
-        vars(run)["__signature__"] = whole.replace(parameters=[*fields.values(), *others])
-        return run
-
-    return faced
+StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
+JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
+YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; without this it is only previewed.")]
+LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many, the newest first.")]
+ModelOption: TypeAlias = Annotated[str, Option("--model", "-m", help="The model that counts. Default: the session's.")]
+BudgetOption: TypeAlias = Annotated[int | None, Option("--budget", min=1, help="Tokens that a request may occupy.")]
+RedactOption: TypeAlias = Annotated[bool, Option("--redact", help="Remove keys and tokens.")]
+OutputOption: TypeAlias = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="Write to this file.")]
+SubjectOption: TypeAlias = Annotated[str | None, Option("--subject", metavar="WHO", help="Only data of this subject.")]
+AgeOption: TypeAlias = Annotated[str, Option("--older-than", metavar="AGE", help="Such as 90d; s, m, h, d, w or y.")]
+OneOption: TypeAlias = Annotated[str | None, Option("--session", "-s", metavar="SESSION", help="Only this session.")]
+SessionArgument: TypeAlias = Annotated[str, Argument(metavar="SESSION", help=_SESSION)]
 
 
 @contextmanager
@@ -69,25 +43,89 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
 
     Args:
         url: What was named, or None for the default.
-        create: Whether to make it when it is missing.
-        writes: Whether the command is of no use without writing; any other one is content with a store that it may only read.
+        create: Whether to create it when it is missing.
+        writes: Whether the command is of no use without writing; other commands also read a store that may not be written.
     """
     name = store_url(url)
-    if create and name == "memory:":
-        raise InvalidInput(
-            "A store in memory ends with this command: nothing would be kept.", hint="Name a file with --store."
-        )
+    if name in {"memory:", ":memory:"}:
+        raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database with --store.")
     try:
         store = open_store(name, create=create)
-    except MissingStore as error:
-        raise MissingStore(
-            error.name, hint="Import something first (palaver import PATH), or name a store with --store."
-        ) from error
-    except StoreReadOnly:
-        if create or writes:
+    except MissingFile as error:
+        hint = "Import something first (palaver import PATH), or name a store with --store."
+        raise MissingFile(error.path, what="store", hint=hint) from error
+    except StoreError as error:
+        if error.reason != "read_only" or create or writes:
             raise
         store = open_store(name, create=False, read_only=True)
-    try:
+    with closing(store):
         yield store
-    finally:
-        store.close()
+
+
+class Found(NamedTuple):
+    """What a text names.
+
+    Attributes:
+        session: The session.
+        dialog: The dialog that was named; else the one to go on with.
+        handle: The entry or block that was named, or None.
+        whole: Whether the session itself was named.
+    """
+
+    session: Session
+    dialog: Dialog
+    handle: Handle | None = None
+    whole: bool = True
+
+
+def locate(store: Store, reference: str, *, only: bool = False) -> Found:
+    """Return the session, dialog or entry that a text names.
+
+    Args:
+        store: The store.
+        reference: The id or name of a session, the id of a dialog, a handle, or the first digits of an id.
+        only: Whether a name must be that of one session alone, as for everything that changes a session.
+
+    Raises:
+        NotFound: Nothing has this name.
+        Ambiguous: Several sessions have it.
+    """
+    from palaver.log import Handle  # noqa: PLC0415 - listing sessions needs neither
+    from palaver.session import Session, only_session  # noqa: PLC0415 - as above
+
+    try:
+        record = only_session(store, reference) if only else find_session(store, reference).record
+    except NotFound as missing:
+        try:
+            handle = Handle.parse(reference) if ":" in reference else None
+            dialog_id = store.resolve(reference if handle is None else handle.dialog)
+        except (NotFound, InvalidInput):
+            raise missing from None
+        session = Session.open(store.node(dialog_id).session_id, store)
+        place = None if handle is None else session.place(handle)
+        return Found(session, session.dialog(dialog_id), place, whole=False)
+    session = Session.open(record.session_id, store)
+    return Found(session, session.root)
+
+
+@contextmanager
+def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[Found]:
+    """Open the store and return what a text names in it; the path of a transcript is read into memory.
+
+    Args:
+        reference: As for `locate`, or a file.
+        url: The store that was named, or None.
+        writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
+    """
+    if not writes and Path(reference).is_file():
+        from palaver.transcripts import Importer, import_bundle_file, is_bundle  # noqa: PLC0415 - few commands read files
+
+        memory = MemoryStore()
+        if is_bundle(reference):
+            yield locate(memory, import_bundle_file(memory, reference).session_id)
+        else:
+            importer = Importer(memory, keep_source=False)
+            yield locate(memory, next(importer.import_path(reference)).session_id)
+        return
+    with opened(url, writes=writes) as store:
+        yield locate(store, reference, only=writes)

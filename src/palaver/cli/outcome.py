@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from json import dumps
 from types import MappingProxyType
 
-from palaver.cli.surroundings import errors, write_line
+from palaver.cli.terminal import complain, print_json
 from palaver.errors import (
     Ambiguous,
     Conflict,
     Erased,
     InfeasibleBudget,
-    InvalidInput,
     InvalidRequest,
-    MemoryConflict,
     NotFound,
     NotReproducible,
     PalaverError,
     StoreError,
-    UnknownSession,
 )
+
+__all__ = ["EXIT_HELP", "Exit", "as_data", "exit_code", "tell"]
 
 
 class Exit(IntEnum):
@@ -30,11 +28,11 @@ class Exit(IntEnum):
     OK = 0
     """Done."""
     FOUND = 1
-    """The doctor found a fault, or some of several files could not be imported."""
+    """A fault was found, some of several files could not be imported, or something is still pending."""
     USAGE = 2
-    """The words of the command are wrong."""
+    """The arguments are wrong."""
     INPUT = 3
-    """What was handed over cannot be read or is not allowed."""
+    """What was passed cannot be read or is not allowed."""
     MISSING = 4
     """What was named does not exist, or the name fits several."""
     STORE = 5
@@ -44,13 +42,13 @@ class Exit(IntEnum):
     CONFLICT = 7
     """Another writer was first."""
     OUTPUT = 8
-    """The result cannot be written where it was to go."""
+    """The result cannot be written."""
     DEFECT = 70
-    """palaver contradicts itself: please report it."""
+    """A defect of palaver: please report it."""
     INTERRUPTED = 130
     """Ctrl-C."""
     READER = 141
-    """Whoever read the output went away before its end, as `head` does; the number is the one that shells give for SIGPIPE."""
+    """The reader of the output went away before its end, as `head` does; the number is the one that shells use for SIGPIPE."""
 
 
 _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
@@ -62,62 +60,48 @@ _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
         NotReproducible: Exit.MISSING,
         Ambiguous: Exit.MISSING,
         Conflict: Exit.CONFLICT,
-        MemoryConflict: Exit.CONFLICT,
         StoreError: Exit.STORE,
-        InvalidInput: Exit.INPUT,
     }
 )
 
-EXIT_HELP = "Exit codes: " + "; ".join(
-    f"{int(code)} {text}"
-    for code, text in {
-        Exit.OK: "done",
-        Exit.FOUND: "faults found, or some files failed",
-        Exit.USAGE: "wrong words",
-        Exit.INPUT: "unreadable input",
-        Exit.MISSING: "not found or ambiguous",
-        Exit.STORE: "store trouble",
-        Exit.INFEASIBLE: "budget too small",
-        Exit.CONFLICT: "another writer was first",
-        Exit.OUTPUT: "output cannot be written",
-        Exit.DEFECT: "a defect of palaver",
-        Exit.INTERRUPTED: "interrupted",
-        Exit.READER: "the reader of the output went away",
-    }.items()
+EXIT_HELP = (
+    "Exit codes: 0 done; 1 faults found, or some files failed; 2 wrong arguments; 3 unreadable input; 4 not found or ambiguous; "
+    "5 store trouble; 6 budget too small; 7 another writer was first; 8 output cannot be written; 70 a defect of palaver; "
+    "130 interrupted; 141 the reader of the output went away"
 )
-"""One line for the help."""
 
 
 def exit_code(error: PalaverError) -> Exit:
-    """Give the exit code of an error."""
+    """Return the exit code of an error."""
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.INPUT)
 
 
 def as_data(error: PalaverError) -> dict[str, object]:
-    """Give an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
+    """Return an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
     if isinstance(error, InfeasibleBudget):
         return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
-    return {"error": {"kind": type(error).__name__, "message": str(error), "hint": error.hint}}
+    told: dict[str, object] = {"kind": type(error).__name__, "message": _text(str(error)), "hint": error.hint}
+    if isinstance(error, Ambiguous):
+        told["candidates"] = list(error.candidates)
+    return {"error": told}
 
 
 def tell(error: PalaverError, *, json: bool) -> Exit:
-    """Print an error where it belongs and give the exit code: as JSON on standard output, in words on standard error."""
+    """Print an error, as JSON to standard output or in words to standard error, and return its exit code."""
     if json:
-        data = dumps(as_data(error), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        write_line(data.encode(errors="replace"))  # a file's name may hold what is no text
-    else:
-        console = errors()
-        if isinstance(error, InfeasibleBudget):
-            console.print(
-                f"palaver: {error.needed:,} tokens must be sent, and the budget is {error.budget:,}:", style="red"
-            )
-            for part, tokens in error.breakdown.items():
-                console.print(f"  {tokens:>10,}  {part}")
-            console.print(error.hint)
-        else:
-            console.print(f"palaver: {error}{_where_names_are(error)}", style="red")
+        print_json(as_data(error))
+        return exit_code(error)
+    if isinstance(error, InfeasibleBudget):
+        complain(f"palaver: {error.needed:,} tokens must be sent, and the budget is {error.budget:,}:", "red")
+        for part, tokens in error.breakdown.items():
+            complain(f"  {tokens:>10,}  {part}")
+        complain(error.hint)
+        return exit_code(error)
+    lists = " `palaver sessions` lists them." if isinstance(error, NotFound) and error.what == "session" else ""
+    complain(f"palaver: {error}{lists}", "red")
     return exit_code(error)
 
 
-def _where_names_are(error: PalaverError) -> str:
-    return " `palaver sessions` lists them." if isinstance(error, UnknownSession) else ""
+def _text(words: str) -> str:
+    """Replace what no JSON can hold: the name of a file need not be text."""
+    return words.encode(errors="replace").decode()

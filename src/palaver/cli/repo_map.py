@@ -1,85 +1,51 @@
-"""palaver map: what a repository defines and which of it matters, in so many tokens."""
+"""palaver map: what a repository defines, and which of it matters, in so many tokens."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from palaver.cli.dialogs import dialog_of
-from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, ModelOption, OneOption, StoreOption, found
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import errors, write
-from palaver.context import RepoMap
+from palaver.cli.terminal import complain, paged, print_json, write
+from palaver.context.repo_map import MAP_TOKENS, RepoMap
 from palaver.plurals import counted
-from palaver.repomap import Drawing, visible
-from palaver.session import Session
+from palaver.repomap import visible
 
 
 def run(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The repository, or a part of it.")] = ".",
+    folder: Annotated[str, Argument(metavar="FOLDER", help="The repository, or a part of it.")] = ".",
     *,
-    tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--tokens",
-            metavar="N",
-            min=1,
-            help="At most so many tokens. Default: 1024, or 8192 where no file is known.",
-        ),
-    ] = None,
+    tokens: Annotated[int, Option("--tokens", min=1, help="At most so many tokens.")] = MAP_TOKENS,
     mention: Annotated[
-        list[str] | None,
-        typer.Option("--mention", metavar="NAME", help="A definition or file that matters now; may be given again."),
+        list[str] | None, Option("--mention", metavar="NAME", help="What matters; may be repeated.")
     ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option("--session", metavar="SESSION", help="Draw for this session: for what it touched and asked for."),
-    ] = None,
-    dialog: DialogOption = None,
-    model: Annotated[
-        str, typer.Option("--model", metavar="M", help="The model whose tokens count; default: the session's own.")
-    ] = "",
+    session: OneOption = None,
+    model: ModelOption = "",
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
     """Draw a map of a repository: the definitions that the rest of it uses most, file by file, within a number of tokens.
 
-    Needs the extra `repomap`. Nothing is written, nothing is loaded from a network, and no link is followed.
+    With --session: for what that session touched. Needs the extra `repomap`. Nothing is written, and no link is followed.
     """
-    if dialog is not None and session is None:
-        raise typer.BadParameter("a dialog is one of a session: name it with --session.", param_hint="--dialog")
-    repo_map = RepoMap(folder)
-    if session is None:
-        drawing = repo_map.draw(max_tokens=tokens, mentioned=mention or (), model=model)
-    else:
-        with opened(store) as source:
-            found = Session.open(session, source)
-            talk = found.dialog(dialog_of(found, dialog))
-            drawing = repo_map.draw(talk, max_tokens=tokens, mentioned=mention or (), model=model)
+    with nullcontext() if session is None else found(session, store) as named:
+        dialog = None if named is None else named.dialog
+        drawing = RepoMap(folder).draw(dialog, max_tokens=tokens, mentioned=mention or (), model=model)
     if json:
-        print_json(_data(drawing))
-    else:
+        row = {
+            name: getattr(drawing, name) for name in ("tokens", "definitions", "of_files", "of_definitions", "digest")
+        }
+        files = [visible(path) for path in drawing.files]  # a name need not be text
+        print_json({"map": drawing.text, "files": files, "left_out": dict(drawing.left_out), **row})
+        return Exit.OK
+    with paged():
         write(drawing.text)
-        errors().print(_about(drawing))
+    shown = f"{drawing.definitions:,} of {counted(drawing.of_definitions, 'definition')}"
+    skipped = "".join(f"; not read: {count:,} {why}" for why, count in drawing.left_out.items())
+    complain(
+        f"{counted(drawing.tokens, 'token')}: {shown}, {len(drawing.files):,} of {drawing.of_files:,} files{skipped}."
+    )
     return Exit.OK
-
-
-def _data(drawing: Drawing) -> dict[str, object]:
-    return {
-        "map": drawing.text,
-        "tokens": drawing.tokens,
-        "files": [visible(path) for path in drawing.files],  # a name need not be text
-        "definitions": drawing.definitions,
-        "of_files": drawing.of_files,
-        "of_definitions": drawing.of_definitions,
-        "left_out": dict(drawing.left_out),
-        "digest": drawing.digest,
-    }
-
-
-def _about(drawing: Drawing) -> str:
-    shown = f"{drawing.definitions:,} of {counted(drawing.of_definitions, 'definition')}, files: {len(drawing.files):,} of {drawing.of_files:,}"
-    left_out = "; ".join(f"{count:,} {why}" for why, count in drawing.left_out.items())
-    return f"{counted(drawing.tokens, 'token')}: {shown}." + (f" Not looked at: {left_out}." if left_out else "")

@@ -1,68 +1,61 @@
-"""palaver search: find what was said, asked of tools and given back by them."""
+"""palaver search: find what was said, asked of tools and returned by them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-from rich.text import Text
+from typer import Argument, BadParameter
 
-from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, LimitOption, OneOption, StoreOption, locate, opened
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import errors, output, visible
-from palaver.errors import StoreReadOnly
+from palaver.cli.terminal import complain, emit, paged, say, when
+from palaver.errors import StoreError
 from palaver.ids import SessionId
 from palaver.plurals import counted
-from palaver.session import Session, searchable
+from palaver.session import searchable
 from palaver.store import Store
 from palaver.store.text import words
 
+_MANY = 5_000
+"""Entries that are indexed in about a second."""
+
 
 def run(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Words that must all be there. No character has a special meaning.")
-    ],
-    session: Annotated[str | None, typer.Option(metavar="SESSION", help="Only in this session.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, best first.")] = 20,
+    query: Annotated[str, Argument(metavar="QUERY", help="Words that must all be there; no character is special.")],
+    session: OneOption = None,
+    limit: LimitOption = 20,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Search messages, tool arguments and tool results. Each hit has the handle that `recall` takes."""
+    """Search messages, tool arguments and tool results. `palaver show HANDLE` prints the whole entry of a hit."""
     if not words(query):
-        raise typer.BadParameter(
-            "it has no letter, digit or pictograph: nothing else is searched for.", param_hint="QUERY"
-        )
+        raise BadParameter("it has no letter, digit or pictograph to search for.", param_hint="QUERY")
     with opened(store) as source:
-        within = None if session is None else Session.open(session, source).session_id
+        within = None if session is None else locate(source, session).session.session_id
         _index(source, within)
         hits = source.search(query, session_id=within, limit=limit)
-        for hit in hits:
-            if json:
+        with paged(data=json):
+            for hit in hits:
                 snippet = hit.snippet.replace("\x02", "").replace("\x03", "")
                 row = {"handle": str(hit.handle), "session": hit.session_id, "kind": hit.kind, "role": hit.role}
-                print_json({**row, "snippet": snippet, "score": hit.score})
-            else:
-                output().print(Text(f"{hit.handle}  {hit.role or hit.kind:<10} "), _marked(hit.snippet), sep="")
-        if not hits and not json:
-            output().print("Nothing found.")
+                at = when(source.header(hit.handle.dialog, hit.handle.seq).at)
+                where = f"{hit.handle}  {hit.role or hit.kind}, {at}, in {source.session(hit.session_id).name}"
+                emit(json, {**row, "snippet": snippet}, where, f"    {' '.join(snippet.split())}")
+    if not hits and not json:
+        say("Nothing found.")
     return Exit.OK
 
 
 def _index(store: Store, within: SessionId | None) -> None:
-    """Bring the index up to date, with one session or with all, where this user may write."""
+    """Bring the index up to date where this user may write."""
+    lag = store.index_lag()
+    if lag > _MANY:
+        complain(f"Indexing {counted(lag, 'new entry')} first …")
     try:
         store.index(searchable, session_id=within)
-    except StoreReadOnly:
-        if lag := store.index_lag():
-            errors().print(
-                f"The store may only be read: its {counted(lag, 'newest entry is', 'newest entries are')} not searched.",
-                style="yellow",
-            )
-
-
-def _marked(snippet: str) -> Text:
-    text = Text()
-    for number, part in enumerate(" ".join(snippet.split()).replace("\x03", "\x02").split("\x02")):
-        text.append(visible(part), style="bold" if number % 2 else "")
-    return text
+    except StoreError as error:
+        if error.reason != "read_only":
+            raise
+        if lag:
+            missing = counted(lag, "newest entry is", "newest entries are")
+            complain(f"The store may only be read: its {missing} not searched.", "yellow")

@@ -2,73 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import PurePath
 from typing import Annotated, Any
 
-import typer
-from rich.table import Table
+from typer import Option
 
-from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import output, visible
+from palaver.cli.terminal import paged, print_json, say, table, when
+from palaver.ids import DialogId
+from palaver.log import MessageEntry, decode_entry, lineage
 from palaver.store import SessionRecord, Store
-from palaver.store.finding import find_session
+
+_LOOKED_AT = 64
+"""Entries in which the first words of a person are looked for."""
+
+_TITLE = 200
 
 
-def run(  # noqa: PLR0917 - the words of a command
+def run(
+    limit: LimitOption = 50,
+    subject: SubjectOption = None,
+    trash: Annotated[bool, Option("--trash", help="List the trash instead.")] = False,
     store: StoreOption = None,
-    name: Annotated[str | None, typer.Option(help="Only those of exactly this name.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Only those of exactly this subject.")] = None,
-    trash: Annotated[bool, typer.Option("--trash", help="What is in the trash instead.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
-    after: Annotated[
-        str | None, typer.Option(metavar="SESSION", help="The next page: what stands behind this session in the list.")
-    ] = None,
     json: JsonOption = False,
 ) -> int:
-    """List sessions, newest activity first."""
+    """List sessions, the newest activity first."""
     with opened(store) as source:
-        behind = None if after is None else find_session(source, after).record
-        records = source.sessions(name=name, subject=subject, trashed=trash, limit=limit + 1, after=behind)
-        page = list(islice(records, limit))
-        rows = (_row(source, record) for record in page)
+        records = source.sessions(subject=subject, trashed=trash, limit=limit + 1)
+        rows = [_row(source, record) for record in islice(records, limit)]
+        more = next(records, None) is not None
+    with paged(data=json):
         if json:
             for row in rows:
                 print_json(row)
-            return Exit.OK
-        table = _table(rows)
-        more = next(records, None) is not None
-    console = output()
-    table.expand = console.measure(table).maximum >= console.width  # only then do the ratios of its columns count
-    empty = "No sessions. `palaver import PATH` brings some in." if after is None else "No further sessions."
-    console.print(table if table.row_count else empty)
-    if more:
-        console.print(f"There are more: --after {page[-1].session_id[:12]} lists them.")
+        elif rows:
+            table(("session", "active", "messages", "title", "folder"), map(_cells, rows), cut=("title", "folder"))
+        else:
+            say("No sessions. Import some: palaver import PATH")
+        if more and not json:
+            say("There are more: --limit N lists them.")
     return Exit.OK
-
-
-def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Make a table whose numbers are always there; names and folders are cut where a terminal's line is too short, and only there."""
-    table = Table(box=None, pad_edge=False)
-    for title, width in (("session", 12), ("newest (UTC)", 16)):
-        table.add_column(title, no_wrap=True, min_width=width)
-    for title in ("dialogs", "messages"):
-        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
-    for title in ("name", "folder"):
-        table.add_column(title, overflow="ellipsis", no_wrap=True, ratio=1)
-    for row in rows:
-        table.add_row(
-            str(row["session"])[:12],
-            _when(row["updated_at"]),
-            f"{row['dialogs']:,}",
-            f"{row['messages']:,}",
-            visible(row["name"]),
-            visible(row["workdir"]),
-        )
-    return table
 
 
 def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
@@ -76,6 +52,7 @@ def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
     return {
         "session": record.session_id,
         "name": record.name,
+        "title": _title(store, record),
         "subject": record.subject,
         "workdir": record.workdir,
         "created_at": record.created_at,
@@ -86,5 +63,24 @@ def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
     }
 
 
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if seconds else ""
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    folder = "/".join(PurePath(row["workdir"]).parts[-2:])
+    return row["session"][:12], when(row["updated_at"]), f"{row['messages']:,}", row["title"], folder
+
+
+def _title(store: Store, record: SessionRecord) -> str:
+    """Return a session's own name; of one that is named after its file, what a person said first."""
+    files = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
+    if record.root is None or record.name not in files:
+        return record.name
+    return next(_said(store, record.root), record.name)
+
+
+def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
+    """Yield what people said first in a dialog."""
+    first = lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)[0]
+    for header in store.headers(first.dialog, first.start, min(first.stop, first.start + _LOOKED_AT)):
+        if header.role == "user" and header.speaker in {"", "human"}:
+            entry = decode_entry(store.body(first.dialog, header.seq))
+            if isinstance(entry, MessageEntry) and (text := " ".join(entry.message.text_content().split())):
+                yield text[:_TITLE]

@@ -1,272 +1,239 @@
-"""palaver view: what a model would see, and why not the rest."""
+"""palaver view: what a model sees, and why not the rest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
+from typer import BadParameter, Option
 
-from palaver.cli.calls import numbered
-from palaver.cli.dialogs import dialog_of
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened, worded
+from palaver.cli.calls import Answer, numbered
+from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.outcome import Exit
-from palaver.cli.printing import print_json
-from palaver.cli.surroundings import errors, write
-from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, compose, policy
-from palaver.context import Policy as ContextPolicy
-from palaver.context.decided import sentences
-from palaver.context.triggers import held
-from palaver.errors import InvalidInput, NotFound
-from palaver.ids import BlobId, DialogId
+from palaver.cli.terminal import complain, listed, paged, print_json, say, write
+from palaver.context import DEFAULT_POLICY, POLICIES, Meter
+from palaver.errors import NotFound
+from palaver.ids import BlobId
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
-from palaver.session import Session
-from palaver.session.calls.booking import Books, rates_of
-from palaver.session.compaction.preview import place_of
-from palaver.store import Store
-from palaver.tokens import Budget, Rates, counter, model_info
+from palaver.session import Dialog, Session
+from palaver.session.calls import ModelCall
+from palaver.session.compaction import place_of
+from palaver.tokens import counter, model_info
+from palaver.transcripts import redacted_copy
 from palaver.transcripts.markdown import markdown
-from palaver.transcripts.redacting import redacted_copy
-from palaver.view import Exchange, View, fold
+from palaver.view import Exchange, Reason, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
 
 _WHOLE = "full"
-_NO_LIMIT = 10**9
-"""A budget that nothing exceeds, in tokens."""
+
+_PLACES = 12
+"""Places that an explanation names."""
+
+_POLICY = f"One of: {', '.join(POLICIES)}. Default: {DEFAULT_POLICY} with --budget, else what the recorded agent saw."
+_RECONSTRUCTED = "Reconstructed: what was said before this response. The file does not say what was sent."
+
+_WHY = {
+    Reason.OVER_BUDGET: "left out, because the view had to become smaller",
+    Reason.OFFLOADED: "replaced by a short reference",
+    Reason.FOLDED: "replaced by a record or summary",
+    Reason.COMPACTED: "left out by a compaction of the agent that recorded it",
+    Reason.UNPAIRED: "a result without its call, shown as text",
+    Reason.PARTED: "a result that is on another branch",
+    Reason.QUARANTINED: "in quarantine",
+    Reason.SUPERSEDED: "replaced by something newer",
+    Reason.MANAGER: "left out by the context manager",
+    Reason.ERASED: "erased for good",
+}
+"""Reasons in words, where their names do not say it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the words of the command ask for; each says in its help what it is."""
-
-    session: SessionArgument
-    dialog: DialogOption = None
-    at: Annotated[
-        int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this entry of the dialog.")
-    ] = None
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="P",
-            help=f"One of: {', '.join(POLICIES)}. Default: {DEFAULT_POLICY} with --budget, else what the recorded agent saw.",
-        ),
-    ] = None
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="N", min=1, help="Tokens the request may occupy.")
-    ] = None
-    wire: Annotated[
-        str | None, typer.Option("--wire", metavar="PROFILE", help=f"Compile for: {', '.join(PROFILES)}.")
-    ] = None
-    model: Annotated[str, typer.Option("--model", metavar="M", help="The model; default: the session's own.")] = ""
-    then: Annotated[
-        str | None, typer.Option("--then", metavar="TEXT", help="The user's next words, put after the view.")
-    ] = None
-    call: Annotated[
-        int | None,
-        typer.Option(
-            "--call",
-            metavar="N",
-            min=1,
-            help="What the model saw at this call: the request that was sent, to the byte.",
-        ),
-    ] = None
+def run(
+    session: SessionArgument,
+    *,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of everything left out why, and how to bring it back.")
-    ] = False
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Take keys and tokens out of what is shown; the store keeps them.")
-    ] = False
+        bool, Option("--explain", "-e", help="Say first what is left out, why, and how to get it.")
+    ] = False,
+    call: Annotated[
+        int | None, Option("--call", min=1, help="What the model saw at call N of `palaver calls`.")
+    ] = None,
+    at: Annotated[int | None, Option("--at", min=0, help="As it was after this entry of the dialog.")] = None,
+    by: Annotated[str | None, Option("--policy", "-p", metavar="P", help=_POLICY)] = None,
+    budget: BudgetOption = None,
+    wire: Annotated[
+        str | None, Option("--wire", metavar="NAME", help=f"The request for: {', '.join(PROFILES)}.")
+    ] = None,
+    then: Annotated[str | None, Option("--then", metavar="TEXT", help="With --wire: the user's next message.")] = None,
+    model: ModelOption = "",
+    redact: RedactOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Show what a model sees of a session: by default what the recorded agent saw, with --policy full everything.
 
-
-@worded(Asked)
-def run(asked: Asked, *, store: StoreOption = None, json: JsonOption = False) -> int:
-    """Compute what the model sees: by default as the recorded agent saw it, `--policy full` for everything.
-
-    With --wire the request of a provider, validated against its rules. A session that ends on the assistant's words is a history; with
-    --then it is the next request. Ends with 6, and the breakdown, when the budget cannot hold what must be sent. With --call the request
-    of a recorded model call (`calls` lists them), or 4 when it cannot be given back.
+    With --call the request of a recorded call, to the byte; of an imported session, what was said before that response. Exit code 6, with a
+    breakdown, means that the budget cannot hold what must be sent.
     """
-    with opened(store) as there:
-        found = _found(there, asked.session, redact=asked.redact)
-        seen, request = _computed(found, asked) if asked.call is None else _recorded(found, asked, asked.call)
-        if request is not None:
-            request.check()
-        if json:
-            print_json(_data(seen, request))
-        elif request is not None:
-            print_json(request.body)
+    with found(session, store) as there:
+        dialog = there.dialog
+        if redact:
+            copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
+            dialog = Session.open(dialog.session_id, copy).dialog(dialog.dialog_id)
+        past = None if call is None else numbered(dialog, call)
+        if isinstance(past, ModelCall):
+            changing = {
+                "--at": at,
+                "--policy": by,
+                "--budget": budget,
+                "--wire": wire,
+                "--then": then,
+                "--model": model,
+            }
+            if names := [name for name, value in changing.items() if value]:
+                raise BadParameter(f"{', '.join(names)} cannot change what was sent.", param_hint="--call")
+            seen = _seen(past.view(), past.model, request=past.request())
         else:
-            for text in markdown(found.record, seen.view):
+            seen = _policed(dialog, _past(dialog, past, at, whole=by == _WHOLE), by, budget, model, wire)
+            seen = seen if wire is None else _compiled(dialog, seen, wire, then)
+        if json:
+            print_json(_data(seen))
+            return Exit.OK
+        if past is not None and seen.request is None:
+            complain(_RECONSTRUCTED, "dim")
+        with paged():
+            for line in _explained(seen) if explain else ():
+                (say if seen.request is None else complain)(line)
+            for text in _texts(dialog, seen):
                 write(text)
-        if asked.explain and not json:
-            _explain(seen, request)
     return Exit.OK
 
 
-def _found(store: Store, reference: str, *, redact: bool) -> Session:
-    """Open the session, or a copy of it in memory without its secrets."""
-    found = Session.open(reference, store)
-    return (
-        Session.open(found.session_id, redacted_copy(store, found.session_id, PatternRedactor())) if redact else found
-    )
-
-
-def _computed(found: Session, asked: Asked) -> tuple[_Seen, Request | None]:
-    """Give what the model sees, as it is asked for, and the request where one is."""
-    dialog_id = dialog_of(found, asked.dialog)
-    _check(found.store, dialog_id, asked.at)
-    view = fold(found.store, dialog_id, asked.at, whole=asked.policy == _WHOLE)
-    model = asked.model or view.model or profile(asked.wire or "openai-chat").model
-    seen = _seen(view, model, asked.policy, asked.budget, _known(found, dialog_id, model, asked))
-    return seen, None if asked.wire is None else _request(found.store, seen, asked.wire, asked.then)
-
-
-def _recorded(found: Session, asked: Asked, call: int) -> tuple[_Seen, Request]:
-    """Give what the model saw at a past call, and what was sent."""
-    _alone(
-        {
-            "--at": asked.at,
-            "--policy": asked.policy,
-            "--budget": asked.budget,
-            "--wire": asked.wire,
-            "--model": asked.model,
-            "--then": asked.then,
-        }
-    )
-    past = numbered(found.dialog(dialog_of(found, asked.dialog)).invocations, call)
-    seen = _seen(past.view(), past.model, None, None)
-    return seen if past.decision is None else replace(seen, notes=sentences(past.decision)), past.request()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """A view with its size and the model it was measured for."""
+    """What the model sees.
+
+    Attributes:
+        view: The view.
+        model: The model whose tokens are counted.
+        tokens: The size of the view.
+        before: The size of everything that was there to choose from.
+        notes: What the policy says about its plan.
+        request: The request, where one was asked for.
+    """
 
     view: View
     model: str
     tokens: int
     before: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    request: Request | None = None
 
 
-def _known(session: Session, dialog_id: DialogId, model: str, asked: Asked) -> tuple[Ledger, Rates | None]:
-    """Give what a schedule goes by: the calls that the log has, whether an undo holds, and the prices; of an earlier view nothing but the prices."""
-    dialog = session.dialog(dialog_id)
-    books = Ledger(meter=Meter(counter(model)))
-    prices = rates_of(model, dialog.store.last(dialog_id).at)
-    if asked.at is not None:
-        return books, prices
-    figures = dialog.figures(model=model)
-    known = Books(dialog.store, dialog_id).ledger(books, dialog.spans, model, None)
-    stays = held(figures, figures.window if asked.budget is None else asked.budget)
-    return replace(books, calls=known.calls, branches=known.branches, held=stays), prices
-
-
-def _seen(
-    view: View, model: str, by: str | None, budget: int | None, known: tuple[Ledger | None, Rates | None] = (None, None)
-) -> _Seen:
-    info = model_info(model)
-    if by is not None and budget is None and not info.known:  # where no policy acts, no window counts
-        errors().print(info.warning, style="yellow")
-    manager = policy(by or (_WHOLE if budget is None else DEFAULT_POLICY), model)
-    if not isinstance(manager, ContextPolicy):
-        raise InvalidInput(f"{by!r} is no policy that plans.", hint=f"Policies: {', '.join(POLICIES)}.")
-    room = Budget.of_input(_NO_LIMIT if budget is None else budget)
-    done = compose(view, manager, room, counter(model), ledger=known[0], prices=known[1])
-    return _Seen(
-        view=done.view, model=model, tokens=done.tokens_after, before=done.tokens_before, notes=done.plan.notes
-    )
-
-
-def _request(store: Store, seen: _Seen, wire: str, then: str | None) -> Request:
-    chosen = profile(wire, seen.model)
-    return compile(seen.view, chosen, Call(model=seen.model, then=then), lambda digest: store.blob(BlobId(digest)))
-
-
-def _alone(others: Mapping[str, object]) -> None:
-    """Refuse options that would change what a past call saw."""
-    given = [name for name, value in others.items() if value not in {None, ""}]
-    if given:
-        raise typer.BadParameter(f"shows what was sent: {', '.join(given)} cannot change that.", param_hint="--call")
-
-
-def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:
-    """Refuse a number that the dialog has not reached: its view would be that of another number."""
-    newest = store.last(dialog_id).seq
+def _past(dialog: Dialog, past: Answer | None, at: int | None, *, whole: bool) -> View:
+    """Return the view of a dialog now, after an entry, or before a response."""
+    if past is not None:
+        return fold(dialog.store, past.handle.dialog, past.handle.seq - 1, whole=whole)
+    newest = dialog.store.last(dialog.dialog_id).seq
     if at is not None and at > newest:
-        raise NotFound(f"{dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry of this dialog is {newest}.")
+        hint = f"The newest entry of this dialog is {newest}."
+        raise NotFound(f"{dialog.dialog_id[:12]}:{at}", what="entry", hint=hint)
+    return fold(dialog.store, dialog.dialog_id, at, whole=whole)
+
+
+def _seen(view: View, model: str, *, request: Request | None = None) -> _Seen:
+    tokens = Meter(counter(model)).view(view).total
+    return _Seen(view=view, model=model, tokens=tokens, before=tokens, request=request)
+
+
+def _policed(dialog: Dialog, view: View, by: str | None, budget: int | None, model: str, wire: str | None) -> _Seen:
+    """Return what a policy makes of a view."""
+    model = model or view.model or ("" if wire is None else profile(wire).model)
+    if by in {None, _WHOLE} and budget is None:
+        return _seen(view, model)
+    if budget is None and not model_info(model).known:
+        complain(model_info(model).warning, "yellow")
+    made = dialog.compaction.compose(by or DEFAULT_POLICY, budget, model=model, view=view)
+    notes, tokens, before = made.plan.notes, made.after.total, made.before.total
+    return _Seen(view=made.view, model=model, tokens=tokens, before=before, notes=notes)
+
+
+def _compiled(dialog: Dialog, seen: _Seen, wire: str, then: str | None) -> _Seen:
+    call = Call(model=seen.model, then=then)
+    request = compile(seen.view, profile(wire, seen.model), call, lambda digest: dialog.store.blob(BlobId(digest)))
+    request.check()
+    return _Seen(**{**vars(seen), "request": request})
+
+
+def _texts(dialog: Dialog, seen: _Seen) -> Iterator[str]:
+    if seen.request is not None:
+        yield f"{seen.request.data.decode()}\n"
+        return
+    seen.view.load()
+    yield from markdown(dialog.store.session(dialog.session_id), seen.view)
+
+
+# --- explaining -----------------------------------------------------------------------------------------------------------------------
 
 
 def _omitted(view: View) -> Iterator[dict[str, Any]]:
+    """Yield what is left out, and what is shown in another form, each with the place that `show` takes."""
     for gone in view.omissions:
-        yield {
-            "place": place_of(gone),
-            "reason": gone.reason.value,
-            "by": gone.by,
-            "messages": gone.messages,
-            "bytes": gone.size,
-        }
+        row = {"place": place_of(gone), "reason": gone.reason.value, "by": gone.by}
+        yield row | {"messages": gone.messages, "bytes": gone.size}
+    by = ", ".join(view.policies) or "palaver"
     for block in (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())):
         if block.reason is not None:
-            row = {
-                "place": str(block.origin),
-                "reason": block.reason.value,
-                "by": ", ".join(view.policies) or "palaver",
-            }
-            yield {**row, "reversible": block.reversible, "shown": "in another form"}
+            row = {"place": str(block.origin), "reason": block.reason.value, "by": by}
+            yield row | {"reversible": block.reversible, "shown": "in another form"}
 
 
-def _data(seen: _Seen, request: Request | None) -> dict[str, object]:
-    common = {
+def _explained(seen: _Seen) -> Iterator[str]:
+    rows = list(_omitted(seen.view))
+    shown = sum(exchange.messages for exchange in seen.view.exchanges)
+    share = f"{seen.tokens:,} tokens" if seen.tokens == seen.before else f"{seen.tokens:,} of {seen.before:,} tokens"
+    yield f"The model sees {share} in {counted(shown, 'message')} (counted for {seen.model or 'an unknown model'})."
+    if not rows:
+        yield "Nothing is left out."
+    reasons: Counter[tuple[str, bool]] = Counter()
+    for row in rows:
+        reasons[row["reason"], "shown" in row] += row.get("messages") or 1
+    for (reason, block), count in reasons.most_common():
+        yield f"  {counted(count, 'block' if block else 'message'):>14}: {_why(reason)}"
+    if rows:
+        yield "The log keeps all of it. `palaver show PLACE` prints the original of:"
+        yield from listed([f"  {row['place']}  ({_why(row['reason'])}; {row['by']})" for row in rows], _PLACES)
+    yield from (f"  note: {note}" for note in seen.notes)
+    yield from (f"  for the provider: {change}" for change in (seen.request.report if seen.request else ()))
+    yield ""
+
+
+def _why(reason: str) -> str:
+    return _WHY.get(Reason(reason), reason.replace("_", " "))
+
+
+def _data(seen: _Seen) -> dict[str, object]:
+    row = {
         "tokens": seen.tokens,
         "tokens_before": seen.before,
         "model": seen.model,
         "omitted": list(_omitted(seen.view)),
     }
-    if request is None:
-        return {"view": [_exchange(exchange) for exchange in seen.view.exchanges], **common, "report": list(seen.notes)}
-    report = [
-        {"handle": None if c.handle is None else str(c.handle), "what": c.what, "how": c.how.value, "why": c.why}
-        for c in request.report
+    if seen.request is None:
+        seen.view.load()
+        return {"view": [_turns(each) for each in seen.view.exchanges], **row, "report": list(seen.notes)}
+    changes: list[dict[str, Any]] = [
+        {"what": one.what, "how": one.how.value, "why": one.why} for one in seen.request.report
     ]
-    return {"request": request.body, "history": request.history, **common, "report": report}
+    handles = [one.handle and str(one.handle) for one in seen.request.report]
+    report = [change | {"handle": handle} for change, handle in zip(changes, handles, strict=True)]
+    return {"request": seen.request.body, "history": seen.request.history, **row, "report": report}
 
 
-def _exchange(exchange: Exchange) -> list[dict[str, object]]:
-    return [
-        {
-            "role": turn.role.value,
-            "blocks": [
-                {
-                    "handle": None if b.origin is None else str(b.origin),
-                    "derived": b.derived,
-                    **b.content.model_dump(mode="json"),
-                }
-                for b in turn.blocks
-            ],
-        }
-        for turn in exchange.turns
-    ]
+def _turns(exchange: Exchange) -> list[dict[str, object]]:
+    def data(block: Any) -> dict[str, object]:  # noqa: ANN401 - a block
+        content = block.content.model_dump(mode="json")
+        return {"handle": block.origin and str(block.origin), "derived": block.derived, **content}
 
-
-def _explain(seen: _Seen, request: Request | None) -> None:
-    console = errors()
-    rows = list(_omitted(seen.view))
-    console.print(f"\n{seen.tokens:,} of {counted(seen.before, 'token')} (estimated for {seen.model}) are in the view.")
-    if not rows:
-        console.print("Nothing is left out.")
-    for reason, count in Counter(str(row["reason"]) for row in rows).most_common():
-        console.print(f"{count:>6} x {reason.replace('_', ' ')}")
-    for row in rows:
-        size = f", {counted(row['messages'], 'message')}, {counted(row['bytes'], 'byte')}" if row.get("bytes") else ""
-        console.print(f"  {row['place']}: {str(row['reason']).replace('_', ' ')} by {row['by']}{size}")
-    for note in seen.notes:
-        console.print(f"  note: {note}")
-    for change in request.report if request is not None else ():
-        console.print(f"  on the wire: {change}")
-    if rows:
-        console.print("`palaver recall PLACE` brings any of it back.")
+    return [{"role": turn.role.value, "blocks": [data(block) for block in turn.blocks]} for turn in exchange.turns]

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import index as place_of
 from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import Any, SupportsIndex
 
 from palaver.context.compose import Composed, compose
-from palaver.context.fitting.dialect import DIALECTS, Dialect, dialect, tool_specs
-from palaver.context.fitting.given import dicts_of, items_of
-from palaver.context.fitting.listing import LIST, listed
-from palaver.context.fitting.output import Source, output, reread
-from palaver.context.ledger import Ledger
-from palaver.context.limits import within_profile
-from palaver.context.managed import planner
+from palaver.context.dialects import Dialect, Item, ListWriter, dialect, items_of, tool_specs
+from palaver.context.dialects.writer import Written
+from palaver.context.layout import Layout
 from palaver.context.manager import ContextManager, Policy
-from palaver.context.measure import Meter, Size
-from palaver.context.registry import policy as named
-from palaver.context.units import media_in
-from palaver.context.unseen import unseen_media
-from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, UnknownHandle
-from palaver.log import Handle
-from palaver.messages import Message, TextContent, ToolResultContent
+from palaver.context.meter import Meter
+from palaver.context.policy import DEFAULT_POLICY
+from palaver.context.policy import policy as policy_of
+from palaver.context.recall import RECALL_TOOLS, Said, recalled, searched
+from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
+from palaver.ids import DialogId, derive_id
+from palaver.log import Handle, Span, ToolSpec
+from palaver.messages import Message, Role, Speaker, TextContent, ToolResultContent, Trust, media_of, words_of
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
-from palaver.view import Omission, Reason, View
-from palaver.wire import Change, How, Report, profile
+from palaver.view import Block, Omission, Reason, View, fold_messages
+from palaver.wire import Change, How, Profile, Report, profile
+from palaver.wire.words import marked
 
 __all__ = ["Fit", "fit"]
+
+LIST = DialogId(derive_id("palaver", "fit", "list"))
+"""The dialog of every list: handles are the same whenever the list, grown, is fitted again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,257 +40,314 @@ class Fit:
     """A list that fits, and what became of the rest.
 
     Attributes:
-        messages: The list, in the dialect of the caller's; messages that were not touched are the caller's own objects.
-        system: The instructions to send beside it: the ones given, with those that stood in the list and cannot stand there.
-        report: Everything that was repaired, changed or added, in words; images and sounds that left a block, too.
-        omitted: What is not in the list, with reason and handles: whole messages, blocks, and blocks whose images or sounds are not. Handles
-            count the caller's list from 0.
-        tokens: The size of the request with the list that is given back, in tokens: instructions, tools and messages.
-        tokens_before: The same for the list as it came.
+        messages: The list, in the caller's dialect; messages that were not touched are the caller's own objects.
+        system: The instructions to send beside it: those given, and those of the list that have no place in it.
+        tools: Schemas of the tools that bring back what is left out, in the caller's dialect; send them with your own. Empty while nothing is left out.
+        omitted: What is left out or shown in another form: whole messages and blocks, each with reason and handle. Handles count the caller's list from 0.
+        report: What was repaired, changed or added.
+        tokens: The size of the request with this list, in tokens: instructions, tools and messages.
+        tokens_before: The same for the list as it was given; estimated where it is much larger than the budget.
     """
 
     messages: list[Any]
     system: Any
-    report: Report
+    tools: list[dict[str, Any]]
     omitted: tuple[Omission, ...]
+    report: Report
     tokens: int
     tokens_before: int
     _given: Sequence[Any] = field(repr=False)
     _read: Sequence[Message] = field(repr=False)
 
     def recall(self, handle: Handle | str) -> Any:  # noqa: ANN401 - the caller's own, whatever it is
-        """Bring back what a handle names.
-
-        Returns:
-            The caller's own message; for a handle that names a block, its text, or the block where it is more than a text: a result with
-            images is a `ToolResultContent` with all of them.
+        """Return what a handle names: the caller's own message; for a block its text, or the block where it is more than a text.
 
         Raises:
-            InvalidHandle: The text is no handle.
-            UnknownHandle: Nothing in this list has it.
+            InvalidInput: The text is not a handle.
+            NotFound: Nothing in this list has the handle.
         """
         place = Handle.parse(handle) if isinstance(handle, str) else handle
         if not LIST.startswith(place.dialog) or not 0 <= place.seq < len(self._given):
-            raise UnknownHandle(str(place))
+            raise NotFound(str(place), what="handle")
         if place.block is None:
             return self._given[place.seq]
         contents = self._read[place.seq].contents
         if not 0 <= place.block < len(contents):
-            raise UnknownHandle(str(place))
+            raise NotFound(str(place), what="handle")
         content = contents[place.block]
-        if isinstance(content, ToolResultContent) and not any(media_in(content)):
-            return content.text()
+        if isinstance(content, ToolResultContent):
+            return content.text() if isinstance(content.content, str) else content
         return content.content if isinstance(content, TextContent) else content
+
+    def call_tool(self, name: str, args: Mapping[str, Any] | str) -> str:
+        """Answer a call of one of `tools`.
+
+        Args:
+            name: The tool's name.
+            args: The arguments, as a mapping or as the JSON text that the model wrote.
+
+        Returns:
+            The text of the tool's result; for wrong arguments, what is wrong with them.
+
+        Raises:
+            NotFound: None of `tools` has this name.
+        """
+        if name not in {tool.name for tool in RECALL_TOOLS}:
+            raise NotFound(name, what="tool", hint=f"Tools: {', '.join(tool.name for tool in RECALL_TOOLS)}.")
+        try:
+            given = json.loads(args) if isinstance(args, str) else args
+        except ValueError as error:
+            return f"The arguments are not JSON: {error}."
+        if not isinstance(given, Mapping):
+            return f"The arguments are a {type(given).__name__}, not an object."
+        if name == "recall":
+            return recalled(given, self._said)
+        return searched(given, (self._quoted(index) for index in reversed(range(len(self._read)))))
+
+    def _said(self, place: Handle | Span) -> Iterator[Said]:
+        for seq in range(place.start, place.stop) if isinstance(place, Span) else (place.seq,):
+            self.recall(Handle(place.dialog, seq, None if isinstance(place, Span) else place.block))
+            yield self._quoted(seq, None if isinstance(place, Span) else place.block)
+
+    def _quoted(self, index: int, block: int | None = None) -> Said:
+        message = self._read[index]
+        contents = message.contents if block is None else message.contents[block : block + 1]
+        return Said(Handle(LIST, index, block), message.role.value, "\n".join(map(words_of, contents)))
+
+    def __repr__(self) -> str:
+        left = f", {len(self.omitted)} omitted" if self.omitted else ""
+        return f"Fit({len(self.messages)} messages, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
 
 
 def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitted
     messages: Iterable[Any],
     *,
     model: str,
+    budget: Budget | int | Mapping[str, object] | None = None,
+    policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
     system: Any = None,  # noqa: ANN401 - a text, or a list of text blocks
     tools: Iterable[Mapping[str, Any]] | None = None,
-    policy: str | ContextManager | Mapping[str, Any] = "default",
-    budget: Budget | int | Mapping[str, object] | None = None,
     pinned: Iterable[int] = (),
+    speaker: Speakers = None,
     dialect_name: str | None = None,
     counter: Counter | None = None,
 ) -> Fit:
     """Make a list of messages fit a model's window, and valid for its provider.
 
-    The list given is never changed. The same list, model and budget give the same result; and a list that grew at its end gives a
-    result that grew at its end, until something has to be left out again.
-
-    Keep your own list and fit it anew for each call: then nothing is ever lost, and every handle counts it. What was given back may also
-    be gone on with and fitted again: the records in it are read as records, never as the user's words, and what the user said must be is
-    carried from one to the next. But what they shortened is gone, and handles in them counted the list before.
+    The list does not change. The same arguments give the same result; and a list that grew at its end gives a result that grew at its end, until
+    something has to be left out again. Keep your own list and fit it anew for each call: then every handle counts it, and nothing is lost.
 
     Args:
-        messages: Dicts as chat completions, OpenAI's Responses, Anthropic's interface or Gemini's take them, or the objects that their
-            SDKs give in their place: messages, input items or contents.
+        messages: Dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs.
         model: The model that is called next: its window, tokenizer and rules count.
-        system: Instructions sent beside the list: a text, Anthropic's list of text blocks, or Gemini's content.
-        tools: The schemas sent beside it; they take room too.
-        policy: A name, a configuration, or a context manager.
-        budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; unless
-            given, the policy's own for the model, and of a context manager without one the model's window with room for the answer.
-            The bytes and images that the provider takes are kept to besides.
-        pinned: The places in the list of messages that must stay in, counted from 0.
-        dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list unless given.
-        counter: What counts the tokens; the model's own counter unless given.
+        budget: What the request may occupy: a number of tokens, a `Budget`, or words that `Budget.parse` reads; by default the policy's own budget for the
+            model. The provider's limits on bytes and images hold besides.
+        policy: A policy's name, a configuration, or a context manager. A plain context manager is called with a dialog over the list, and what it
+            returns is sent.
+        system: Instructions beside the list: a text, Anthropic's list of text blocks, or Gemini's content.
+        tools: The schemas beside the list; they take room too.
+        pinned: Indexes of messages that must stay.
+        speaker: Who said a message, where its role does not tell, such as tool output in a user's message: by index, or a function of index and message.
+        dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list by default.
+        counter: What counts the tokens; the model's own counter by default.
 
     Raises:
-        InvalidMessage: One of the messages is none; the error says which.
+        InvalidMessage: An item is not a message; the error names its index.
         InvalidInput: Another argument cannot be used, or no message says anything.
-        PolicyFailed: The policy raised.
+        PolicyFailed: The policy raised, or what it returned cannot be sent.
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
-    _require_texts(model, dialect_name)
-    items = items_of(messages)
-    _require_finite(items, "messages")
-    given = dicts_of(items)
-    schemas = _schemas(tools)
-    said = dialect(dialect_name, given, schemas, model)
-    reader = said.reader()
-    read = tuple(_read(reader, message, index) for index, message in enumerate(given))
-    before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
-    if not before.exchanges and (said.turns or not before.leading):
-        raise InvalidInput(
-            "There is nothing to send: no message of the list says anything.",
-            hint="Give at least one message with words, a call or a result.",
-        )
-    source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
+    if not isinstance(model, str):
+        raise InvalidInput(f"The model is {shortened(model)}.", hint="Give its name, such as 'gpt-5'.")
+    given, items = items_of(messages)
+    schemas, specs = tool_specs(tools)
+    said = dialect(dialect_name, items, schemas, model)
+    read = _with_speakers(said.read(items), given, speaker)
+    job = _Job(said, given, items, read, _text(system), specs, _places(pinned, len(items)), model)
+    manager = policy_of(policy, model)
+    if manager is None:
+        raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
     meter = Meter(_counter(counter, model))
-    manager = _manager(policy, model)
-
-    def written(room: Budget) -> _Written:
-        composed = compose(before, planner(manager), room, meter.counter, ledger=Ledger(meter=meter))
-        out, beside, changes = output(source, composed.view)
-        instructions = _with(system, beside)
-        size = meter.view(listed(reread(source, out), system=_text(instructions), tools=tool_specs(schemas)))
-        return _Written(composed, out, instructions, changes, size)
-
     own = manager.budget_for(model) if budget is None and isinstance(manager, Policy) else budget
-    done = _within(within_profile(Budget.parse(own, model), source.profile), written)
-    unseen = tuple(unseen_media(done.composed, read))
-    theirs = {id(message): item for message, item in zip(given, items, strict=True)}
+    done = job.fit(manager, Budget.parse(own, model), meter)
+    theirs = {id(item): each for item, each in zip(items, given, strict=True) if "id" in item or not _without_id(each)}
     return Fit(
-        messages=[theirs.get(id(message), message) for message in done.messages],
-        system=done.system,
-        report=Report((*_repairs(done.composed.view, read), *(change for _, change in unseen), *done.changes)),
-        omitted=(*done.composed.view.omissions, *(gone for gone, _ in unseen)),
-        tokens=done.size.total,
-        tokens_before=done.composed.tokens_before,
-        _given=items,
+        messages=[theirs.get(id(item), item) for item in done.written.items],
+        system=_with(system, done.written.system),
+        tools=[dict(said.declare(tool)) for tool in done.tools],
+        omitted=(*done.composed.view.omissions, *_changed_blocks(done.composed, read)),
+        report=Report((*_repairs(done.composed.view, read), *done.written.changes)),
+        tokens=done.tokens,
+        tokens_before=done.composed.before.total,
+        _given=given,
         _read=read,
     )
 
 
+def _without_id(item: object) -> bool:
+    """Return whether an item has an id of None, which OpenAI's schema of a call does not allow."""
+    return isinstance(item, Mapping) and item.get("id", "") is None
+
+
+Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None
+"""Who said the messages of a list; None for whoever speaks in the role."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """A view written as a list, and the size of that list."""
-
+class _Done:
     composed: Composed
-    messages: list[Any]
-    system: Any
-    changes: tuple[Change, ...]
-    size: Size
+    written: Written
+    tools: tuple[ToolSpec, ...]
+    tokens: int
 
 
-def _within(budget: Budget, written: Callable[[Budget], _Written]) -> _Written:
-    """Write the list; where writing made it larger than the budget, from a view that is so much smaller.
+@dataclass(frozen=True)
+class _Job:
+    """One list to fit."""
 
-    A list may have to say more than its view does: who speaks first, what could not be sent.
+    dialect: Dialect
+    given: Sequence[Any]
+    items: Sequence[Item]
+    read: Sequence[Message]
+    system: str
+    tools: Sequence[ToolSpec]
+    pinned: Sequence[int]
+    model: str
 
-    Raises:
-        InfeasibleBudget: What must be sent, and what has to be said around it, is larger than the budget.
-    """
-    more = 0
-    for _ in range(_TRIES):
-        done = _attempt(budget, more, written)
-        over = done.size.total - budget.for_input
-        if over <= 0:
-            return done
-        more += over
-    raise InfeasibleBudget(budget.for_input, budget.for_input + more, {"around the messages": budget.for_input + more})
+    @property
+    def profile(self) -> Profile:
+        """What the provider accepts."""
+        return profile(self.dialect.name, self.model)
 
+    def fit(self, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
+        """Fit the list; once something is left out, with the tools that bring it back."""
+        before = _listed(self.read, self.system, self.tools, self.pinned)
+        if not before.exchanges and (self.dialect.model_role or not before.leading):
+            raise InvalidInput(
+                "There is nothing to send: no message of the list says anything.",
+                hint="Give at least one message with words, a call or a result.",
+            )
+        writer = ListWriter(
+            self.dialect, self.items, self.read, before, self.profile, self.model, lenient=self._another_maker()
+        )
+        room = self._limits(budget, before)
+        declared = {tool.name for tool in self.tools}
+        more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
+        extra = meter.fixed(replace(before, tools=(*before.tools, *more))).tools - meter.fixed(before).tools
+        if not isinstance(manager, Policy) or Layout.of(before, room, meter).fits():
+            done = self._within(writer, manager, room, meter)
+            if done.composed.view is before or done.tokens + extra > room.limit:
+                return done
+            return replace(done, tools=more, tokens=done.tokens + extra)
+        try:
+            done = self._within(writer, manager, room.with_limit(max(room.limit - extra, 1)), meter)
+        except InfeasibleBudget:
+            return self._within(writer, manager, room, meter)
+        return replace(done, tools=more, tokens=done.tokens + extra)
 
-def _attempt(budget: Budget, more: int, written: Callable[[Budget], _Written]) -> _Written:
-    """Write the list from a view that leaves so many tokens of the budget free."""
-    if not more:
-        return written(budget)
-    try:
-        return written(budget.with_input(budget.for_input - more))
-    except InfeasibleBudget as error:
-        around = {**error.breakdown, "around the messages": more}
-        raise InfeasibleBudget(budget.for_input, error.needed + more, around) from error
+    def _limits(self, budget: Budget, view: View) -> Budget:
+        """Return the budget with the provider's limits on bytes and images, unless the list is too small to reach them."""
+        media = [each for message in self.read for each in media_of(message)]
+        size = _JSON_BYTES * sum(each.size for each in view.exchanges) + _BASE64 * sum(each.size for each in media)
+        most_bytes = self.profile.request_bytes if size > self.profile.request_bytes else None
+        most_media = self.profile.media.count if media else None
+        return replace(
+            budget, max_bytes=_least(budget.max_bytes, most_bytes), max_media=_least(budget.max_media, most_media)
+        )
 
+    def _within(self, writer: ListWriter, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
+        """Compose and write; where writing added something, from a view that is so much smaller."""
+        added = 0
+        for _ in range(_TRIES):
+            try:
+                composed = compose(
+                    writer.before, manager, budget.with_limit(budget.limit - added) if added else budget, meter
+                )
+            except InfeasibleBudget as error:
+                if not added:
+                    raise
+                around = {**error.breakdown, "around the messages": added}
+                raise InfeasibleBudget(budget.limit, error.needed + added, around) from error
+            written = writer.write(composed.view)
+            tokens = self._size(written, meter) if written.grew else composed.after.total
+            if tokens <= budget.limit:
+                return _Done(composed, written, (), tokens)
+            added += tokens - budget.limit
+        needed = budget.limit + added
+        raise InfeasibleBudget(budget.limit, needed, {"around the messages": needed})
 
-_TRIES = 4
-"""How often the view is made smaller by what writing added: what is added depends on what is left, and hardly on how much."""
+    def _size(self, written: Written, meter: Meter) -> int:
+        system = "\n\n".join(filter(None, (self.system, written.system)))
+        again = _listed(self.dialect.read(written.items), system, self.tools, ())
+        return meter.view(again).total
 
-
-def _require_texts(model: object, dialect_name: object) -> None:
-    """Insist that the model and the dialect are named by texts."""
-    if not isinstance(model, str):
-        raise InvalidInput(f"The model is {shortened(model)}.", hint="Give its name, such as 'gpt-5'.")
-    if dialect_name is not None and not isinstance(dialect_name, str):
-        raise InvalidInput(
-            f"The dialect_name is {shortened(dialect_name)}.", hint=f"Give one of {', '.join(DIALECTS)}, or None."
+    def _another_maker(self) -> bool:
+        """Return whether another maker's model is called in the dialect of OpenAI."""
+        return (
+            bool(self.model)
+            and self.dialect.name == "openai-chat"
+            and not model_info(self.model).family.startswith("openai")
         )
 
 
-def _require_finite(items: Sequence[object], argument: str) -> None:
-    """Insist that nothing contains itself: what reads it would come to no end."""
-    for index, item in enumerate(items):
-        left = [(item, 0)]
-        while left:
-            value, depth = left.pop()
-            if depth > _DEEPEST:
-                raise InvalidInput(
-                    f"Item {index} of the {argument} contains itself, or has more than {_DEEPEST} levels.",
-                    hint="Pass what can be written as JSON.",
-                )
-            if isinstance(value, Mapping):
-                left.extend((each, depth + 1) for each in value.values())
-            elif isinstance(value, list | tuple):
-                left.extend((each, depth + 1) for each in value)
+def _listed(messages: Sequence[Message], system: str, tools: Sequence[ToolSpec], pinned: Sequence[int]) -> View:
+    """Return the view of a list, with the instructions and tools beside it."""
+    view = fold_messages(messages, LIST, pinned=pinned)
+    text = TextContent(content=system)
+    beside = (Block(content=text, speaker=Speaker.HARNESS, trust=Trust.HARNESS),) if system.strip() else ()
+    return replace(view, system=(*beside, *view.system), tools=tuple(tools))
 
 
-_DEEPEST = 200
-"""Levels of an item that are read: twice what any value of a message may have, and no more than the interpreter can follow."""
+_TRIES = 4
+"""How often a view is made smaller by what writing it added."""
 
 
-def _schemas(tools: object) -> tuple[Mapping[str, Any], ...]:
-    """Give the tools' schemas, each of them a dict."""
-    hint = "Pass a list of the dicts that the provider gets."
-    if tools is None:
-        return ()
-    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
-        raise InvalidInput(f"The tools are {shortened(tools)}, not a list.", hint=hint)
-    schemas = tuple(tools)
-    for index, schema in enumerate(schemas):
-        if not isinstance(schema, Mapping):
-            raise InvalidInput(f"Item {index} of the tools is {shortened(schema)}, no tool's schema.", hint=hint)
-    _require_finite(schemas, "tools")
-    return schemas
+# --- arguments ----------------------------------------------------------------------------------------------------------
+
+
+def _with_speakers(messages: Sequence[Message], given: Sequence[Any], speaker: Speakers) -> tuple[Message, ...]:
+    """Return the messages with who said them."""
+    if speaker is not None and not callable(speaker) and not isinstance(speaker, Mapping):
+        raise InvalidInput(
+            f"The speaker is {shortened(speaker)}.",
+            hint="Pass a mapping from index to speaker, or a function of index and message.",
+        )
+    found = []
+    for index, message in enumerate(messages):
+        who = speaker(index, given[index]) if callable(speaker) else (speaker or {}).get(index)
+        if who is None and message.role is Role.USER:
+            who, message = _by_fit(message)  # noqa: PLW2901 - the message as it was before it was marked
+        if who is not None and who not in tuple(Speaker):
+            raise InvalidInput(
+                f"The speaker of message {index} is {shortened(who)}.", hint=f"Speakers: {', '.join(Speaker)}."
+            )
+        found.append(message if who is None else message.model_copy(update={"speaker": Speaker(who)}))
+    return tuple(found)
+
+
+def _by_fit(message: Message) -> tuple[Speaker | None, Message]:
+    """Return who said a message that an earlier `fit` put into the list, and what it said; None for any other message."""
+    found = marked(message.content) if isinstance(message.content, str) else None
+    if found is None:
+        return None, message
+    if found[0] not in {"record", "summary"}:
+        return Speaker.HARNESS, message
+    return Speaker.SUMMARY, message.model_copy(update={"contents": (TextContent(content=found[1]),)})
 
 
 def _counter(given: Counter | None, model: str) -> Counter:
-    """Give what counts: what was given, or the model's own."""
     if given is None:
         return counter_of(model)
     if not (hasattr(given, "family") and callable(getattr(given, "text", None))):
         raise InvalidInput(
             f"The counter is {shortened(given)}.",
-            hint="Give a palaver.tokens.Counter: an object with `family` and `text()`.",
+            hint="Pass a palaver.tokens.Counter: an object with `family` and `text()`.",
         )
     return given
 
 
-def _read(reader: Callable[..., Message], message: Mapping[str, Any], index: int) -> Message:
-    try:
-        return reader(message, id=f"message-{index}", timestamp=0.0)
-    except InvalidMessage as error:
-        raise InvalidMessage(
-            f"Item {index} of the messages: {error.message}", faults=error.faults, hint=error.hint
-        ) from error
-
-
-def _foreign(said: Dialect, model: str) -> bool:
-    """Tell whether another maker's model is called in the words of OpenAI's interface."""
-    return bool(model) and said.name == "openai-chat" and not model_info(model).family.startswith("openai")
-
-
-def _manager(config: str | ContextManager | Mapping[str, Any], model: str) -> ContextManager:
-    """Find the policy that is meant."""
-    made = named(config, model)
-    if made is None:
-        raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'default'; 'full' leaves nothing out.")
-    return made
-
-
 def _text(system: object) -> str:
-    """Give instructions as one text."""
+    """Return instructions as one text."""
     if system is None or isinstance(system, str):
         return system or ""
     parts = system.get("parts") if isinstance(system, Mapping) else system
@@ -300,7 +359,7 @@ def _text(system: object) -> str:
 
 
 def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
-    """Give the instructions with more of them; the very object when there are none."""
+    """Return the instructions with more of them; the same object when there are none."""
     if not more:
         return system
     if isinstance(system, Mapping):
@@ -311,13 +370,9 @@ def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
 
 
 def _places(pinned: object, length: int) -> tuple[int, ...]:
-    """Give the places of what is pinned, each of them in the list."""
     given = tuple(pinned) if isinstance(pinned, Iterable) else (None,)
     if not all(isinstance(place, SupportsIndex) for place in given):
-        raise InvalidInput(
-            f"What is pinned is {shortened(pinned)}.",
-            hint="Give a list of places in the list of messages, counted from 0, such as [0].",
-        )
+        raise InvalidInput(f"What is pinned is {shortened(pinned)}.", hint="Pass indexes of the list, such as [0].")
     places = tuple(map(place_of, given))
     outside = [place for place in places if not 0 <= place < length]
     if outside:
@@ -325,18 +380,42 @@ def _places(pinned: object, length: int) -> tuple[int, ...]:
     return places
 
 
+_JSON_BYTES, _BASE64 = 8, 2
+"""The most bytes that a character, and a byte of media, take in a request, with what surrounds them."""
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+# --- what became of the rest ----------------------------------------------------------------------------------------------
+
+
+def _changed_blocks(composed: Composed, read: Sequence[Message]) -> Iterator[Omission]:
+    """Yield the blocks that are shown in another form, or left out of a message that stays."""
+    listed_already = {gone.handle for gone in composed.view.omissions}
+    for exchange in composed.view.exchanges:
+        for block in exchange.blocks():
+            place = block.origin
+            if block.reason is None or place is None or place.block is None or place in listed_already:
+                continue
+            content = read[place.seq].contents[place.block]
+            size = sum(media.size for media in media_of(read[place.seq])) + len(str(getattr(content, "content", "")))
+            yield Omission(reason=block.reason, handle=place, by=composed.by, size=size)
+
+
 _REPAIRS: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.EMPTY: "it says nothing, and providers refuse empty messages",
         Reason.DUPLICATE_RESULT: "its call has a result already; the first one counts",
-        Reason.FAILED_RESPONSE: "the response was cut off by an error and holds nothing that can be replied to",
+        Reason.FAILED_RESPONSE: "the response was cut off by an error and holds nothing to reply to",
         Reason.NOT_SHOWN: "its role is never shown to a model",
     }
 )
 
 
-def _repairs(view: View, read: Sequence[Message]) -> Iterable[Change]:
-    """Tell what the fold had to put right in the list."""
+def _repairs(view: View, read: Sequence[Message]) -> Iterator[Change]:
+    """Report what was put right in the list."""
     for gone in view.omissions:
         why = _REPAIRS.get(gone.reason)
         yield from (Change(handle, "message", How.DROPPED, why) for handle in gone.handles() if why)

@@ -1,43 +1,25 @@
-"""What users subclass: a context manager turns a dialog into one that may be sent; a policy says first what it would change."""
+"""Context managers and policies: the two protocols that decide what a model sees."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from copy import copy
-from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, cast
 
-from palaver.context.compose import compose
-from palaver.context.ledger import Ledger
-from palaver.context.parameters import Parameters, require
+from palaver.context.meter import Meter
+from palaver.context.parameters import Parameters, require, require_words
+from palaver.context.working import WorkingDialog
 from palaver.errors import InvalidInput
-from palaver.tokens import Budget, ModelCounter, Rates, counter
-from palaver.tokens.vocabulary import read_words
+from palaver.tokens import Budget, counter
 from palaver.view import Plan, View
 
-__all__ = ["ContextManager", "Policy", "Viewed"]
-
-
-class Viewed(Protocol):
-    """What a policy needs of a dialog."""
-
-    def view(self) -> View:
-        """Give the view as it stands."""
-        ...
-
-    def derive(self, view: View, /) -> Any:  # noqa: ANN401 - another of its own kind
-        """Give a dialog, never written back, whose view is this one."""
-        ...
-
-
-_Dialog = TypeVar("_Dialog", bound=Viewed)
+__all__ = ["ContextManager", "Policy"]
 
 
 class _ClassName:
-    """Gives a manager the name of its class. The class itself has none: a registry, which goes by names, refuses it."""
+    """Return the name of the class for managers that set none; the class itself has no name, so that a registry refuses it."""
 
     def __get__(self, instance: object, owner: type) -> str:
         if instance is None:
@@ -47,146 +29,116 @@ class _ClassName:
 
 
 class ContextManager(ABC):
-    """Turns a dialog into one that is safe to send: the same object when nothing had to change, else another one.
+    """A function from a dialog to the dialog that the model sees.
 
-    The dialog itself only grows; what a manager gives is used for one call and never written back. Subclass it, set `name`, and register
-    the class with a runtime to refer to it by name in a configuration.
+    `compose` obeys the result exactly: what the manager adds, rewrites, reorders or redacts is what is sent. The dialog itself never changes.
+    Subclass it, set `name`, and register the class with a runtime to use it by name in a configuration.
 
     Attributes:
-        name: The name in registries and records. A manager of a class that sets none goes by that of the class in records; such a class
-            cannot be registered.
+        name: The name in registries and records. A class without a name cannot be registered; its objects use the class name.
     """
 
     name: ClassVar[str] = cast("str", _ClassName())
 
     @abstractmethod
-    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - users' managers take and give dialogs of their own kind
-        """Give a dialog that is safe to send to the model."""
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - users' managers take and return dialogs of their own kind
+        """Return the dialog to send: the same object, or another one made from it."""
 
 
 class Policy(ContextManager):
-    """A context manager that says what it would change before it changes anything. Prefer it to a plain one.
+    """A context manager that plans: it says what it would change, and `compose` changes it.
 
-    `plan` is pure: the same view, ledger, budget and prices give the same plan, on any machine. What it may not do (part a call from
-    its result, drop the newest user message) it cannot say.
+    `plan` is pure: the same view, budget and counter give the same plan on any machine. A plan names whole exchanges and single blocks, so it
+    cannot separate a call from its result or drop the newest user message.
 
     Attributes:
-        model_name: The model whose window and tokens count, or empty: then budget and counter come from the caller.
-        max_tokens: The window: what a request and its answer may occupy, in tokens; the model's own unless given.
-        parameters: What the policy is made with besides, by name, each with what it may be: whatever says otherwise is refused when it is made.
-        literal: True when what is left out is left out without a word; a policy always has a line for it.
-        complete: True when the policy shows everything or nothing: a view that is too large for the budget is then infeasible, where
-            otherwise `compose` goes on by dropping the oldest.
+        model_name: The model whose window and tokens count; empty when the caller passes the budget.
+        max_tokens: The window in tokens, the request and its answer together; None for the model's own.
+        parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
+        complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
+        headings: The sections to ask of a summarizer.
+        restore_files: How many of the files that its tools read last an agent reads again after a compaction.
+        restore_tokens: The most tokens of each of them.
     """
 
     complete: ClassVar[bool] = False
-    literal: ClassVar[bool] = False
     parameters: ClassVar[Parameters] = MappingProxyType({})
+    headings: ClassVar[tuple[str, ...]] = ()
+    restore_files: int = 0
+    restore_tokens: int = 0
 
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:
         """Make the policy for a model.
 
         Args:
             model_name: The model.
-            max_tokens: A smaller window of your own.
-            budget: Further words of a budget, in any vocabulary that `palaver.tokens.Budget.parse` reads.
+            max_tokens: A smaller window.
+            budget: Further words of a budget, in any vocabulary that `Budget.parse` reads.
 
         Raises:
-            InvalidInput: A word is not known, or its value cannot be used.
+            InvalidInput: A word is unknown or its value is out of bounds.
             InfeasibleBudget: Answer and buffer leave no token for any input.
         """
         require(self.parameters, {name: getattr(self, name) for name in self.parameters})
-        self._require_words(model_name, budget)
+        require_words(self.name, model_name, budget, self.parameters)
         self.model_name = model_name
-        self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
         self.max_tokens = max_tokens
-        if model_name or max_tokens is not None:  # without either, the budget comes from the caller
-            window = self.budget.max_tokens
-            self.max_tokens = window if max_tokens is None else max_tokens
-
-    def _require_words(self, model_name: object, budget: Mapping[str, object]) -> None:
-        """Insist that what is no parameter is a word of a budget, also where the budget comes from the caller later."""
-        if not isinstance(model_name, str):
-            raise InvalidInput(f"model_name is {model_name!r}.", hint="It is a text, empty for none.")
-        for word in budget:
-            try:
-                read_words({word: None})
-            except InvalidInput as error:
-                close = get_close_matches(word, self.parameters, n=1)
-                if close:
-                    raise InvalidInput(
-                        f"{word!r} is no parameter of {self.name!r}, and no word for a budget.",
-                        hint=f"Close: {close[0]}.",
-                    ) from error
-                raise
+        self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
+        if model_name or max_tokens is not None:
+            budgeted = self.budget  # checks every word
+            self.max_tokens = budgeted.max_tokens if max_tokens is None else max_tokens
 
     @cached_property
     def budget(self) -> Budget:
-        """What one request may occupy.
+        """The policy's own budget.
 
         Raises:
             InvalidInput: The policy was made without a model and without a window.
         """
-        return Budget.parse(self._words, self.model_name or None)
+        return self.budget_for(self.model_name)
 
     def budget_for(self, model_name: str) -> Budget:
-        """Give what one request may occupy; where the policy was made for no model and no window, with a model.
+        """Return the policy's budget on a model; the policy's own model wins.
 
         Raises:
-            InvalidInput: There is no model here either.
+            InvalidInput: There is neither a model nor a window.
         """
-        if self.model_name or self.max_tokens is not None or not model_name:
-            return self.budget
-        made = copy(self)
-        vars(made).pop("budget", None)  # what was found out for no model
-        made.model_name = model_name
-        return made.budget
+        return Budget.parse(self._words, self.model_name or model_name or None)
 
-    @property
-    def paced(self) -> bool:
-        """Whether it knows itself when a view is to be made smaller, and down to what: whoever compacts by it then goes by that."""
-        return False
-
-    @cached_property
-    def counter(self) -> ModelCounter:
-        """What counts the model's tokens.
-
-        Raises:
-            InvalidInput: The policy was made without a model.
-        """
-        if not self.model_name:
-            raise InvalidInput(
-                f"The policy {self.name!r} has no model, so nothing can be counted.",
-                hint="Make it with a model's name, or use compose() with a counter.",
-            )
-        return counter(self.model_name)
+    def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what to change when somebody asks for a compaction: what the policy does when the view does not fit."""
+        return self.plan(view, budget.with_limit(min(budget.limit, meter.view(view).total - 1)), meter)
 
     @abstractmethod
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-        """Say what to change in a view.
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what to change in a view.
 
         Args:
             view: The view.
-            ledger: What is known besides: how large everything is.
             budget: What one request may occupy.
-            prices: What a token costs, where that is known.
+            meter: Counts tokens of blocks, exchanges and views.
 
         Returns:
-            The plan; an empty one when the view is fine as it is.
+            The plan; an empty one leaves the view as it is.
         """
 
-    def __call__(self, dialog: _Dialog) -> _Dialog:
-        """Give the dialog as the model is to see it: the very same object when nothing has to change.
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as above
+        """Return the dialog as the model sees it: the same object when nothing changes.
 
         Raises:
+            InvalidInput: The policy was made without a model.
             InfeasibleBudget: What must be sent is larger than the budget.
         """
+        from palaver.context.compose import compose  # noqa: PLC0415 - compose runs policies, and a policy can run itself
+
+        if not self.model_name:
+            raise InvalidInput(
+                f"The policy {self.name!r} has no model, so it cannot count tokens.",
+                hint="Make it with a model's name, or use compose() with a meter.",
+            )
         view = dialog.view()
-        composed = compose(view, self, self.budget, self.counter)
-        if composed.view is view:
-            return dialog
-        derived: _Dialog = dialog.derive(composed.view)
-        return derived
+        composed = compose(view, self, self.budget, Meter(counter(self.model_name)))
+        return dialog if composed.view is view else WorkingDialog(composed.view, owner=getattr(dialog, "owner", ""))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model_name!r}, max_tokens={self.max_tokens})"

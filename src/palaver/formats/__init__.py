@@ -1,8 +1,9 @@
-"""Foreign formats: sources are read as they lie, records become events, and nothing is dropped unreported."""
+"""Foreign formats: sources are read as they are, records become events, and every loss is reported."""
 
 from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import FORMATS, Format, Match, detect, matches
 from palaver.formats.sources import Member, Opening, Source, open_source
+from palaver.formats.streams import Limits
 
 __all__ = [
     "FORMATS",
@@ -10,6 +11,7 @@ __all__ = [
     "Conversation",
     "Event",
     "Format",
+    "Limits",
     "Loss",
     "Match",
     "Member",

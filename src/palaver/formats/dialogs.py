@@ -1,13 +1,15 @@
-"""Writing a dialog, event by event: the count of its puts, what is in force in it, and the places later entries refer to."""
+"""Writing a dialog, event by event: its count of puts, what is in force in it, and the places that later entries refer to."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from palaver.formats.events import Loss, Put
-from palaver.formats.stubs import Stubs
+from palaver.errors import PalaverError
+from palaver.formats.events import Branch, Event, Loss, Put
 from palaver.ids import DialogId
 from palaver.log import (
     BlockEdit,
@@ -16,17 +18,19 @@ from palaver.log import (
     Derived,
     Entry,
     MessageEntry,
+    ModeChange,
+    ModelChange,
     Omitted,
     Place,
     Run,
     Source,
-    Toolset,
     rule,
 )
 from palaver.messages import Message, ToolResultContent
+from palaver.plurals import counted as plural
 
 COMPACTED, CLEARED = "compacted", "offloaded"
-"""The reasons (`palaver.view.reasons`) for what another agent's compaction left out, and for results it cleared away."""
+"""The reasons (`palaver.view.Reason`) for what another agent's compaction left out, and for results it cleared away."""
 
 
 class Origin(NamedTuple):
@@ -36,7 +40,7 @@ class Origin(NamedTuple):
         record: Its identity: the format's own id, or its number in the file as text.
         ordinal: Its number in the file.
         digest: The first 16 bytes of the SHA-256 of its bytes.
-        place: Where it stands, for a report.
+        place: Where it is, for a report.
     """
 
     record: str
@@ -45,38 +49,159 @@ class Origin(NamedTuple):
     place: str
 
 
+class Calls:
+    """The tool calls of a conversation, which find results that answer none of them."""
+
+    def __init__(self) -> None:
+        self._made: set[str] = set()
+        self._open: Counter[str] = Counter()
+
+    def see(self, message: Message, writer: DialogWriter, place: str) -> Iterator[Loss]:
+        """Take a message: count its calls, and report results that answer no call, or an answered one.
+
+        An id may be given to a second call after the first was answered; each call has a result of its own.
+        """
+        calls = [call.id for call in message.tool_calls()]
+        self._made.update(calls)
+        self._open.update(calls)
+        for result in message.tool_results():
+            if self._open[result.id] > 0:
+                self._open[result.id] -= 1
+            elif result.id not in self._made:
+                reason = f"It answers the call {result.id[:60]}, which is not in the file."
+                yield Loss(place=place, reason=reason, code="orphan_result")
+            elif writer.result(result.id) is not None:
+                reason = f"It answers the call {result.id[:60]} a second time; the first result counts."
+                yield Loss(place=place, reason=reason, code="duplicate_result")
+
+
+class Mark(NamedTuple):
+    """A point of a dialog that a fork may leave it at.
+
+    Attributes:
+        writer: The dialog.
+        puts: How many own puts it has there.
+        model: The model in force.
+        modes: The modes in force.
+    """
+
+    writer: DialogWriter
+    puts: int
+    model: str
+    modes: Mapping[str, str]
+
+
 class DialogWriter:
-    """Counts what a reader puts into one dialog, so that later entries can name earlier ones.
+    """Writes the entries of one dialog.
 
     Attributes:
         key: The reader's key of the dialog.
         count: How many entries were put into it.
+        model: The model in force.
+        modes: The modes in force, such as the permission mode.
     """
 
-    def __init__(self, key: str, format_name: str, *, parent: DialogWriter | None = None, at: int = 0) -> None:
-        """Begin a dialog that shares the first `at` own puts of `parent`, and all that the parent inherited, or nothing."""
+    def __init__(self, key: str, format_name: str, calls: Calls | None = None, start: Mark | None = None) -> None:
+        """Begin a dialog, empty or as a fork that shares what another dialog holds at a mark."""
         self.key = key
         self.count = 0
+        self.model = "" if start is None else start.model
+        self.modes: Mapping[str, str] = MappingProxyType({}) if start is None else start.modes
         self._format = format_name
-        self._parent = parent
-        self._at = at
-        self._said = array("q", [0])
+        self._calls = calls or Calls()
+        self._start = start
+        self._messages = array("q", [0])
         self._response = ""
-        self._results: dict[str, tuple[int, int]] = {}  # not places, which are many times as large
+        self._responses: set[str] = set()
+        self._results: dict[str, tuple[int, int]] = {}  # not places, which take many times as much memory
         self._in_force: dict[str, list[int]] = {}
 
+    def mark(self) -> Mark:
+        """Return the point that the dialog has reached."""
+        return Mark(self, self.count, self.model, self.modes)
+
+    def fork(self, key: str, at: Mark | None = None) -> DialogWriter:
+        """Return a writer for a dialog that leaves this one at a mark, by default here."""
+        return DialogWriter(key, self._format, self._calls, at or self.mark())
+
+    def branch(self, owner: str, relation: str = "") -> Branch:
+        """Return the event that begins the dialog."""
+        if self._start is None:
+            return Branch(dialog=self.key, owner=owner)
+        parent, at = self._start.writer.key, self._start.puts
+        return Branch(dialog=self.key, parent=parent, at=at, owner=owner, relation=relation or "fork")
+
+    # --- entries --------------------------------------------------------------------------------------------------------
+
+    def put(self, entry: Entry, origin: Origin, *, counted: int = 0) -> Put:
+        """Put an entry that is not a message."""
+        if rule(entry.kind).holds == "newest":
+            self._in_force.setdefault(entry.kind, []).append(self.count)
+        return self._put(entry, origin, 0, counted)
+
+    def say(
+        self, message: Message, origin: Origin, *, counted: int = 0, fragment: bool = False
+    ) -> Iterator[Put | Loss]:
+        """Put a message, before it a change of the model; report what was replaced in it, and results that answer nothing.
+
+        Args:
+            message: The message.
+            origin: Its record.
+            counted: 1 for the first entry of a message record.
+            fragment: True where the format records a response in fragments with one id. Elsewhere a message is a whole response, and
+                an id that an earlier one has (some servers draw theirs from a thousand numbers) is set aside.
+        """
+        response = message.response_id
+        if response and not fragment and response in self._responses:
+            message = message.model_copy(update={"response_id": None, "repeated_response_id": response})
+        elif response and not fragment:
+            self._responses.add(response)
+        for change in message.normalized:
+            reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
+            yield Loss(place=origin.place, reason=reason, code=change.kind)
+        yield from self._calls.see(message, self, origin.place)
+        if message.is_assistant_side:
+            yield from self.use_model(message.model or "", message.provider or "", message.timestamp, origin)
+        for index, block in enumerate(message.contents):
+            if isinstance(block, ToolResultContent):
+                self._results.setdefault(block.id, (self.count, index))
+        begins = int(not message.response_id or message.response_id != self._response)
+        self._response = message.response_id or self._response
+        yield self._put(MessageEntry(message=message, at=message.timestamp), origin, begins, counted)
+
+    def use_model(self, model: str, provider: str, at: float, origin: Origin) -> Iterator[Put]:
+        """Put a change of the model, unless it is in force or empty."""
+        if model and model != self.model:
+            self.model = model
+            yield self.put(ModelChange(model=model, provider=provider, at=at), origin)
+
+    def use_mode(self, mode: str, value: str, at: float, origin: Origin) -> Iterator[Put]:
+        """Put a change of a mode, unless it is in force or empty."""
+        if value and value != self.modes.get(mode):
+            self.modes = {**self.modes, mode: value}
+            yield self.put(ModeChange(mode=mode, value=value, at=at), origin)
+
+    def _put(self, entry: Entry, origin: Origin, messages: int, counted: int) -> Put:
+        self._messages.append(self._messages[-1] + messages)
+        self.count += 1
+        source = Source(format=self._format, record=origin.record, ordinal=origin.ordinal)
+        entry = entry.model_copy(update={"source": source})
+        return Put(dialog=self.key, entry=entry, record=origin.record, digest=origin.digest, counted=counted)
+
+    # --- places ---------------------------------------------------------------------------------------------------------
+
     def run(self, start: int, stop: int) -> Run:
-        """Give a run of own puts, from `start` (inclusive) to `stop` (exclusive)."""
+        """Return a run of own puts, from `start` (inclusive) to `stop` (exclusive)."""
         return Run(dialog=DialogId(self.key), start=start, stop=stop)
 
     def spans(self, upto: int | None = None) -> list[Run]:
-        """Give the runs that the dialog holds, oldest first, with its own puts before `upto` (None: all)."""
-        inherited = [] if self._parent is None else self._parent.spans(self._at)
+        """Return the runs that the dialog holds, oldest first, with its own puts before `upto` (None: all)."""
+        inherited = [] if self._start is None else self._start.writer.spans(self._start.puts)
         own = self.run(0, self.count if upto is None else upto)
         return [*inherited, own] if own.stop else inherited
 
     def parted(self, place: Place) -> tuple[list[Run], list[Run]]:
-        """Give the runs that the dialog holds before a place, and those from it on; all of them before, if it does not hold the place."""
+        """Return the runs that the dialog holds before a place, and those from it on; all before if it does not hold the place."""
         before: list[Run] = []
         since: list[Run] = []
         for run in self.spans():
@@ -90,144 +215,111 @@ class DialogWriter:
         return [run for run in before if run.stop > run.start], since
 
     def place(self, seq: int) -> Place:
-        """Name an own put."""
+        """Return the place of an own put."""
         return Place(dialog=DialogId(self.key), seq=seq)
 
-    def in_force(self, upto: int | None = None) -> dict[str, Run]:
-        """Give the newest instructions, tools and model among what the dialog holds, with its own puts before `upto`."""
-        found = {} if self._parent is None else self._parent.in_force(self._at)
+    def result(self, call_id: str, upto: int | None = None) -> Place | None:
+        """Return the place of a call's first result among what the dialog holds, with its own puts before `upto`."""
+        found = self._results.get(call_id)
+        if found is not None and (upto is None or found[0] < upto):
+            return Place(dialog=DialogId(self.key), seq=found[0], block=found[1])
+        return None if self._start is None else self._start.writer.result(call_id, self._start.puts)
+
+    def _state(self, upto: int | None = None) -> dict[str, Run]:
+        """Return the newest instructions, tools and model among what the dialog holds, with its own puts before `upto`."""
+        found = {} if self._start is None else self._start.writer._state(self._start.puts)  # noqa: SLF001 - its own class
         for kind, seqs in self._in_force.items():
             newest = max((seq for seq in seqs if upto is None or seq < upto), default=-1)
             if newest >= 0:
                 found[kind] = self.run(newest, newest + 1)
         return found
 
-    def messages(self, run: Run) -> int:
-        """Tell how many messages a run of this dialog's, or of an ancestor's, puts holds; fragments of a response are one."""
+    def _said(self, run: Run) -> int:
+        """Count the messages in a run of this dialog or of one it leaves."""
         if run.dialog == self.key:
-            return self._said[run.stop] - self._said[run.start]
-        return 0 if self._parent is None else self._parent.messages(run)
+            return self._messages[run.stop] - self._messages[run.start]
+        return 0 if self._start is None else self._start.writer._said(run)  # noqa: SLF001 - its own class
 
-    def result(self, call_id: str, upto: int | None = None) -> Place | None:
-        """Give the place of a call's result among what the dialog holds, with its own puts before `upto`; the first one counts."""
-        found = self._results.get(call_id)
-        if found is not None and (upto is None or found[0] < upto):
-            return Place(dialog=DialogId(self.key), seq=found[0], block=found[1])
-        return None if self._parent is None else self._parent.result(call_id, self._at)
-
-    def put(self, entry: Entry, origin: Origin, *, counted: int = 0, derived: bool = False) -> Put:
-        """Put the next entry."""
-        begun = 0
-        if isinstance(entry, MessageEntry):
-            begun = self._note(entry.message)
-        elif rule(entry.kind).holds == "newest":
-            self._in_force.setdefault(entry.kind, []).append(self.count)
-        self._said.append(self._said[-1] + begun)
-        self.count += 1
-        if derived:
-            return Put(dialog=self.key, entry=entry, record=origin.record, digest=b"", derived=True)
-        if entry.source is None:
-            entry = entry.model_copy(update={"source": self._source(origin)})
-        return Put(dialog=self.key, entry=entry, record=origin.record, digest=origin.digest, counted=counted)
-
-    def _source(self, origin: Origin) -> Source:
-        return Source(format=self._format, record=origin.record, ordinal=origin.ordinal)
-
-    def _note(self, message: Message) -> int:
-        """Remember a message's results, and tell whether it begins a message: a further fragment of a response does not."""
-        for index, block in enumerate(message.contents):
-            if isinstance(block, ToolResultContent):
-                self._results.setdefault(block.id, (self.count, index))
-        response = message.response_id
-        if response and response == self._response:
-            return 0
-        self._response = response or self._response
-        return 1
-
-    def say(self, message: Message, origin: Origin, *, counted: int = 0) -> Iterator[Put | Loss]:
-        """Put a message, and report what its edge changed."""
-        for change in message.normalized:
-            reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
-            yield Loss(place=origin.place, reason=reason, code=change.kind)
-        entry = MessageEntry(message=message, at=message.timestamp, source=self._source(origin))
-        yield self.put(entry, origin, counted=counted)
-
-    def declare(self, stubs: Stubs | None, at: float) -> Put:
-        """Put what declares the tools that are called in a dialog of which the recording declares none.
-
-        It is put where nothing was called, too: a file that grows its first call must not move what stands behind it.
-
-        Args:
-            stubs: What the calls tell of the tools; None where there were none.
-            at: When, in seconds since 1970-01-01 UTC.
-        """
-        tools = None if stubs is None else stubs.toolset(at)
-        return self.put(tools or Toolset(at=at), Origin("stub:tools", 0, b"", "tools"), derived=True)
+    # --- what another agent's model saw -----------------------------------------------------------------------------------
 
     def compaction(
-        self, pieces: Sequence[Run | Derived], *, policy: str, at: float, tokens_before: int = 0, tokens_after: int = 0
+        self, pieces: Sequence[Run | Derived], *, at: float, tokens_before: int = 0, tokens_after: int = 0
     ) -> Compaction:
-        """Write down the view that another agent had after its compaction.
+        """Return the view that another agent had after its compaction.
 
         Args:
-            pieces: What that agent saw: runs of earlier puts that the dialog holds, and texts. Instructions, tools and model stay in force.
-            policy: The name of the agent's policy.
+            pieces: What that agent saw: runs of earlier puts that the dialog holds, and texts. Instructions, tools and model stay.
             at: When, in seconds since 1970-01-01 UTC.
-            tokens_before: The size of its view before, in tokens; 0 where it is not recorded.
-            tokens_after: The size after, in tokens; 0 where it is not recorded.
+            tokens_before: The size of its view before, in tokens; 0 if it is not recorded.
+            tokens_after: The size after, in tokens; 0 if it is not recorded.
         """
         shown = [piece for piece in pieces if isinstance(piece, Run)]
-        state = [run for run in self.in_force().values() if not any(_within(run, piece) for piece in shown)]
+        state = [run for run in self._state().values() if not any(_within(run, piece) for piece in shown)]
         return Compaction(
             base=self.count - 1,
             pieces=(*state, *pieces),
-            omitted=tuple(self._left_out([*state, *shown], policy)),
-            policy=policy,
+            omitted=tuple(self._left_out([*state, *shown])),
+            policy=self._format,
             tokens_before=tokens_before,
             tokens_after=tokens_after,
             foreign=True,
             at=at,
         )
 
-    def _left_out(self, shown: Sequence[Run], policy: str) -> Iterator[Omitted]:
+    def _left_out(self, shown: Sequence[Run]) -> Iterator[Omitted]:
         for span in self.spans():
             start = span.start
-            for begin, end in sorted((run.start, run.stop) for run in shown if run.dialog == span.dialog):
-                yield from self._gone(span, start, begin, policy)
+            kept = sorted((run.start, run.stop) for run in shown if run.dialog == span.dialog)
+            for begin, end in [*kept, (span.stop, span.stop)]:
+                if begin > start:
+                    run = Run(dialog=span.dialog, start=start, stop=min(begin, span.stop))
+                    yield Omitted(run=run, reason=COMPACTED, by=self._format, messages=self._said(run))
                 start = max(start, end)
-            yield from self._gone(span, start, span.stop, policy)
 
-    def _gone(self, span: Run, start: int, stop: int, policy: str) -> Iterator[Omitted]:
-        if stop > start:
-            run = Run(dialog=span.dialog, start=start, stop=stop)
-            yield Omitted(run=run, reason=COMPACTED, by=policy, messages=self.messages(run))
-
-    def clearing(self, places: Sequence[Place], text: str, *, policy: str, at: float) -> ContextEdit:
-        """Write down that another agent showed these blocks as `text` from here on."""
+    def clearing(self, places: Sequence[Place], text: str, *, at: float) -> ContextEdit:
+        """Return the record that another agent showed these blocks as `text` from here on."""
         edits = tuple(BlockEdit(target=place, text=text, reason=CLEARED) for place in places)
-        return ContextEdit(base=self.count - 1, edits=edits, policy=policy, at=at)
-
-
-class Calls:
-    """The tool calls seen in a file, so that a result without one is noticed."""
-
-    def __init__(self) -> None:
-        self._made: set[str] = set()
-
-    def made(self, message: Message) -> None:
-        """Take notice of a message's calls."""
-        self._made.update(call.id for call in message.tool_calls())
-
-    def unexpected(self, message: Message, writer: DialogWriter, place: str) -> Iterator[Loss]:
-        """Report results that answer no call of the file, or one that has a result already; they are put all the same."""
-        for result in message.tool_results():
-            if result.id not in self._made:
-                reason = f"It answers the call {result.id[:60]}, which is not in the file."
-                yield Loss(place=place, reason=reason, code="orphan_result")
-            elif writer.result(result.id) is not None:
-                reason = f"It answers the call {result.id[:60]} a second time; the first result counts."
-                yield Loss(place=place, reason=reason, code="duplicate_result")
+        return ContextEdit(base=self.count - 1, edits=edits, policy=self._format, at=at)
 
 
 def _within(run: Run, other: Run) -> bool:
     return run.dialog == other.dialog and other.start <= run.start and run.stop <= other.stop
+
+
+# --- reports --------------------------------------------------------------------------------------------------------------
+
+
+class Skipped:
+    """Counts the records that become no entry; the kept source has them."""
+
+    def __init__(self) -> None:
+        self._records: Counter[tuple[str, str]] = Counter()
+
+    def record(self, kind: str, why: str) -> None:
+        """Count a record; `why` completes "… records: "."""
+        self._records[kind, why] += 1
+
+    def losses(self, place: str) -> Iterator[Loss]:
+        """Report them, one note for each kind."""
+        for (kind, why), count in self._records.items():
+            reason = f"{plural(count, f'{kind} record')}: {why}."
+            yield Loss(place=place, reason=reason, code="skipped", severity="note")
+
+
+def no_instructions(place: str) -> Loss:
+    """Report that a recording lacks the system instructions; none are invented, since a request is valid without."""
+    reason = "The recording lacks the system instructions; the session has none."
+    return Loss(place=place, reason=reason, code="no_instructions", severity="note")
+
+
+def bad_record(place: str, why: str) -> Loss:
+    """Report a record that could not be read."""
+    return Loss(place=place, reason=f"The record cannot be read: {why[:200]}.", code="bad_record", severity="loss")
+
+
+def guarded(place: str, events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of one record; if it cannot be read, report that, so that the next one is read."""
+    try:
+        yield from events
+    except (PalaverError, ValueError, TypeError, RecursionError) as error:  # what a record of an odd shape can cause
+        yield bad_record(place, str(error).rstrip("."))

@@ -1,13 +1,11 @@
-"""What a reader of a foreign format tells, one event after another: pure values, in the order of the file.
+"""What a reader of a foreign format emits: pure values, in the order of the file.
 
-How a reader names places. It knows no dialog ids and no numbers in a store; it has keys of its own for dialogs, and counts its own puts.
-So wherever an entry names a place (`Run`, `Place`, in a compaction, a context edit, a label), `dialog` is the reader's key of the dialog
-and `seq`, `start` and `stop` count that dialog's puts from 0, whatever their kind. In a dialog that was imported in one go the count is
-the number of the entry; the importer maps both otherwise, and writes the real ones. A place always names a put that came before.
+A reader has keys of its own for dialogs and counts its own puts. Wherever an entry names a place (`Run`, `Place`, in a compaction, a
+context edit, a label), `dialog` is the reader's key and `seq`, `start` and `stop` count that dialog's puts from 0. The importer maps
+them to real ids and numbers. A place always names a put that came before.
 
-How a reader stays the same while a file grows. Of two branches, the one that was recorded first keeps the dialog, and the later one
-becomes a fork, because an entry that was imported never moves; `Conversation.main` says which dialog holds the newest entry of the
-conversation itself, the one to go on with. What a reader can only say of the whole file it marks `derived`.
+A reader must emit the same events when a file has grown, and then more. So of two branches the one that was recorded first keeps the
+dialog and the later one becomes a fork; `Conversation.main` names the dialog with the newest entry.
 """
 
 from __future__ import annotations
@@ -19,34 +17,34 @@ from typing import TypeAlias
 
 from palaver.log import Entry
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """A conversation begins; what follows belongs to it until the next one begins.
 
     Attributes:
-        key: The format's own id of the conversation, or empty where it has none (the importer then uses the file's lineage and `ordinal`).
+        key: The format's own id of the conversation; if empty, the importer uses the file and `ordinal`.
         ordinal: Its number among the file's conversations, starting at 0.
         title: A name for people, or empty.
         workdir: The working folder it was about, or empty.
         model: The model that was used first, or empty.
-        started_at: When it began, in seconds since 1970-01-01 UTC; 0.0 where it is not recorded.
-        main: The key of the dialog to go on with: the one that holds the conversation's newest entry; sub-agents do not count.
-        metadata: What else the format says of the whole conversation; JSON values.
-        part_of: The key of the conversation that this one is a part of, as that of a sub-agent with a file of its own is; or empty.
-        prompt: SHA-256, hexadecimal, of the words that such a part was started with, which the call that started it has too; or empty.
+        started_at: When it began, in seconds since 1970-01-01 UTC; 0.0 if it is not recorded.
+        main: The key of the dialog with the conversation's newest entry, sub-agents aside.
+        metadata: What else the format records of the whole conversation; JSON values.
+        part_of: The key of the conversation this one belongs to, for a sub-agent with a file of its own; or empty.
     """
 
     key: str
     ordinal: int = 0
-    main: str = ""
+    main: str = "main"
     title: str = ""
     workdir: str = ""
     model: str = ""
     started_at: float = 0.0
-    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, object] = field(default_factory=lambda: NOTHING)
     part_of: str = ""
-    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +52,12 @@ class Branch:
     """A dialog begins. The first of a conversation has no parent.
 
     Attributes:
-        dialog: The reader's own key of the dialog, the same at every reading of the same or a grown file.
+        dialog: The reader's key of the dialog, the same at every reading of the same or a grown file.
         parent: The key of the dialog it leaves, or None.
-        at: How many entries, of those the reader has put into the parent itself, it shares; it shares all that the parent inherited.
-            0 with `relation` `subagent` means that it shares nothing.
-        owner: Who owns it: the agent's name.
+        at: How many of the parent's own puts it shares; it also shares all that the parent inherited. A sub-agent shares nothing.
+        owner: The name of the agent that owns it.
         relation: `root`, `fork` or `subagent`.
-        metadata: What else is known, such as the call that started a sub-agent.
+        metadata: What else is recorded, such as the call that started a sub-agent.
     """
 
     dialog: str
@@ -68,7 +65,7 @@ class Branch:
     at: int = 0
     owner: str = ""
     relation: str = "root"
-    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, object] = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +76,8 @@ class Put:
         dialog: The key of the dialog.
         entry: The entry.
         record: The identity of the record it was made from: the format's own id, or its number in the file as text.
-        digest: The first 16 bytes of SHA-256 of the record's bytes: tells at a later import whether the record was changed.
-        counted: 1 when the record is one of the format's own message records, else 0; at most one entry of a record says 1. What a
-            format records twice counts once, and what it records beside the conversation (the messages of a sub-agent within the
-            progress of its call) not at all, although they are put.
-        derived: True when the entry was made from the file as a whole (tools reconstructed from the calls): no record stands for it,
-            `digest` is empty, and a later import does not compare it, but puts it anew where it has changed.
+        digest: The first 16 bytes of the SHA-256 of the record; a later import finds changed records by it.
+        counted: 1 for the first entry of a message record of the format, else 0.
     """
 
     dialog: str
@@ -92,18 +85,18 @@ class Put:
     record: str
     digest: bytes
     counted: int = 0
-    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Something that could not be carried over whole, or was repaired.
+    """Something that could not be imported whole, or was repaired.
 
     Attributes:
-        place: Where, such as `line 812` or `messages[3].content[0]`.
+        place: Where, such as `line 812` or `messages[3]`.
         reason: What was lost or changed, in one sentence.
-        code: One word for counting, such as `torn_tail`, `bad_record`, `dangling_parent`, `duplicate_id`, `orphan_result`, `surrogate`, `nul`, `skipped`, `stub`.
-        severity: `note` (kept elsewhere or expected), `warning` (repaired), `loss` (content is gone from the log; the kept source still has it).
+        code: One word for counting, such as `torn_tail`, `bad_record`, `dangling_parent`, `duplicate_id`, `orphan_result`,
+            `surrogate`, `nul`, `skipped`.
+        severity: `note` (kept elsewhere or expected), `warning` (repaired) or `loss` (only the kept source has it).
     """
 
     place: str

@@ -1,53 +1,41 @@
-"""Reading fields of records that other programs wrote: a field of the wrong kind is as good as none, and nothing here raises."""
+"""Fields of records that other programs wrote: a field of the wrong type counts as missing, and nothing here raises."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import MappingProxyType
 
+from palaver.formats.events import NOTHING
 from palaver.messages import clean_text
 
-NOTHING: Mapping[str, object] = MappingProxyType({})
 _MILLISECONDS = 1e11  # a number above it is no date in seconds before the year 5138
 
 
 def text(record: Mapping[str, object], key: str) -> str:
-    """Give a field that is a string, else an empty one; what UTF-8 cannot hold is replaced, since it may become an id."""
+    """Return a field that is a string, else an empty one; code points that UTF-8 cannot hold are replaced."""
     value = record.get(key)
     return clean_text(value, key, []) if isinstance(value, str) else ""
 
 
 def mapping(record: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """Give a field that is an object, else an empty one."""
+    """Return a field that is an object, else an empty one."""
     value = record.get(key)
     return value if isinstance(value, dict) else NOTHING
 
 
 def items(record: Mapping[str, object], key: str) -> Sequence[object]:
-    """Give a field that is a list, else an empty one."""
+    """Return a field that is a list, else an empty one."""
     value = record.get(key)
     return value if isinstance(value, list) else ()
 
 
 def objects(record: Mapping[str, object], key: str) -> Sequence[Mapping[str, object]]:
-    """Give the objects of a field that is a list."""
+    """Return the objects of a field that is a list."""
     return [value for value in items(record, key) if isinstance(value, dict)]
 
 
-def arguments(value: object) -> object:
-    """Give the arguments of a call, of which some interfaces make a text of JSON; None for what is none, which a message keeps raw."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-
-
 def number(record: Mapping[str, object], key: str) -> int:
-    """Give a field that is a number as a whole one, else 0."""
+    """Return a field that is a number as a whole one, else 0."""
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
@@ -55,7 +43,11 @@ def number(record: Mapping[str, object], key: str) -> int:
 
 
 def moment(value: object) -> float:
-    """Give a time in seconds since 1970-01-01 UTC: from ISO 8601 text (without an offset: UTC), seconds or milliseconds; else 0.0."""
+    """Return a time in seconds since 1970-01-01 UTC, else 0.0.
+
+    Args:
+        value: ISO 8601 text (UTC unless it has an offset), seconds, or milliseconds.
+    """
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)

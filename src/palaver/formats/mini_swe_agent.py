@@ -1,7 +1,8 @@
 """mini-SWE-agent trajectories: one JSON object with chat completions, and beside each message what the harness knows of it.
 
-Read from trajectories of format `mini-swe-agent-1.1` (SWE-agent/mini-swe-agent, docs/usage/output_files.md). The last message has the
-role `exit`: it is no words of anyone, but says how the run ended; the call that submitted the work has no result.
+Read from trajectories of format `mini-swe-agent-1.1` (SWE-agent/mini-swe-agent, docs/usage/output_files.md). Where the model writes its
+commands as text, the output comes back in the role `user`: a message of that role right after an answer without calls is the tool's.
+The last message has the role `exit` and says how the run ended.
 """
 
 from __future__ import annotations
@@ -10,27 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin
-from palaver.formats.events import Branch, Conversation, Event, Loss
-from palaver.formats.leftovers import Leftovers
-from palaver.formats.lists import (
-    TOOLS_RECORD,
-    Item,
-    Lane,
-    ListCalls,
-    bad_record,
-    clean,
-    guarded,
-    run_key,
-    see_calls,
-    toolset,
-    value_of,
-    word,
-)
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded
+from palaver.formats.documents import Element
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, priced, run_key, torn, word
 from palaver.formats.sources import Member, Source
-from palaver.formats.stubs import Stubs
 from palaver.log import Custom, ErrorEntry
-from palaver.messages import Message, Role, Usage, from_chat_dict, stop_reason_of
+from palaver.messages import Message, Role, Speaker, from_chat_dict, stop_reason_of
 
 NAME = "mini-swe-agent"
 _MARK = "trajectory_format"
@@ -48,13 +35,11 @@ class MiniSweAgent:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Tell how surely it is a mini-SWE-agent trajectory."""
-        opening = source.opening
-        if fields.text(opening.fields, _MARK).startswith(NAME) or fields.mapping(opening.fields, "info").get(
-            "mini_version"
-        ):
+        """Return how surely it is a mini-SWE-agent trajectory, from 0.0 to 1.0."""
+        opening = source.opening.fields
+        if fields.text(opening, _MARK).startswith(NAME) or fields.mapping(opening, "info").get("mini_version"):
             return 1.0
-        said = fields.objects(opening.fields, "messages")
+        said = fields.objects(opening, "messages")
         return 0.9 if any("actions" in fields.mapping(one, "extra") and "role" in one for one in said) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
@@ -70,106 +55,85 @@ class _Run:
         self._member = member
         self._ordinal = ordinal
         self._about: dict[str, object] = {}
-        self._stubs = Stubs()
-        self._first: Mapping[str, object] = fields.NOTHING  # what stands beside the first answer
+        self._first: Mapping[str, object] = NOTHING  # what stands beside the first answer
         self._started_at = 0.0
+        self._answered = False
         self._losses: list[Loss] = []
-        self._leftovers = Leftovers()
 
     def events(self) -> Iterator[Event]:
-        """Give the run."""
-        self._survey()
+        """Return the run."""
+        for element in self._member.elements(("messages",)):
+            self._survey(element)
         info = fields.mapping(self._about, "info")
-        instance = fields.text(self._about, "instance_id")
-        key = run_key(fields.text(fields.mapping(self._first, "response"), "id"), _moment(self._first))
+        response = fields.mapping(self._first, "response")
+        key = run_key(fields.text(response, "id"), _moment(self._first))
         yield Conversation(
             key=key,
             ordinal=self._ordinal,
-            title=instance,
+            title=fields.text(self._about, "instance_id"),
             workdir=fields.text(fields.mapping(fields.mapping(info, "config"), "environment"), "cwd"),
-            model=fields.text(fields.mapping(self._first, "response"), "model"),
+            model=fields.text(response, "model"),
             started_at=self._started_at,
-            main="main",
             metadata={name: clean(info[name]) for name in _KEPT if info.get(name) is not None},
         )
-        yield Branch(dialog="main", owner=NAME)
-        place = self._member.place("whole file")
+        writer = DialogWriter("main", NAME)
+        yield writer.branch(NAME)
         yield from self._losses
-        lane = Lane(DialogWriter("main", NAME), ListCalls())
-        yield from lane.declare(toolset((), self._stubs, self._started_at), Origin(TOOLS_RECORD, 0, b"", place))
-        yield from self._stubs.losses(place)
         at = self._started_at
-        for item in self._items():
-            at = _when(item.value) or at
-            yield from guarded(item.place, self._message(item, lane, key or NAME, at))
-        self._leftovers.fields(f"info.{word(name)}" for name in info if name not in _KEPT)
-        self._leftovers.fields(word(name) for name in self._about if name not in {"info", "instance_id", _MARK})
-        yield from self._leftovers.losses(place)
+        for element in self._member.elements(("messages",)):
+            if isinstance(element, Element) and element.key == "messages" and element.nth >= 0 and element.whole:
+                item = Item(element.nth, self._member.place(element.path), element.value)
+                at = _when(item.value) or at
+                yield from guarded(item.place, self._message(item, writer, key or NAME, at))
 
-    def _survey(self) -> None:
-        """Read the file once for what is known of the whole only."""
-        for part in self._member.parts(("messages",)):
-            if isinstance(part, Loss):
-                self._losses.append(part)
-                continue
-            place = self._member.place(part.path)
-            value, losses = value_of(part, place)
-            self._losses.extend(losses)
-            if part.key != "messages":
-                self._about[part.key] = value
-            elif part.nth < 0:
-                self._losses.append(bad_record(place, "no list of messages"))
-            else:
-                see_calls(self._stubs, value)
-                self._started_at = self._started_at or _when(value)
-                self._first = self._first or _answered(value)
+    def _survey(self, element: Element | Loss) -> None:
+        """Take what is known of the whole only."""
+        if isinstance(element, Loss):
+            self._losses.append(element)
+            return
+        place = self._member.place(element.path)
+        if element.key != "messages":
+            self._about[element.key] = element.value
+        elif element.nth < 0:
+            self._losses.append(bad_record(place, "it is not a list of messages"))
+        else:
+            self._losses.extend(torn(element, place) if element.repairs else ())
+            extra = _extra(element.value)
+            self._started_at = self._started_at or _moment(extra)
+            self._first = self._first or (extra if fields.mapping(extra, "response") else NOTHING)
 
-    def _items(self) -> Iterator[Item]:
-        ordinal = 0
-        for part in self._member.parts(("messages",)):
-            if isinstance(part, Loss) or part.key != "messages" or part.nth < 0:
-                continue
-            place = self._member.place(part.path)
-            value, losses = value_of(part, place)
-            if part.whole and not (value is None and losses):
-                yield Item(ordinal, place, value)
-            ordinal += 1
-
-    def _message(self, item: Item, lane: Lane, key: str, at: float) -> Iterator[Event]:
+    def _message(self, item: Item, writer: DialogWriter, key: str, at: float) -> Iterator[Event]:
         value = item.value
         if not isinstance(value, dict):
-            yield bad_record(item.place, "no message")
+            yield bad_record(item.place, "it is not a message")
             return
-        extra = fields.mapping(value, "extra")
+        extra = _extra(value)
         if value.get("role") == "exit":
-            yield lane.put(_ending(value, extra, at), item.origin(), counted=1)
+            yield writer.put(_ending(value, extra, at), item.origin(), counted=1)
             return
-        response = fields.mapping(extra, "response")
-        told = {name: one for name, one in value.items() if name != "extra" and one is not None}
-        self._leftovers.fields(f"extra.{name}" for name in ("raw_output", "actions") if extra.get(name))
-        if response:
-            self._leftovers.fields(["extra.response"])
+        fields_of_chat = {name: one for name, one in value.items() if name != "extra" and one is not None}
         about: dict[str, Any] = {
             "id": f"{key}:{item.ordinal}",
             "timestamp": at,
             "metadata": {name: clean(one) for name, one in extra.items() if name not in _READ},
-            **_answer(response, extra),
+            **_answer(fields.mapping(extra, "response"), extra),
         }
-        message = from_chat_dict(told, **about)
-        yield from lane.say(_failed(message, extra), item.origin())
+        if value.get("role") == "user" and self._answered:
+            about["speaker"] = Speaker.TOOL
+        message = from_chat_dict(fields_of_chat, **about)
+        self._answered = message.role is Role.ASSISTANT and not message.is_function_call
+        yield from writer.say(_failed(message, extra), item.origin(), counted=1)
 
 
 def _answer(response: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, Any]:
-    """Give what the provider's response says of the message that was read from it."""
+    """Return what the provider's response says of the message that was read from it."""
     if not response:
         return {}
-    choice = next(iter(fields.objects(response, "choices")), fields.NOTHING)
-    cost = extra.get("cost")
-    dollars = {"cost": cost} if isinstance(cost, int | float) and cost else {}
+    choice = next(iter(fields.objects(response, "choices")), NOTHING)
     return {
         "model": fields.text(response, "model") or None,
         "response_id": fields.text(response, "id") or None,
-        "usage": Usage({**fields.mapping(response, "usage"), **dollars}),
+        "usage": priced(fields.mapping(response, "usage"), extra.get("cost")),
         "stop_reason": stop_reason_of(fields.text(choice, "finish_reason") or None),
     }
 
@@ -178,27 +142,24 @@ def _failed(message: Message, extra: Mapping[str, object]) -> Message:
     """Mark the result of a command that the harness could not run; a command that ended with an error did run."""
     if message.role is not Role.TOOL or not extra.get("exception_info"):
         return message
-    return message.model_copy(
-        update={"contents": tuple(one.model_copy(update={"is_error": True}) for one in message.tool_results())}
-    )
+    results = tuple(one.model_copy(update={"is_error": True}) for one in message.tool_results())
+    return message.model_copy(update={"contents": results})
 
 
 def _ending(value: Mapping[str, object], extra: Mapping[str, object], at: float) -> Custom | ErrorEntry:
-    """Read how the run ended: an error where the harness failed, else a record of its own."""
-    said = fields.text(value, "content")
+    """Read how the run ended: an error if the harness failed, else a record of its own."""
+    text = fields.text(value, "content")
     if extra.get("exception_str"):
-        return ErrorEntry(error=said or word(extra.get("exit_status")), data=extra, at=at)
-    return Custom(custom_type=f"{NAME}/exit", data={"content": said, **extra}, at=at)
+        return ErrorEntry(error=text or word(extra.get("exit_status")), data=extra, at=at)
+    return Custom(custom_type=f"{NAME}/exit", data={"content": text, **extra}, at=at)
 
 
-def _answered(value: object) -> Mapping[str, object]:
-    """Give what stands beside an answer of the model; empty for another message."""
-    extra = fields.mapping(value, "extra") if isinstance(value, dict) else fields.NOTHING
-    return extra if fields.mapping(extra, "response") else fields.NOTHING
+def _extra(value: object) -> Mapping[str, object]:
+    return fields.mapping(value, "extra") if isinstance(value, dict) else NOTHING
 
 
 def _when(value: object) -> float:
-    return _moment(fields.mapping(value, "extra")) if isinstance(value, dict) else 0.0
+    return _moment(_extra(value))
 
 
 def _moment(extra: Mapping[str, object]) -> float:

@@ -11,19 +11,20 @@ from palaver.formats.claude_code import ClaudeCode
 from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
 from palaver.formats.mini_swe_agent import MiniSweAgent
-from palaver.formats.openhands_llm_calls import OpenHandsCalls
+from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import Pi
-from palaver.formats.plain import AnthropicMessages, ChatCompletions
+from palaver.formats.plain import PLAIN
 from palaver.formats.sources import Source
+from palaver.formats.swe_agent import SweAgent
 from palaver.formats.tau2_bench import Tau2Bench
 from palaver.formats.tau_bench import TauBench
 
 SURE = 0.5
-"""The confidence from which on a format is taken for the right one."""
+"""The confidence from which on a source is read in a format."""
 
 
 class Format(Protocol):
-    """A foreign format. Its reader is stateless: reading the same source again gives the same events."""
+    """A foreign format. Its reader is stateless: reading the same source again returns the same events."""
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class Format(Protocol):
 
     @property
     def signs(self) -> str:
-        """What it is recognised by, in a few words: an error says what was looked for."""
+        """What it is recognised by, in a few words for errors."""
         ...
 
     @property
@@ -46,9 +47,9 @@ class Format(Protocol):
         ...
 
     def sniff(self, source: Source) -> float:
-        """Tell from its opening how surely a source is in this format: 0.0 (not) to 1.0 (nothing else looks so).
+        """Return from its opening how surely a source is in this format: 0.0 (not) to 1.0 (nothing else looks so).
 
-        Cheap: it looks at `source.members` and their `opening`, and never reads on.
+        Cheap: it looks at `source.members` and their `opening`, and reads no further.
         """
         ...
 
@@ -64,11 +65,11 @@ FORMATS: tuple[Format, ...] = (
     TauBench(),
     Tau2Bench(),
     MiniSweAgent(),
+    SweAgent(),
     OpenHandsCalls(),
-    ChatCompletions(),
-    AnthropicMessages(),
+    *PLAIN,
 )
-"""Every format that can be read, in the order in which they are named to people."""
+"""Every format that can be read, in the order in which errors list them."""
 
 
 class Match(NamedTuple):
@@ -82,24 +83,20 @@ def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
     """Find the format of a source from its content.
 
     Raises:
-        UnsupportedTranscript: It is in none of the formats; the error says what it looks like and what each would look like.
+        UnsupportedTranscript: It is in none of the formats; the error says what it looks like, and lists the formats.
     """
     looks = source.opening.describe()
     if found := _best(source, formats):
         return found
     tried = tuple(f"{each.title} ({each.signs})" for each in formats)
-    raise UnsupportedTranscript(
-        source.members[0].label,
-        f"it is {looks}",
-        tried=tried,
-        hint="Known formats:\n" + "\n".join(f"  {each}" for each in tried),
-    )
+    hint = "Known formats:\n" + "\n".join(f"  {each}" for each in tried)
+    raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
 
 def matches(source: Source, formats: Sequence[Format] = FORMATS) -> Iterator[Match | Loss]:
     """Find what to read a source with: one format for the whole, or, for an archive of several runs, one for each member.
 
-    A member of an archive that is in no known format, or no text at all, is reported and left out.
+    A member of an archive that is in no known format is reported and left out.
 
     Raises:
         UnsupportedTranscript: Nothing in it is in a known format.

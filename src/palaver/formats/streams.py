@@ -1,8 +1,7 @@
-"""Byte streams under a transcript: a file, what is compressed in it, what is archived in it. Content decides, never a name.
+"""Byte streams under a transcript: a file, the compression over it, the archive in it. Content decides, never a name.
 
-A stream is an opener: calling it gives a fresh generator of chunks, so that every layer above can read twice without
-holding what it read. A generator that is exhausted returns why it ended too early, or an empty string: a torn stream still
-gives all that it holds.
+A stream is an opener: calling it returns a fresh generator of chunks, so that readers can read twice without holding what they
+read. An exhausted generator returns why it ended too early, or an empty string; a torn stream still yields all that it holds.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
 
@@ -20,24 +20,35 @@ Chunks: TypeAlias = Generator[bytes, None, str]
 Opener: TypeAlias = Callable[[], Chunks]
 
 CHUNK = 1 << 16
-_SPOOL = 1 << 26  # an unpacked archive larger than this lies in the temporary folder
+_SPOOL = 1 << 26  # an unpacked archive larger than this goes to the temporary folder
 _WINDOW = 1 << 31  # what `zstd --long=31` writes
-_ZSTD_STEP = (
-    1 << 11
-)  # a block of 128 KiB takes at least 4 bytes (RFC 8878, section 3.1.1.2): a step gives at most 64 MiB
+_ZSTD_STEP = 1 << 11  # a block of 128 KiB takes at least 4 bytes (RFC 8878, 3.1.1.2): a step unpacks to at most 64 MiB
 _GZIP = 31  # zlib's window bits for a gzip wrapper (zlib manual, inflateInit2)
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 _GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952, section 2.3.1
 _TAR_AT, _TAR_MAGIC = 257, b"ustar"  # POSIX.1-1988; GNU tar writes the same five bytes
-_LAYERS = 3  # a compressed member of a compressed archive is as deep as anyone goes
+_LAYERS = 3  # no one compresses a member of a compressed archive more often
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a reader takes from one file; a file beyond a limit is read up to it, and the report says so.
+
+    Attributes:
+        unpacked: Bytes that a compressed stream may unpack to. The largest recorded trajectories have 1 GB.
+        records: Lines, elements of a document, or members of an archive.
+    """
+
+    unpacked: int = 1 << 30
+    records: int = 2_000_000
 
 
 class Layer(NamedTuple):
     """One stream that may hold a transcript.
 
     Attributes:
-        name: The name within an archive, or empty. For people: it is never used as a path.
-        opener: Gives the decompressed bytes.
+        name: The name within an archive, for people, never used as a path; or empty.
+        opener: Returns the decompressed bytes.
     """
 
     name: str
@@ -45,7 +56,7 @@ class Layer(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """What was found in a file.
+    """The streams in a file.
 
     Attributes:
         layers: The streams; one, unless the file is an archive.
@@ -61,7 +72,7 @@ class Unpacked(NamedTuple):
 
 
 def take(opener: Opener, size: int) -> tuple[bytes, str]:
-    """Read at most `size` bytes from the start, and tell why the stream ended early, if it did within them."""
+    """Read at most `size` bytes from the start; return them and why the stream ended early, if it did within them."""
     parts: list[bytes] = []
     missing = size
     chunks = opener()
@@ -77,29 +88,28 @@ def take(opener: Opener, size: int) -> tuple[bytes, str]:
     return b"".join(parts), ""
 
 
-def unpack(path: Path) -> Unpacked:
+def unpack(path: Path, limits: Limits) -> Unpacked:
     """Find the streams in a file.
 
     Raises:
         OSError: The file cannot be read, or there is no room to unpack an archive.
     """
-    size = path.stat().st_size
-    plain = _stretch(lambda: path.open("rb"), 0, size, keep=False)
-    opener, head = _decompressed(plain)
+    plain = _stretch(lambda: path.open("rb"), 0, path.stat().st_size, keep=False)
+    opener, head = _decompressed(plain, limits)
     if head[_TAR_AT:] != _TAR_MAGIC:
         return Unpacked((Layer("", opener),))
     if opener is plain:
         with path.open("rb") as file:
-            layers, faults = _members(file, lambda: path.open("rb"), keep=False)
+            layers, faults = _members(file, lambda: path.open("rb"), limits, keep=False)
         return Unpacked(layers, archive=True, faults=faults)
     spool, early = _spooled(opener)
-    layers, faults = _members(spool, lambda: spool, keep=True)
+    layers, faults = _members(spool, lambda: spool, limits, keep=True)
     return Unpacked(layers, archive=True, faults=(*faults, *([("archive", early)] if early else ())), spool=spool)
 
 
 def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
-    """Unpack a compressed archive, because its members are read in any order and more than once."""
-    spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115  # the source closes it
+    """Unpack a compressed archive: its members are read in any order and more than once."""
+    spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115 - the source closes it
     chunks = opener()
     try:
         while True:
@@ -112,7 +122,7 @@ def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
 
 
 def _members(
-    file: IO[bytes], reopen: Callable[[], IO[bytes]], *, keep: bool
+    file: IO[bytes], reopen: Callable[[], IO[bytes]], limits: Limits, *, keep: bool
 ) -> tuple[tuple[Layer, ...], tuple[tuple[str, str], ...]]:
     layers: list[Layer] = []
     faults: list[tuple[str, str]] = []
@@ -120,12 +130,15 @@ def _members(
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
+                if len(layers) + len(faults) >= limits.records:
+                    faults.append(("archive", f"it has more than {limits.records:,} members, the limit"))
+                    return tuple(layers), tuple(faults)
                 if member.isreg() and not member.issparse():
                     inner = _stretch(reopen, member.offset_data, member.size, keep=keep)
-                    layers.append(Layer(member.name, _decompressed(inner)[0]))
+                    layers.append(Layer(member.name, _decompressed(inner, limits)[0]))
                 elif not member.isdir():
                     faults.append((member.name, "it is a link or a special file"))
-            file.seek(archive.offset)  # tarfile takes a header that is cut off, or spoilt, for the end
+            file.seek(archive.offset)  # tarfile takes a header that is cut off, or damaged, for the end
             if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 faults.append(("archive", f"it is cut off or damaged after {len(layers)} members"))
     except tarfile.TarError as error:
@@ -134,7 +147,7 @@ def _members(
 
 
 def _stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bool) -> Opener:
-    """Give `size` bytes of a file from `start`; what is written behind them meanwhile is not seen.
+    """Return an opener for `size` bytes of a file from `start`.
 
     Each read seeks first, so that several readers of one kept file do not disturb each other.
     """
@@ -158,26 +171,39 @@ def _stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bo
     return opener
 
 
-def _decompressed(opener: Opener) -> tuple[Opener, bytes]:
-    """Give the stream under all compression, and its first bytes."""
+def _decompressed(opener: Opener, limits: Limits) -> tuple[Opener, bytes]:
+    """Return the stream under all compression, and its first bytes."""
     head = b""
     for _ in range(_LAYERS):
         head, _early = take(opener, _TAR_AT + len(_TAR_MAGIC))
         if head.startswith(_ZSTD_MAGIC):
-            opener = _over(opener, _unzstd)
+            opener = _over(opener, _unzstd, limits.unpacked)
         elif head.startswith(_GZIP_MAGIC):
-            opener = _over(opener, _ungzip)
+            opener = _over(opener, _ungzip, limits.unpacked)
         else:
             break
     return opener, head
 
 
-def _over(under: Opener, layer: Callable[[Chunks], Chunks]) -> Opener:
-    return lambda: layer(under())
+def _over(under: Opener, layer: Callable[[Chunks], Chunks], limit: int) -> Opener:
+    def opener() -> Chunks:
+        chunks, size = layer(under()), 0
+        while True:
+            try:
+                chunk = next(chunks)
+            except StopIteration as end:
+                return str(end.value)
+            size += len(chunk)
+            if size > limit:
+                return f"it unpacks to more than {limit:,} bytes, the limit"
+            for start in range(0, len(chunk), CHUNK):  # a few bytes can unpack to 64 MiB of short lines
+                yield chunk[start : start + CHUNK]
+
+    return opener
 
 
 def _unzstd(chunks: Chunks) -> Chunks:
-    """Decompress frames one after another; the library's own stream reader does not tell a torn frame from a whole one."""
+    """Decompress frame after frame; the library's own stream reader does not tell a torn frame from a whole one."""
     context = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     frame: zstandard.ZstdDecompressionObj | None = None
     while True:

@@ -9,32 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin
-from palaver.formats.events import Branch, Conversation, Event, Loss
-from palaver.formats.lists import (
-    TOOLS_RECORD,
-    Item,
-    Lane,
-    ListCalls,
-    bad_record,
-    clean,
-    digest_of,
-    first_element,
-    guarded,
-    instructs,
-    see_calls,
-    toolset,
-    unfold,
-    word,
-)
-from palaver.formats.sources import Member, Source
-from palaver.formats.stubs import Stubs, no_instructions
-from palaver.messages import Message, from_chat_dict
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
+from palaver.formats.events import Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, digest_of, instructs, numbered, torn, word
+from palaver.formats.sources import Source
+from palaver.messages import from_chat_dict
 
 NAME = "tau-bench"
 OWNER = "agent"
-_LIST = "traj"
-_HASH = 12  # hexadecimal digits: what tells the runs of one task apart, not what protects them
+_HASH = 12  # hexadecimal digits: they tell the runs of one task apart
 
 
 class TauBench:
@@ -46,73 +29,59 @@ class TauBench:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Tell how surely it holds τ-bench trajectories."""
-        opening = source.opening
-        first = opening.elements[0] if opening.elements else first_element(opening.text)
-        return 1.0 if "task_id" in first and isinstance(first.get(_LIST), list) else 0.0
+        """Return how surely it holds τ-bench trajectories, from 0.0 to 1.0."""
+        first = next(iter(source.opening.elements), {})
+        return 1.0 if "task_id" in first and isinstance(first.get("traj"), list) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
         """Read every trajectory as a conversation, one in memory at a time."""
         seen: Counter[str] = Counter()
         ordinal = 0
         for member in source.members:
-            for part in member.parts():
-                if isinstance(part, Loss):
-                    yield part
+            for element in member.elements():
+                if isinstance(element, Loss):
+                    yield element
                     continue
-                place = member.place(part.path)
-                found = unfold(part, (_LIST,), place)
-                if found.value and (not found.torn or fields.items(found.value, _LIST)):
-                    yield from _trajectory(found.value, member, part.path, ordinal, seen)
+                place = member.place(element.path)
+                run = element.value
+                if isinstance(run, dict) and (element.whole or fields.items(run, "traj")):
+                    yield from _trajectory(run, place, ordinal, seen)
                     ordinal += 1
-                yield from found.losses
+                elif element.whole:
+                    yield bad_record(place, "it is not an object")
+                yield from torn(element, place)
 
 
-def _trajectory(
-    value: Mapping[str, object], member: Member, path: str, ordinal: int, seen: Counter[str]
-) -> Iterator[Event]:
-    key = _key(value)
+def _trajectory(run: Mapping[str, object], place: str, ordinal: int, seen: Counter[str]) -> Iterator[Event]:
+    key = _key(run)
     seen[key] += 1
     key = f"{key}:{seen[key]}" if seen[key] > 1 else key
-    task, trial = value.get("task_id"), value.get("trial")
-    yield Conversation(
-        key=key,
-        ordinal=ordinal,
-        title=f"task {word(task)}" + ("" if trial is None else f", trial {word(trial)}"),
-        main="main",
-        metadata={word(name): clean(item) for name, item in value.items() if name != _LIST},
-    )
-    yield Branch(dialog="main", owner=OWNER)
-    place = member.place(path)
-    said = value.get(_LIST)
-    if not isinstance(said, list):
-        yield bad_record(f"{place}.{_LIST}", "no list of messages")
-        said = []
-    lane = Lane(DialogWriter("main", NAME), ListCalls())
-    stubs = Stubs()
-    for message in said:
-        see_calls(stubs, message)
-    yield from lane.declare(toolset((), stubs, 0.0), Origin(TOOLS_RECORD, 0, b"", place))
-    for number, message in enumerate(said):
-        item = Item(number, f"{place}.{_LIST}[{number}]", message)
-        yield from guarded(item.place, _message(item, lane, key))
-    yield from stubs.losses(place)
-    if not any(map(instructs, said)):
+    trial = "" if run.get("trial") is None else f", trial {word(run['trial'])}"
+    metadata = {word(name): clean(item) for name, item in run.items() if name != "traj"}
+    yield Conversation(key=key, ordinal=ordinal, title=f"task {word(run.get('task_id'))}{trial}", metadata=metadata)
+    writer = DialogWriter("main", NAME)
+    yield writer.branch(OWNER)
+    items = list(numbered(run.get("traj"), f"{place}.traj"))
+    if not isinstance(run.get("traj"), list):
+        yield bad_record(f"{place}.traj", "it is not a list of messages")
+    for item in items:
+        yield from guarded(item.place, _message(item, writer, key))
+    if not any(instructs(item.value) for item in items):
         yield no_instructions(place)
 
 
-def _message(item: Item, lane: Lane, key: str) -> Iterator[Event]:
+def _message(item: Item, writer: DialogWriter, key: str) -> Iterator[Event]:
     if not isinstance(item.value, dict):
-        yield bad_record(item.place, "no message")
+        yield bad_record(item.place, "it is not a message")
         return
-    message: Message = from_chat_dict(item.value, id=f"{key}:{item.ordinal}", timestamp=0.0)
-    yield from lane.say(message, item.origin())
+    message = from_chat_dict(item.value, id=f"{key}:{item.ordinal}", timestamp=0.0)
+    yield from writer.say(message, item.origin(), counted=1)
 
 
-def _key(value: Mapping[str, object]) -> str:
-    """Name a run: its task, and a hash of its own figures, since every run of a task has the same number and the same beginning.
+def _key(run: Mapping[str, object]) -> str:
+    """Return the name of a run: its task, and a hash of its own figures, since all runs of a task begin alike.
 
-    The trial stands behind the trajectory in the file, so that one which is cut off would change its name with it.
+    The trial stands after the trajectory in the file, so a file that is cut off would change the name with it.
     """
-    own = value.get("info") or fields.items(value, _LIST)[:3]
-    return f"{word(value.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"
+    own = run.get("info") or fields.items(run, "traj")[:3]
+    return f"{word(run.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"

@@ -2,9 +2,9 @@
 
     options = ClaudeAgentOptions(session_store=PalaverSessionStore("agents.db"))
 
-The SDK mirrors each record of a transcript. It becomes an entry of the log, a message where it is one, so that it is shown, searched, checked
-and exported like anything else; its own JSON stands beside what was read from it, and is what the SDK gets back. A session of the SDK is a
-session, a sub-agent's transcript a dialog of it, a rewind a fork. The subject of a session is the SDK's `project_key`.
+The SDK mirrors each record of a transcript. Each becomes an entry of the log, with the record's own JSON, which is what the SDK reads back.
+A session of the SDK is a session, a sub-agent's transcript is a dialog of it, a rewind is a fork. The subject of a session is the SDK's
+`project_key`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from anyio import CapacityLimiter
 from palaver.errors import MissingExtra
 from palaver.ids import SessionId
 from palaver.integrations.claude_lane import FRAMEWORK, Lane, lanes_of, newest_summary
-from palaver.integrations.keyed import Keyed, apart, step
+from palaver.integrations.keyed import Keyed, in_thread, step
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
 
 try:
     from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry, fold_session_summary
     from claude_agent_sdk.types import SessionStoreListEntry, SessionSummaryEntry
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise MissingExtra("This adapter", FRAMEWORK) from error
 
 __all__ = ["PalaverSessionStore"]
@@ -37,14 +37,14 @@ T = TypeVar("T")
 
 
 class PalaverSessionStore:
-    """What the Claude Agent SDK asks of a `SessionStore`, over any store of palaver; all its methods are there.
+    """The `SessionStore` of the Claude Agent SDK over any store of palaver.
 
-    Records with a `uuid` that is known are not written again. Several processes may mirror into one store; the order of their records is the
-    order in which they were committed. Nothing is lost by a `delete`: a session goes into the trash, and the transcript of a sub-agent is ended.
+    A record with a known `uuid` is not written again. Several processes may mirror into one store; the order of their records is the order in
+    which they were committed. `delete` loses nothing: it puts a session into the trash, and ends the transcript of a sub-agent.
     """
 
     def __init__(self, store: StoreLike) -> None:
-        """Take a store, or the address of one, which is opened and is closed with this.
+        """Use a store, or open the one at an address; `close` closes a store that was opened here.
 
         Raises:
             StoreError: The store cannot be opened.
@@ -61,10 +61,10 @@ class PalaverSessionStore:
             self._store.close()
 
     async def _write(self, job: Callable[[], T]) -> T:
-        return await apart(self._store, partial(self._alone, job), self._turns)
+        return await in_thread(self._store, partial(self._alone, job), self._turns)
 
     def _alone(self, job: Callable[[], T]) -> T:
-        """Do a write; what was remembered of the transcripts is forgotten when it fails."""
+        """Write; after a failure, forget what was read of the transcripts."""
         with self._lock:
             try:
                 return step(self._store, job)
@@ -73,7 +73,7 @@ class PalaverSessionStore:
                 raise
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Write a batch of records down, all or none."""
+        """Write a batch of records, all or none."""
         if entries:
             await self._write(partial(self._append, dict(key), cast("list[Mapping[str, object]]", entries)))
 
@@ -92,14 +92,14 @@ class PalaverSessionStore:
 
     @contextmanager
     def _lane(self, session_id: SessionId, subpath: str) -> Iterator[Lane]:
-        """Give what is remembered of a transcript, brought up to date; when the step fails, it is forgotten."""
+        """Yield a transcript, brought up to date; it is forgotten when the step fails."""
         lane = self._lanes.pop((session_id, subpath), None) or Lane(self._store, session_id, subpath)
         lane.catch_up()
         yield lane
         self._lanes[session_id, subpath] = lane
 
     def _describe(self, record: SessionRecord, data: Mapping[str, object]) -> None:
-        """Let the session have the title and the working folder that the SDK knows."""
+        """Set the session's name and working folder to those of the SDK."""
         told = {"name": data.get("custom_title") or data.get("ai_title"), "workdir": data.get("cwd")}
         changes = {
             key: value for key, value in told.items() if isinstance(value, str) and value != getattr(record, key)
@@ -108,8 +108,8 @@ class PalaverSessionStore:
             self._store.update_session(record.session_id, **changes)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Give all records of a transcript in the order in which they came; None for one that nothing was written to."""
-        return await apart(self._store, partial(self._load, dict(key)))
+        """Return all records of a transcript in their order; None for one without records."""
+        return await in_thread(self._store, partial(self._load, dict(key)))
 
     def _load(self, key: Mapping[str, str]) -> list[SessionStoreEntry] | None:
         project, session, subpath = _parts(key)
@@ -122,15 +122,15 @@ class PalaverSessionStore:
         return [json.loads(one.text) for one in found] or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
-        """Give the sessions of a project, and when each was written to, in milliseconds since 1970-01-01 UTC."""
+        """Return the sessions of a project with the time of their last write, in milliseconds since 1970-01-01 UTC."""
         return [
             {"session_id": one["session_id"], "mtime": one["mtime"]}
             for one in await self.list_session_summaries(project_key)
         ]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        """Give what the SDK wrote down of each session of a project."""
-        return await apart(self._store, partial(self._summaries, project_key))
+        """Return the SDK's summary of each session of a project."""
+        return await in_thread(self._store, partial(self._summaries, project_key))
 
     def _summaries(self, project: str) -> list[SessionSummaryEntry]:
         found: list[SessionSummaryEntry] = []
@@ -158,8 +158,8 @@ class PalaverSessionStore:
                 lane.delete()
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
-        """Give the subpaths under a session that were written to."""
-        return await apart(self._store, partial(self._subkeys, dict(key)))
+        """Return the subpaths of a session that have records."""
+        return await in_thread(self._store, partial(self._subkeys, dict(key)))
 
     def _subkeys(self, key: Mapping[str, str]) -> list[str]:
         record = self._keyed.find(key["project_key"], key["session_id"])

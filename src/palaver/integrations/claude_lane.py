@@ -1,4 +1,4 @@
-"""One transcript of Claude Code as it is mirrored, record by record, into dialogs that can be read."""
+"""One transcript of Claude Code, mirrored record by record into dialogs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from palaver.errors import Conflict, InvalidInput
-from palaver.formats.claude_code.names import NAME
-from palaver.formats.claude_code.single import asks, compact_summary, entries_of, parent_of
-from palaver.ids import DialogId, SessionId, derive_id, now
+from palaver.formats.claude_code.messages import NAME, is_prompt
+from palaver.formats.claude_code.single import compact_summary, entries_of, parent_of
+from palaver.ids import DialogId, SessionId, derive_dialog_id, now
+from palaver.integrations.keyed import annotate, append, spans_of
 from palaver.log import (
     Compaction,
     Custom,
@@ -24,26 +25,24 @@ from palaver.log import (
     Span,
     child_of,
 )
-from palaver.session.branches.paths import apart, path_to, runs_of
-from palaver.session.dialog.branch import Branch
-from palaver.session.reading.transcript import stretches
+from palaver.session.messages import stretches
+from palaver.session.tree import apart, path_to, runs_of
 from palaver.store import Store
-from palaver.view import fold
-from palaver.view.reasons import Reason
+from palaver.view import Reason, fold
 
-__all__ = ["DELETED", "FRAMEWORK", "SUMMARY", "Lane", "Record", "Summary", "lanes_of", "newest_summary"]
+__all__ = ["DELETED", "FRAMEWORK", "SUMMARY", "Lane", "MirroredRecord", "Summary", "lanes_of", "newest_summary"]
 
 FRAMEWORK = "claude-agent-sdk"
 """Under this name sessions and dialogs say which transcript they are."""
 
 SUMMARY = f"{FRAMEWORK}/summary"
-"""The entry that holds what the SDK knows of a transcript without reading it, after each batch of records."""
+"""The entry with the SDK's summary of a transcript, written after each batch of records."""
 
 DELETED = f"{FRAMEWORK}/deleted"
 """The entry that ends the transcript of a sub-agent which was deleted."""
 
 
-class Record(NamedTuple):
+class MirroredRecord(NamedTuple):
     """A record as it was mirrored.
 
     Attributes:
@@ -58,7 +57,7 @@ class Record(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the SDK knows of a transcript.
+    """The SDK's summary of a transcript.
 
     Attributes:
         at: When it was written, in seconds since 1970-01-01 UTC.
@@ -70,14 +69,12 @@ class Summary(NamedTuple):
 
 
 def lanes_of(store: Store, session_id: SessionId, only: str | None = None) -> dict[str, list[Node]]:
-    """Give the dialogs of each transcript of a session by its subpath, the main one's under an empty name.
-
-    Of transcripts that were deleted nothing is given.
+    """Return the dialogs of each transcript of a session by its subpath; the main one has an empty name. Deleted transcripts are left out.
 
     Args:
-        store: Where they lie.
+        store: The store.
         session_id: The session.
-        only: The subpath of the one that is wanted; all of them when not given.
+        only: Return only the transcript of this subpath.
     """
     found: dict[tuple[str, int], list[Node]] = {}
     for node in store.nodes(session_id):
@@ -91,7 +88,7 @@ def lanes_of(store: Store, session_id: SessionId, only: str | None = None) -> di
 
 
 def _lane(node: Node) -> tuple[str, int]:
-    """Give the subpath of the transcript that a dialog belongs to, and which of those that had it; -1 for a dialog of palaver's own."""
+    """Return the subpath of a dialog's transcript and its generation; the generation is -1 for a dialog of palaver's own."""
     about = node.metadata.get(FRAMEWORK)
     if not isinstance(about, Mapping):
         return "", -1
@@ -99,7 +96,7 @@ def _lane(node: Node) -> tuple[str, int]:
 
 
 def _newest(store: Store, node: Node, wanted: str) -> tuple[float, dict[str, Any]] | None:
-    """Give the newest entry of a kind of ours that stands behind the last record of a dialog, with its time."""
+    """Return the newest entry of one of our kinds after the last record of a dialog, with its time."""
     for header in store.headers(node.dialog_id, reverse=True):
         fields = json.loads(store.body(node.dialog_id, header.seq))
         if fields.get("custom_type") == wanted:
@@ -110,24 +107,24 @@ def _newest(store: Store, node: Node, wanted: str) -> tuple[float, dict[str, Any
 
 
 def newest_summary(store: Store, nodes: Sequence[Node]) -> Summary | None:
-    """Give what the SDK knows of a transcript; None for one that nothing was written to."""
+    """Return the SDK's newest summary of a transcript, or None."""
     found = [Summary(one[0], json.loads(one[1]["data"])) for node in nodes if (one := _newest(store, node, SUMMARY))]
     return max(found, key=lambda one: one.at, default=None)
 
 
 class Lane:
-    """One transcript: which dialogs hold it, and what of it this process has seen.
+    """One transcript: its dialogs, and how far this process has read them.
 
-    A record goes to the dialog of the record that it names as its parent; where the user had spoken after that parent already, it is a
-    rewind, and a fork begins. What is no message of the conversation stands where the newest record went.
+    A record goes to the dialog of its parent record. Where the user had already spoken after that parent, the record is a rewind and begins
+    a fork. A record that is not a message goes where the newest record went.
 
     Attributes:
-        count: How many records it holds.
-        summary: What the SDK knows of it.
+        count: The number of its records.
+        summary: The SDK's summary of it.
     """
 
     def __init__(self, store: Store, session_id: SessionId, subpath: str) -> None:
-        """Know nothing of it yet."""
+        """Begin without having read anything."""
         self._store = store
         self._session = session_id
         self._subpath = subpath
@@ -147,7 +144,7 @@ class Lane:
     # --- reading ----------------------------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Take note of what other processes mirrored since the last look."""
+        """Read what other processes mirrored since the last call."""
         nodes = lanes_of(self._store, self._session, self._subpath).get(self._subpath, ())
         if not nodes:
             known = [_lane(node) for node in self._store.nodes(self._session)]
@@ -161,22 +158,22 @@ class Lane:
             for record in self.records(node.dialog_id, self._read.get(node.dialog_id, 0)):
                 self._note(json.loads(record.text), record)
 
-    def records(self, dialog_id: DialogId, start: int = 0) -> Iterator[Record]:
-        """Give the records of a dialog's own entries from `start` on, and remember how far was read."""
+    def records(self, dialog_id: DialogId, start: int = 0) -> Iterator[MirroredRecord]:
+        """Yield the records of a dialog's own entries from `start` on, and remember how far was read."""
         for seq, body in self._store.bodies(dialog_id, start):
             fields = json.loads(body)
             self._read[dialog_id] = seq + 1
             if isinstance(text := fields.get("record"), str):
-                yield Record(int(fields["source"]["ordinal"]), text, Handle(dialog_id, seq))
+                yield MirroredRecord(int(fields["source"]["ordinal"]), text, Handle(dialog_id, seq))
             elif fields.get("kind") == "model_change":
                 self._models[dialog_id] = fields["model"]
             elif fields.get("custom_type") == SUMMARY:
                 self.summary = Summary(fields["at"], json.loads(fields["data"]))
 
-    def _note(self, value: Mapping[str, object], record: Record) -> None:
+    def _note(self, value: Mapping[str, object], record: MirroredRecord) -> None:
         if isinstance(uuid := value.get("uuid"), str):
             self._places[uuid] = record.place
-        if asks(value):
+        if is_prompt(value):
             self._asked[record.place.dialog] = record.place.seq
         self.count = max(self.count, record.ordinal + 1)
         if record.ordinal > self._newest:
@@ -185,7 +182,7 @@ class Lane:
     # --- writing ----------------------------------------------------------------------------------------------------------------
 
     def mirror(self, values: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
-        """Write records down, and give those that are new: one whose id is known is left out."""
+        """Write the records whose ids are new, and return them."""
         fresh = []
         for value in values:
             uuid = value.get("uuid")
@@ -195,39 +192,39 @@ class Lane:
         return fresh
 
     def _write(self, value: Mapping[str, object]) -> None:
-        branch = Branch(self._store, self._store.node(self._home(value)), None)
-        known, last = self._read.get(branch.dialog_id, 0), self._store.last(branch.dialog_id)
+        home = self._home(value)
+        known, last = self._read.get(home, 0), self._store.last(home)
         if last.seq + 1 != known:  # another process wrote since this one looked, perhaps this very record
-            raise Conflict(branch.dialog_id, known - 1, last.seq)
+            raise Conflict(home, known - 1, last.seq)
         text = json.dumps(value, separators=(",", ":"))  # ASCII: any string that JSON can hold survives
         summary = compact_summary(value)
         if summary is None:
             first, *rest = entries_of(value, self.count)
-            entries = [*self._model(branch, first), first.model_copy(update={"record": text}), *rest]
-            *_, place = branch.record(*entries)
+            entries = [*self._model(home, first), first.model_copy(update={"record": text}), *rest]
+            *_, place = append(self._store, home, *entries)
         else:
-            entry = _compaction(branch, summary, entries_of(value, self.count)[0].source)
-            place = branch.annotate(entry.model_copy(update={"record": text}))
+            entry = _compaction(self._store, home, summary, entries_of(value, self.count)[0].source)
+            place = annotate(self._store, home, entry.model_copy(update={"record": text}))
         self._read[place.dialog] = place.seq + 1
-        self._note(value, Record(self.count, text, place))
+        self._note(value, MirroredRecord(self.count, text, place))
 
-    def _model(self, branch: Branch, entry: Entry) -> Iterator[Entry]:
-        """Say that another model answers, where it does."""
+    def _model(self, home: DialogId, entry: Entry) -> Iterator[Entry]:
+        """Yield an entry that says which model answers, where it changes."""
         model = entry.message.model if isinstance(entry, MessageEntry) else None
-        if model and self._models.get(branch.dialog_id) != model:
-            self._models[branch.dialog_id] = model
+        if model and self._models.get(home) != model:
+            self._models[home] = model
             yield ModelChange(model=model, provider="anthropic" if model.startswith("claude") else "", at=entry.at)
 
     def _home(self, value: Mapping[str, object]) -> DialogId:
-        """Give the dialog that a record belongs to; a rewind makes it."""
+        """Return the dialog of a record; a rewind creates one."""
         here = self._here or self._first()
         parent = parent_of(value)
         above = self._places.get(parent) if parent else None
         if parent is None or (parent and above is None):
             return here
         if above is None:
-            return self._fork(self._store.node(here), ()) if asks(value) and self._asked else here
-        if asks(value) and self._asked.get(above.dialog, -1) > above.seq:
+            return self._fork(self._store.node(here), ()) if is_prompt(value) and self._asked else here
+        if is_prompt(value) and self._asked.get(above.dialog, -1) > above.seq:
             return self._fork(self._store.node(above.dialog), path_to(self._store, above))
         return above.dialog
 
@@ -235,8 +232,8 @@ class Lane:
         return {FRAMEWORK: {"subpath": self._subpath, "generation": self._generation}}
 
     def _first(self) -> DialogId:
-        """Make the transcript's first dialog. Its id is derived, so that of two writers at the same time only one makes it."""
-        made = DialogId(derive_id(self._session, self._subpath, str(self._generation)))
+        """Create the transcript's first dialog. Its id is derived, so only one of two writers creates it."""
+        made = derive_dialog_id(self._session, self._subpath, str(self._generation))
         main = lanes_of(self._store, self._session, "").get("") if self._subpath else None
         node = Node(
             dialog_id=made,
@@ -265,11 +262,11 @@ class Lane:
 
     def _beside(self, entry: Entry) -> None:
         if self._here is not None:
-            place = Branch(self._store, self._store.node(self._here), None).annotate(entry)
+            place = annotate(self._store, self._here, entry)
             self._read[self._here] = max(self._read.get(self._here, 0), place.seq + 1)
 
     def summarize(self, data: Mapping[str, object]) -> None:
-        """Write down what the SDK knows of the transcript now."""
+        """Write the SDK's summary of the transcript."""
         entry = Custom(custom_type=SUMMARY, data=json.dumps(data))
         self._beside(entry)
         self.summary = Summary(entry.at, dict(data))
@@ -279,18 +276,18 @@ class Lane:
         self._beside(Custom(custom_type=DELETED))
 
 
-def _compaction(branch: Branch, summary: str, source: Source | None) -> Compaction:
-    """Give the checkpoint that a compaction of Claude Code left: what is in force, and the summary."""
-    held = branch.spans
-    state = fold(branch.store, branch.dialog_id).state
+def _compaction(store: Store, dialog_id: DialogId, summary: str, source: Source | None) -> Compaction:
+    """Return the checkpoint of a compaction in Claude Code: the state in force, and the summary."""
+    held = spans_of(store, dialog_id)
+    state = fold(store, dialog_id).state
     gone = apart(held, state)
     told = Derived(text=summary, label="summary", sources=runs_of(gone))
     omitted = [
-        Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=stretches(branch.store, [span])[1])
+        Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=stretches(store, [span])[1])
         for run, span in zip(runs_of(gone), gone, strict=True)
     ]
     return Compaction(
-        base=branch.store.last(branch.dialog_id).seq,
+        base=store.last(dialog_id).seq,
         pieces=(*runs_of(state), told),
         omitted=tuple(omitted),
         policy=NAME,

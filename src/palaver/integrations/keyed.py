@@ -1,4 +1,4 @@
-"""Sessions that another framework names by keys of its own, and writes that are done anew when another writer was first."""
+"""What the adapters share: sessions found by another framework's keys, and writes that are repeated after a conflict."""
 
 from __future__ import annotations
 
@@ -8,41 +8,65 @@ from typing import TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from palaver.errors import Conflict, InvalidInput
-from palaver.ids import SessionId, derive_id, new_session_id, now
+from palaver.ids import DialogId, SessionId, derive_id, new_session_id, now
+from palaver.log import Entry, Handle, Span, lineage
+from palaver.session.head import KnownHead
 from palaver.store import SessionRecord, SourceRecord, Store
-from palaver.store.blocks import require_no_block
 
-__all__ = ["Keyed", "apart", "step"]
+__all__ = ["Keyed", "annotate", "append", "in_thread", "spans_of", "step"]
 
-TRIES = 64
-"""How often a write is tried. Each failure means that another writer got on, so more than a few are rare even among dozens of writers."""
+_TRIES = 64
+"""How often a write is tried. Each failure means that another writer was first, so more than a few are rare among dozens of writers."""
 
 T = TypeVar("T")
 
 
 def step(store: Store, job: Callable[[], T]) -> T:
-    """Do reads and writes as one durable step, and all of it anew when another writer was first.
+    """Do reads and writes in one transaction, and repeat it when another writer was first.
 
     Raises:
         Conflict: Other writers were first every time.
     """
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(_TRIES)):
         try:
-            with store.together():
+            with store.transaction():
                 return job()
         except Conflict:
             if not left:
                 raise
-    raise AssertionError
+    raise AssertionError("the last try returns or raises")
 
 
-async def apart(store: Store, job: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:
-    """Do something with a store in another thread.
+def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, ...]:
+    """Append entries to a dialog as one durable step, and return their handles.
 
     Raises:
-        InvalidInput: This thread is inside a block of the store: the other one would wait for its end.
+        Conflict: Another writer was first; nothing was written.
     """
-    require_no_block(store, "What another framework asks of a store asynchronously")
+    return KnownHead(store, dialog_id).append(entries)
+
+
+def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
+    """Write an entry beside the turn, and return its handle."""
+    return KnownHead(store, dialog_id).annotate(entry)
+
+
+def spans_of(store: Store, dialog_id: DialogId) -> tuple[Span, ...]:
+    """Return the spans of entries that a dialog holds, those of its ancestors first."""
+    return lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)
+
+
+async def in_thread(store: Store, job: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:
+    """Work with a store in another thread.
+
+    Raises:
+        InvalidInput: This thread is inside a transaction of the store: the other thread would wait for its end.
+    """
+    if store.in_transaction:
+        raise InvalidInput(
+            "An asynchronous call cannot begin inside a transaction of its store.",
+            hint="End the transaction first: the call works in another thread, which would wait for it.",
+        )
     return await to_thread.run_sync(job, limiter=limiter)
 
 
@@ -60,7 +84,7 @@ class Keyed:
         return f"{self._framework}:{derive_id(*key)}"
 
     def find(self, *key: str) -> SessionRecord | None:
-        """Give the session of a key, or None."""
+        """Return the session of a key, or None."""
         source = self._store.source(self._identity(key))
         if source is None:
             return None
@@ -68,9 +92,9 @@ class Keyed:
         return record if record.trashed_at is None else None
 
     def make(self, *key: str, name: str, subject: str = "", about: Mapping[str, object]) -> SessionRecord:
-        """Give the session of a key, made if it is not there. Belongs in a `step`.
+        """Return the session of a key, and create it if it does not exist. Call it inside `step`.
 
-        Its id is derived from the key and from the session that had the key before, so that of two writers at the same time only one makes it.
+        Its id is derived from the key and from the session that had the key before, so only one of two writers creates it.
         """
         found = self.find(*key)
         if found is not None:
@@ -97,13 +121,13 @@ class Keyed:
         return record
 
     def drop(self, *key: str) -> None:
-        """Put the session of a key into the trash; without one, nothing happens."""
+        """Put the session of a key into the trash, if there is one."""
         found = self.find(*key)
         if found is not None:
             self._store.update_session(found.session_id, trashed_at=now())
 
     def all(self, subject: str | None = None) -> Iterator[tuple[SessionRecord, Mapping[str, object]]]:
-        """Give the framework's sessions, newest activity first, and what was said about each when it was made."""
+        """Yield the framework's sessions, newest activity first, with the framework's own data about each."""
         for record in self._store.sessions(subject=subject):
             about = record.metadata.get(self._framework)
             if isinstance(about, Mapping):

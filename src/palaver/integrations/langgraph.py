@@ -2,8 +2,8 @@
 
     graph = builder.compile(checkpointer=PalaverCheckpointSaver("agents.db"))
 
-A thread is a session. Each checkpoint, each value of a channel at a version and each pending write is an entry, written once. What the channel
-`messages` holds stands in a dialog beside them as messages, so that the conversation is shown, searched, checked and exported like any other.
+A thread is a session. Each checkpoint, each value of a channel at a version and each pending write is an entry, written once. The messages of
+the channel `messages` are also written to a dialog, so the conversation can be shown, searched and exported like any other.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from secrets import token_hex
 from threading import RLock, local
 from typing import Any, TypeAlias, TypeVar
 
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.ids import SessionId
-from palaver.integrations.keyed import Keyed, apart, step
+from palaver.integrations.keyed import Keyed, in_thread, step
 from palaver.store import SessionRecord
-from palaver.store.blocks import in_block
 from palaver.store.connect import StoreLike, opened_store
 
 try:
@@ -36,31 +36,35 @@ try:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
     from palaver.integrations.langgraph_index import FRAMEWORK, Checkpointed, Namespace, Shown, namespaces
-    from palaver.integrations.langgraph_messages import Conversation, is_conversation
-except ImportError as error:
+    from palaver.integrations.langgraph_messages import ThreadConversation, is_conversation
+except ModuleNotFoundError as error:
+    if error.name and error.name.startswith("palaver"):
+        raise
     raise MissingExtra("This adapter", "langgraph", package="langgraph-checkpoint") from error
 
 __all__ = ["PalaverCheckpointSaver"]
 
 T = TypeVar("T")
 
-_Known: TypeAlias = "dict[tuple[SessionId, str], tuple[Namespace, Conversation]]"
+_Known: TypeAlias = "dict[tuple[SessionId, str], tuple[Namespace, ThreadConversation]]"
 
 MOST_THREADS = 256
-"""Of how many threads a saver remembers what they hold; another one is read when it is used."""
+"""Threads that a saver keeps in memory; another one is read again when it is used."""
+
+_VERSION_BYTES = 8
 
 
-class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
-    """A checkpoint saver over any store of palaver, with all that LangGraph asks of one, also what it leaves open.
+class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
+    """A checkpoint saver over any store of palaver, with the optional methods too.
 
-    Several processes may use one store. `delete_thread` puts the session into the trash; `prune` and `delete_for_runs` take checkpoints out of what
-    is found and leave them in the log.
+    Several processes may use one store. `delete_thread` puts the session into the trash; `prune` and `delete_for_runs` hide checkpoints, which
+    stay in the log.
     """
 
     def __init__(
         self, store: StoreLike, *, serde: SerializerProtocol | None = None, messages: str = "messages"
     ) -> None:
-        """Take a store, or the address of one, which is opened and is closed with this.
+        """Use a store, or open the one at an address; `close` closes a store that was opened here.
 
         Args:
             store: The store.
@@ -87,15 +91,16 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
 
     @contextmanager
     def _alone(self) -> Iterator[_Known]:
-        """Give what is remembered, to one thread at a time.
+        """Yield what is in memory, to one thread at a time.
 
-        In a block of the caller's that is nothing: the block may take back what was read in it, and who is waited for may wait for its end.
+        Inside a transaction of the caller's it is empty and nobody waits: the transaction may be rolled back, and another thread may wait for
+        its end.
         """
         known: _Known | None = getattr(self._own, "known", None)
         if known is not None:
             yield known
             return
-        inside = in_block(self._store)
+        inside = self._store.in_transaction
         with nullcontext() if inside else self._lock:
             self._own.known = known = {} if inside else self._known
             try:
@@ -106,13 +111,13 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     @contextmanager
     def _namespace(
         self, session_id: SessionId, name: str, *, make: bool = False
-    ) -> Iterator[tuple[Namespace, Conversation]]:
-        """Give what is known of a namespace, brought up to date; what fails is forgotten."""
+    ) -> Iterator[tuple[Namespace, ThreadConversation]]:
+        """Yield a namespace, brought up to date; it is forgotten when the step fails."""
         key = (session_id, name)
         with self._alone() as known:
             found = known.pop(key, None)
             if found is None:
-                found = Namespace(self._store, session_id, name), Conversation(self._store, session_id, name)
+                found = Namespace(self._store, session_id, name), ThreadConversation(self._store, session_id, name)
                 if make and name not in namespaces(self._store, session_id):
                     found[0].make()
             found[0].catch_up()
@@ -155,7 +160,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         return str(about["thread_id"]) if isinstance(about, Mapping) else ""
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Give a checkpoint, the newest one where the configuration names none; None where there is none."""
+        """Return the checkpoint that the configuration names, or the newest one; None where there is none."""
         thread, name = _where(config)
         with self._alone():
             record = self._thread(thread)
@@ -174,13 +179,13 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Give checkpoints, those of a namespace newest first.
+        """Yield checkpoints, those of a namespace newest first.
 
         Args:
-            config: Of which thread, and perhaps of which namespace or which one; all when not given.
-            filter: What their metadata must say.
-            before: Only those older than this one.
-            limit: At most so many.
+            config: The thread, and optionally the namespace or the checkpoint; all when not given.
+            filter: Values that their metadata must have.
+            before: Yield only checkpoints older than this one.
+            limit: The most to yield.
         """
         left = limit
         for session_id, name in list(self._spaces(config)):
@@ -221,6 +226,11 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
 
     # --- writing ----------------------------------------------------------------------------------------------------------------
 
+    def get_next_version(self, current: str | int | float | None, channel: None) -> str:  # noqa: ARG002, PYI041 - LangGraph's
+        """Return the next version of a channel: a counter, and a random part, so that two branches never have the same one."""
+        count = 0 if current is None else int(str(current).split(".")[0])
+        return f"{count + 1:032}.{token_hex(_VERSION_BYTES)}"
+
     def put(
         self,
         config: RunnableConfig,
@@ -228,7 +238,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Write a checkpoint: the values that are new with it, and what its conversation says that is new. All or nothing."""
+        """Write a checkpoint with its new values and new messages, all or nothing. Unchanged channels keep the values of the parent checkpoint."""
         thread, name = _where(config)
         self._write(partial(self._put, thread, name, config, (checkpoint, metadata, new_versions)))
         return {
@@ -249,18 +259,24 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
             if not name and record.root is None:
                 self._store.update_session(record.session_id, root=space.dialog("checkpoints"))
             parent = get_checkpoint_id(config) or None
-            space.put_values(
-                {
-                    (channel, version): self.serde.dumps_typed(values[channel]) if channel in values else None
-                    for channel, version in new_versions.items()
-                }
+            above = space.checkpoints[parent].values if parent in space.checkpoints else {}
+            missing = [
+                (channel, version)
+                for channel, version in checkpoint["channel_versions"].items()
+                if channel in new_versions or (channel, version) not in above
+            ]
+            written = space.put_values(
+                {key: self.serde.dumps_typed(values[key[0]]) if key[0] in values else None for key in missing}
             )
+            held = {key: written.get(key, above.get(key, -1)) for key in checkpoint["channel_versions"].items()}
             rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
             parts = self.serde.dumps_typed(rest), self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
             shown = self._shown(space, conversation, parent, values.get(self._channel))
-            space.put_checkpoint(checkpoint["id"], parent, parts, checkpoint["channel_versions"], shown)
+            space.put_checkpoint(checkpoint["id"], parent, parts, held, shown)
 
-    def _shown(self, space: Namespace, conversation: Conversation, parent: str | None, said: object) -> Shown | None:
+    def _shown(
+        self, space: Namespace, conversation: ThreadConversation, parent: str | None, said: object
+    ) -> Shown | None:
         above = None if parent is None else space.checkpoints.get(parent)
         before = None if above is None else above.shown
         return conversation.show(before, said) if isinstance(said, list) and is_conversation(said) else before
@@ -268,11 +284,11 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Write what a task of a checkpoint wrote, before the next checkpoint holds it."""
+        """Write the pending writes of a task."""
         thread, name = _where(config)
         checkpoint_id = get_checkpoint_id(config)
         if checkpoint_id is None:
-            raise InvalidInput("These writes belong to no checkpoint: the configuration has no checkpoint_id.")
+            raise InvalidInput("The configuration has no checkpoint_id, so these writes belong to no checkpoint.")
         ready = [
             (channel, WRITES_IDX_MAP.get(channel, index), self.serde.dumps_typed(value))
             for index, (channel, value) in enumerate(writes)
@@ -290,7 +306,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         self._write(partial(self._keyed.drop, str(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Take the checkpoints of runs out of what is found."""
+        """Hide the checkpoints of runs."""
         wanted = set(run_ids)
         for session_id, name in list(self._spaces(None)):
             self._remove(session_id, name, partial(self._of_runs, wanted))
@@ -310,15 +326,15 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         self._write(job)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Take all checkpoints of threads but the newest of each namespace out of what is found, or (`delete`) all.
+        """Hide all checkpoints of threads but the newest of each namespace, or (`delete`) all.
 
-        The newest stays whole: the values of its channels are its own. What a channel of the kind `DeltaChannel` would need of older ones is not kept.
+        The newest keeps all its values. A `DeltaChannel` would need older ones, which are hidden.
 
         Raises:
             InvalidInput: There is no such strategy.
         """
         if strategy not in {"keep_latest", "delete"}:
-            raise InvalidInput(f"{strategy!r} is no strategy: it is 'keep_latest' or 'delete'.")
+            raise InvalidInput(f"There is no strategy {strategy!r}: use 'keep_latest' or 'delete'.")
         keep = 1 if strategy == "keep_latest" else 0
         for thread_id in thread_ids:
             for session_id, name in list(self._spaces({"configurable": {"thread_id": thread_id}})):
@@ -354,7 +370,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
-        return await apart(self._store, partial(self.get_tuple, config))
+        return await in_thread(self._store, partial(self.get_tuple, config))
 
     async def alist(
         self,
@@ -366,7 +382,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await apart(self._store, partial(next, found, None))) is not None:
+        while (one := await in_thread(self._store, partial(next, found, None))) is not None:
             yield one
 
     async def aput(
@@ -377,36 +393,36 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
-        return await apart(self._store, partial(self.put, config, checkpoint, metadata, new_versions))
+        return await in_thread(self._store, partial(self.put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        await apart(self._store, partial(self.put_writes, config, writes, task_id, task_path))
+        await in_thread(self._store, partial(self.put_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
-        await apart(self._store, partial(self.delete_thread, thread_id))
+        await in_thread(self._store, partial(self.delete_thread, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
-        await apart(self._store, partial(self.delete_for_runs, run_ids))
+        await in_thread(self._store, partial(self.delete_for_runs, run_ids))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
-        await apart(self._store, partial(self.prune, thread_ids, strategy=strategy))
+        await in_thread(self._store, partial(self.prune, thread_ids, strategy=strategy))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
-        await apart(self._store, partial(self.copy_thread, source_thread_id, target_thread_id))
+        await in_thread(self._store, partial(self.copy_thread, source_thread_id, target_thread_id))
 
 
 def _thread_in(config: RunnableConfig) -> str:
     try:
         return str(config["configurable"]["thread_id"])
     except KeyError as error:
-        raise InvalidInput("The configuration names no thread.", hint="Give configurable.thread_id.") from error
+        raise InvalidInput("The configuration names no thread.", hint="Set configurable.thread_id.") from error
 
 
 def _where(config: RunnableConfig) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What a thread of LangGraph holds, read from the dialogs that keep it: checkpoints, pending writes, and where their values lie."""
+"""A thread of LangGraph, read from its dialogs: checkpoints, pending writes, and where their values lie."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from palaver.errors import Conflict, InvalidInput
-from palaver.ids import DialogId, SessionId, derive_id, now
+from palaver.ids import DialogId, SessionId, derive_dialog_id, now
+from palaver.integrations.keyed import append
 from palaver.log import Custom, Node
-from palaver.session.dialog.branch import Branch
 from palaver.store import Store
 
 __all__ = ["FRAMEWORK", "Checkpointed", "Namespace", "Typed", "Write", "namespaces"]
 
 FRAMEWORK = "langgraph"
-"""Under this name sessions and dialogs say what they keep."""
+"""The metadata key of sessions and dialogs of this adapter."""
 
 _CHECKPOINT, _WRITES, _REMOVED, _VALUE = (
     f"{FRAMEWORK}/{word}" for word in ("checkpoint", "writes", "removed", "value")
 )
 
 Typed: TypeAlias = tuple[str, bytes]
-"""A value as LangGraph's serializer gives it: the name of a form, and bytes."""
+"""A value as LangGraph's serializer returns it: the name of a form, and bytes."""
 
 Version: TypeAlias = str | int | float
 
 Shown: TypeAlias = tuple[str, int]
-"""The dialog that shows the conversation of a checkpoint, and how many of its messages."""
+"""The dialog with the conversation of a checkpoint, and the number of its messages."""
 
 
 class Write(NamedTuple):
@@ -100,15 +100,14 @@ class Namespace:
     name: str
     checkpoints: dict[str, Checkpointed] = field(default_factory=dict)
     writes: dict[str, dict[tuple[str, int], Write]] = field(default_factory=dict)
-    _values: dict[tuple[str, Version], int] = field(default_factory=dict)
     _read: int = 0
 
     def dialog(self, holds: str) -> DialogId:
-        """Give the id of the dialog that holds `checkpoints` or `values`: derived, so that it is made once, whoever is first."""
-        return DialogId(derive_id(self.session_id, FRAMEWORK, holds, self.name))
+        """Return the id of the dialog for `checkpoints` or `values`. It is derived, so only one of two writers creates it."""
+        return derive_dialog_id(self.session_id, FRAMEWORK, holds, self.name)
 
     def make(self) -> None:
-        """Make its dialogs."""
+        """Create its dialogs."""
         for holds in ("checkpoints", "values"):
             about = {FRAMEWORK: {"namespace": self.name, "holds": holds}}
             node = Node(
@@ -116,7 +115,7 @@ class Namespace:
                 session_id=self.session_id,
                 owner=f"{FRAMEWORK} {holds}",
                 created_at=now(),
-                relation="subagent",  # it is nobody's conversation: what goes on with a session passes it over
+                relation="subagent",  # not a conversation: resuming the session skips it
                 metadata=about,
             )
             try:
@@ -125,7 +124,7 @@ class Namespace:
                 raise Conflict(node.dialog_id, -1, 0) from error
 
     def catch_up(self) -> None:
-        """Take note of what was written since the last look."""
+        """Read what was written since the last call."""
         for seq, body in self.store.bodies(self.dialog("checkpoints"), self._read):
             fields = json.loads(body)
             take = {_CHECKPOINT: self._checkpoint, _WRITES: self._writes, _REMOVED: self._removed}
@@ -136,7 +135,6 @@ class Namespace:
 
     def _checkpoint(self, _seq: int, data: Mapping[str, Any]) -> None:
         values = {(channel, version): seq for channel, version, seq in data["values"]}
-        self._values.update(values)
         shown = data.get("shown")
         self.checkpoints[data["id"]] = Checkpointed(
             data["id"],
@@ -159,34 +157,30 @@ class Namespace:
 
     # --- writing ----------------------------------------------------------------------------------------------------------------
 
-    def _branch(self, holds: str) -> Branch:
-        return Branch(self.store, self.store.node(self.dialog(holds)), None)
-
     def _write(self, kind: str, data: Mapping[str, object]) -> None:
-        self._branch("checkpoints").record(Custom(custom_type=kind, data=data))
+        append(self.store, self.dialog("checkpoints"), Custom(custom_type=kind, data=data))
         self.catch_up()
 
-    def put_values(self, values: Mapping[tuple[str, Version], Typed | None]) -> None:
-        """Write the values of channels at their versions; None for one that is empty."""
+    def put_values(self, values: Mapping[tuple[str, Version], Typed | None]) -> dict[tuple[str, Version], int]:
+        """Write the values of channels at their versions, None for an empty one, and return where each lies; -1 for an empty one."""
         full = {key: value for key, value in values.items() if value is not None}
         entries = [
             Custom(custom_type=_VALUE, data={"channel": channel, "version": version, "value": _stored(value)})
             for (channel, version), value in full.items()
         ]
-        places = self._branch("values").record(*entries)
-        self._values.update(dict.fromkeys(values, -1))
-        self._values.update({key: place.seq for key, place in zip(full, places, strict=True)})
+        places = append(self.store, self.dialog("values"), *entries) if entries else ()
+        return dict.fromkeys(values, -1) | {key: place.seq for key, place in zip(full, places, strict=True)}
 
     def put_checkpoint(
         self,
         checkpoint_id: str,
         parent: str | None,
         parts: tuple[Typed, Typed],
-        versions: Mapping[str, Version],
+        values: Mapping[tuple[str, Version], int],
         shown: Shown | None,
     ) -> None:
         """Write a checkpoint, whose values were put before."""
-        found = [(channel, version, self._values.get((channel, version), -1)) for channel, version in versions.items()]
+        found = [(*key, seq) for key, seq in values.items()]
         told = {
             "id": checkpoint_id,
             "parent": parent,
@@ -209,25 +203,25 @@ class Namespace:
             self._write(_WRITES, {"checkpoint": checkpoint_id, "task": task, "path": path, "writes": fresh})
 
     def remove(self, checkpoint_ids: Sequence[str]) -> None:
-        """Take checkpoints and their writes out of what is found. The log keeps them."""
+        """Hide checkpoints and their writes. The log keeps them."""
         if checkpoint_ids:
             self._write(_REMOVED, {"checkpoints": list(checkpoint_ids)})
 
     # --- reading ----------------------------------------------------------------------------------------------------------------
 
     def value(self, seq: int) -> Typed:
-        """Give the value of a channel."""
+        """Return the value of a channel."""
         return _typed(json.loads(self.store.body(self.dialog("values"), seq))["data"]["value"])
 
     def pending(self, checkpoint_id: str) -> Iterator[tuple[Write, Typed]]:
-        """Give the writes of a checkpoint in the order in which they are applied, each with its value."""
+        """Yield the writes of a checkpoint in the order in which they are applied, each with its value."""
         for write in sorted(self.writes.get(checkpoint_id, {}).values()):
             body = self.store.body(self.dialog("checkpoints"), write.seq)
             yield write, _typed(json.loads(body)["data"]["writes"][write.at][2])
 
 
 def namespaces(store: Store, session_id: SessionId) -> Iterator[str]:
-    """Give the namespaces of a thread that were written to, in the order in which they were."""
+    """Yield the namespaces of a thread, in the order in which they were first written."""
     for node in store.nodes(session_id):
         about = node.metadata.get(FRAMEWORK)
         if isinstance(about, Mapping) and about.get("holds") == "checkpoints":

@@ -1,4 +1,4 @@
-"""The conversation that a channel of LangGraph holds, as dialogs that can be read: one that grows, and a fork where it was changed."""
+"""The conversation in a channel of LangGraph, as dialogs: one that grows, and a fork where the state was changed."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from palaver.errors import PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
+from palaver.integrations.keyed import append, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
 from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of
 from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
-from palaver.session.branches.paths import upto
-from palaver.session.dialog.branch import Branch
-from palaver.session.reading.transcript import stretches
+from palaver.session.messages import stretches
+from palaver.session.tree import upto
 from palaver.store import Store
 
-__all__ = ["Conversation", "is_conversation"]
+__all__ = ["ThreadConversation", "is_conversation"]
 
 _ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
-"""Blocks of a content that say again what stands in the message's tool calls."""
+"""Blocks of a content that repeat the message's tool calls."""
 
 _MARK_DIGITS = 16
 
 
 def is_conversation(value: object) -> bool:
-    """Tell whether the value of a channel is a list of messages."""
+    """Return whether the value of a channel is a list of messages."""
     return isinstance(value, list) and bool(value) and all(isinstance(one, BaseMessage) for one in value)
 
 
 class _Marked(NamedTuple):
-    """A message that a dialog shows: the digest of what LangGraph had, and the entry."""
+    """A message of a dialog: the digest of LangGraph's message, and the entry."""
 
     mark: str
     place: Handle
 
 
-class Conversation:
+class ThreadConversation:
     """The messages of one namespace of a thread: each becomes an entry, once.
 
-    A state whose messages go on from those of the checkpoint before appends to its dialog. Where a message was changed or taken away, or the graph
-    went on from an older checkpoint, a fork begins behind what is still the same.
+    A state that continues the messages of its parent checkpoint appends to the same dialog. Where a message was changed or removed, or the
+    graph continued from an older checkpoint, a fork begins after the messages that are still the same.
     """
 
     def __init__(self, store: Store, session_id: SessionId, namespace: str) -> None:
@@ -55,10 +55,10 @@ class Conversation:
         self._marks: dict[DialogId, list[_Marked]] = {}
 
     def show(self, before: Shown | None, messages: Sequence[BaseMessage]) -> Shown:
-        """Write down what is new of a state's messages, and give where all of them can be read.
+        """Write the new messages of a state, and return where all of them can be read.
 
         Args:
-            before: Where those of the checkpoint before can be read; None where it had none.
+            before: Where those of the parent checkpoint can be read; None where it had none.
             messages: The state's messages.
         """
         marks = [_mark(one) for one in messages]
@@ -70,7 +70,7 @@ class Conversation:
             elif kept < len(self._marks[dialog]):
                 dialog = self._forked(dialog, kept)
             entries = [_entry(*pair) for pair in list(zip(messages, marks, strict=True))[kept:]]
-            places = Branch(self._store, self._store.node(dialog), None).record(*entries)
+            places = append(self._store, dialog, *entries)
             self._marks[dialog] += [_Marked(*pair) for pair in zip(marks[kept:], places, strict=True)]
         return ("", 0) if dialog is None else (dialog, len(marks))
 
@@ -85,7 +85,7 @@ class Conversation:
         return dialog, self._marks[dialog][: before[1]]
 
     def _read(self, dialog: DialogId) -> Iterator[_Marked]:
-        for span in Branch(self._store, self._store.node(dialog), None).spans:
+        for span in spans_of(self._store, dialog):
             for seq, body in self._store.bodies(span.dialog, span.start, span.stop):
                 source = json.loads(body).get("source") or {}
                 if source.get("format") == FRAMEWORK:
@@ -96,7 +96,7 @@ class Conversation:
 
     def _made(self) -> DialogId:
         node = Node(
-            dialog_id=new_dialog_id(),
+            dialog_id=new_dialog_id(self._session),
             session_id=self._session,
             owner=self._namespace or FRAMEWORK,
             created_at=now(),
@@ -107,8 +107,7 @@ class Conversation:
 
     def _forked(self, dialog: DialogId, kept: int) -> DialogId:
         held = self._marks[dialog][:kept]
-        branch = Branch(self._store, self._store.node(dialog), None)
-        ranges = upto(branch.spans, held[-1].place) if held else ()
+        ranges = upto(spans_of(self._store, dialog), held[-1].place) if held else ()
         messages = stretches(self._store, ranges)[1]
         node = child_of(self._store.node(dialog), ranges, messages, relation="fork", metadata=self._about())
         return self._added(node, held)
@@ -136,7 +135,7 @@ def _mark(message: BaseMessage) -> str:
 
 
 def _entry(message: BaseMessage, mark: str) -> Entry:
-    """Give the entry of a message; of one that says nothing that palaver knows, an entry that is never shown."""
+    """Return the entry of a message; a custom entry where palaver cannot read it."""
     source = Source(format=FRAMEWORK, record=mark)
     try:
         fields: dict[str, Any] = {"id": message.id} if message.id else {}
@@ -148,7 +147,7 @@ def _entry(message: BaseMessage, mark: str) -> Entry:
 
 
 def _chat(message: BaseMessage) -> dict[str, Any]:
-    """Give a message in the form of chat completions."""
+    """Return a message in the form of chat completions."""
     said: dict[str, Any] = {"role": _ROLES.get(message.type, "user"), "content": _content(message.content)}
     if message.name:
         said["name"] = message.name

@@ -1,6 +1,6 @@
 """The lab: recorded sessions replayed under any policies, without a model: what each would have cost, and what it would have lost."""
 
-from palaver.lab.conformance import examined
+from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant, entrant, short_names
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import (
@@ -45,9 +45,9 @@ __all__ = [
     "Sheet",
     "ShownCall",
     "Table",
+    "broken_laws",
     "command",
     "entrant",
-    "examined",
     "run_lab",
     "sheet",
     "short_names",

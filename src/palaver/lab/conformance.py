@@ -1,8 +1,7 @@
-"""Conformance: a policy held to the laws before it is compared.
+"""Conformance: a user's policy is checked against the laws before it is compared.
 
-The laws are those of `palaver.testing` (`holding.hold`, `holding.stable`), over conversations made from a seed: work with tools, oversized outputs,
-pins, calls that wait, pictures; each at several budgets, and as it grows. The suite `palaver.testing.policy_laws.PolicyLaws` goes further, with
-counterexamples made small; it needs hypothesis, this does not.
+The laws are those of `palaver.testing.policy_checks`, over conversations made from a seed: work with tools, oversized outputs, pins, open calls, pictures.
+The suite `palaver.testing.policy_laws.PolicyLaws` goes further and needs hypothesis; this does not.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from palaver.context import ContextManager, Meter
+from palaver.context import ContextManager, Meter, Policy
 from palaver.errors import PolicyFailed
 from palaver.testing.conversations import Step, played
-from palaver.testing.holding import hold, stable
+from palaver.testing.policy_checks import check_policy, check_stable
 from palaver.tokens import Budget, counter
 from palaver.view import View, fold
 
-__all__ = ["examined"]
+__all__ = ["broken_laws"]
 
 _KINDS = ("ask", "work", "work", "work", "say", "note", "wait", "show", "look")
 _SIZES = (0, 20, 200, 900, 4_000, 12_000)
@@ -31,13 +31,13 @@ _TOKENS = 2_000
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
-def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0) -> tuple[str, ...]:
-    """Hold a policy to the laws; give what it broke, a sentence for each law, the first time it was broken.
+def broken_laws(policy: Callable[[], ContextManager], model: str, seed: int = 0) -> tuple[str, ...]:
+    """Return the laws that a policy breaks, one sentence each.
 
     Args:
-        policy: Makes the policy, anew for each conversation: one that remembers the last conversation is caught.
-        model: The model whose tokens count.
-        seed: What the conversations are made from.
+        policy: Makes the policy, anew for each conversation, so that one with memory is found out.
+        model: The model that counts tokens.
+        seed: The seed of the conversations.
     """
     broken: dict[str, str] = {}
     for number in range(_CONVERSATIONS):
@@ -47,15 +47,15 @@ def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0)
             try:
                 check()
             except AssertionError as error:
-                _add(broken, _said(error))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code: what it raises is what is wrong with it
+                _add(broken, describe(error))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a user's policy
                 fault = error.error if isinstance(error, PolicyFailed) else error
                 _add(broken, f"it raises {type(fault).__name__}: {fault}")
     return tuple(broken.values())
 
 
 def _add(broken: dict[str, str], said: str) -> None:
-    """Add what was broken; the same of another exchange or with another size is the same."""
+    """Add a broken law; the same one with other numbers counts as the same."""
     broken.setdefault(_NUMBER.sub("#", said), said)
 
 
@@ -72,9 +72,9 @@ def _checks(
     size = Meter(count).view(view).total
     for share in _SHARES:
         budget = Budget.of_input(max(size * share // 100, 1))
-        yield lambda budget=budget: hold(view, policy(), budget, count)  # type: ignore[misc]  # bound now
-    if grows:
-        yield lambda: stable(_growing(steps), policy(), Budget.of_input(_TOKENS), count)
+        yield lambda budget=budget: check_policy(view, policy(), budget, count)  # type: ignore[misc]  # bound now
+    if grows and isinstance(policy(), Policy):
+        yield lambda: check_stable(_growing(steps), policy(), Budget.of_input(_TOKENS), count)
 
 
 def _growing(steps: list[Step]) -> Iterator[View]:
@@ -85,12 +85,15 @@ def _growing(steps: list[Step]) -> Iterator[View]:
             yield view
 
 
-def _said(error: AssertionError) -> str:
-    """Say what was broken; an assertion without words is told by where it stands."""
+def describe(error: AssertionError) -> str:
+    """Return which law an assertion is of: its message, or the check that it comes from."""
     words = str(error).partition("\n")[0].strip()
-    if words:
-        return words
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f"the law {trace.tb_frame.f_code.co_name.strip('_')}" if trace is not None else "a law"
+    if words and not words.startswith("assert "):
+        return words
+    if trace is None:
+        return words or "a law"
+    code = trace.tb_frame.f_code
+    return f"the law in {Path(code.co_filename).name}, {code.co_name.strip('_')}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from palaver.context import ContextManager, FullContext, Policy, policy
+from palaver.context import ContextManager, Policy, policy
 from palaver.errors import InvalidInput, PalaverError
 from palaver.tokens import Budget
 
@@ -48,7 +48,7 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
         budget: What a request may occupy in tokens; unless given, what each policy makes of the window.
 
     Raises:
-        UnknownPolicy: There is none of this name.
+        NotFound: There is none of this name.
         InvalidInput: A word of its configuration is wrong, the file cannot be loaded, or has no such class.
     """
     path, _, name = asked.rpartition(":")
@@ -78,14 +78,14 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
 
 
 def short_names(policies: Iterable[str]) -> Mapping[str, str]:
-    """Give names for a place with little room: of users' own policies without the folder of the file, unless two would be called the same."""
+    """Return names for a place with little room: of users' own policies without the folder of the file, unless two would be called the same."""
     asked = tuple(policies)
     short = {name: Path(name).name if name.rpartition(":")[0].endswith(".py") else name for name in asked}
     often = Counter(short.values())
     return {name: short[name] if often[short[name]] == 1 else name for name in asked}
 
 
-_OURS = FullContext.__module__.split(".")[0]
+_OURS = Policy.__module__.split(".")[0]
 
 
 def _words(asked: str) -> Mapping[str, Any]:

@@ -34,11 +34,11 @@ class Finder:
         self._by_word: Mapping[str, tuple[_Name, ...]] = {word: tuple(named) for word, named in by_word.items()}
 
     def found(self, text: str) -> frozenset[str]:
-        """Give the names that a text holds."""
+        """Return the names that a text holds."""
         return frozenset(name for name, _ in self.places(text))
 
     def places(self, text: str) -> Iterator[tuple[str, int]]:
-        """Give each place at which a text holds a name: the name, and where it begins."""
+        """Return each place at which a text holds a name: the name, and where it begins."""
         by_word = self._by_word
         if not by_word:
             return
@@ -49,7 +49,7 @@ class Finder:
 
 
 def _stands(name: str, text: str, place: int) -> bool:
-    """Tell whether a name stands at a place of a text as a whole."""
+    """Return whether a name stands at a place of a text as a whole."""
     end = place + len(name)
     if place < 0 or not text.startswith(name, place):
         return False

@@ -50,12 +50,12 @@ class Loaded:
 
 
 def key_of(digest: str, ordinal: int) -> str:
-    """Give the key of a session: of what its file says, and of its number there; the file's name does not matter."""
+    """Return the key of a session: of what its file says, and of its number there; the file's name does not matter."""
     return sha256(f"{digest}#{ordinal}".encode()).hexdigest()[:12]
 
 
 def files_in(paths: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
-    """Give the files that are named, and all in the folders that are; what is not there is a problem."""
+    """Return the files that are named, and all in the folders that are; what is not there is a problem."""
     found: dict[Path, None] = {}
     problems = []
     for path in paths:
@@ -75,7 +75,7 @@ def _leads_nowhere(path: Path) -> Problem:
 
 
 def loaded(path: Path) -> Iterator[Loaded | Problem]:
-    """Give the sessions of a file, each in a store of its own that is let go of when the next one is asked for.
+    """Return the sessions of a file, each in a store of its own that is let go of when the next one is asked for.
 
     A file is a transcript of any agent that can be imported, a bundle, or a store of palaver's. What cannot be read is a problem.
     """
@@ -113,7 +113,8 @@ class _Steady(MemoryStore):
 
     def create_dialog(self, node: Node) -> Node:
         self._made += 1
-        return super().create_dialog(replace(node, dialog_id=DialogId(derive_id(self._name, str(self._made)))))
+        steady = derive_id(self._name, str(self._made))[:-4] + node.session_id[-4:]
+        return super().create_dialog(replace(node, dialog_id=DialogId(steady)))
 
 
 def _imported(path: Path) -> Iterator[Loaded]:

@@ -25,8 +25,8 @@ _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 _NOTICE = "notice"
 _Thing = TypeVar("_Thing")
-_HANDLE = re.compile(r"\b([0-9a-f]{12}):(\d{1,12})\b")
-"""A handle as it is printed (`palaver.log.Handle`)."""
+_HANDLES = re.compile(r"\b([0-9a-f]{12}):(\d{1,12}(?:,\d{1,12})*)\b")
+"""Handles as a record prints them: one, or several entries of one dialog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Looks:
         )
 
     def holding(self, blocks: Iterable[Block], names: Collection[str]) -> tuple[int, frozenset[str]]:
-        """Give what a recall of some identifiers brings: the tokens of the blocks that hold any of them, and all identifiers in those."""
+        """Return what a recall of some identifiers brings: the tokens of the blocks that hold any of them, and all identifiers in those."""
         wanted = frozenset(names)
         held = [block for block in blocks if not wanted.isdisjoint(self._content(block)[1])]
         return (
@@ -102,7 +102,7 @@ class Looks:
         )
 
     def _content(self, block: Block) -> tuple[bytes, frozenset[str]]:
-        """Give the digest of what a block says, and the identifiers in it."""
+        """Return the digest of what a block says, and the identifiers in it."""
         found = self._contents.get(id(block.content))
         if found is None:
             said = canonical_json(block.content)
@@ -111,7 +111,7 @@ class Looks:
         return found[1], found[2]
 
     def _evidence(self, block: Block) -> frozenset[str]:
-        """Give the identifiers that a block holds as content (`palaver.lab.metrics.passages`)."""
+        """Return the identifiers that a block holds as content (`palaver.lab.metrics.passages`)."""
         digest, named = self._content(block)
         as_said = block.origin is not None and block.reason is None and not block.derived
         if not named or as_said or (block.origin, digest) in self._odd:
@@ -131,9 +131,10 @@ class Looks:
                 names |= named
                 evidence |= self._evidence(block)
         around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
-        first = exchange.turns[0]
-        parts[_PLACE[part_of(exchange, first.role, first.blocks[0])]] += around
-        units[0] = (units[0][0], units[0][1] + around)
+        if units:
+            first = exchange.turns[0]
+            parts[_PLACE[part_of(exchange, first.role, first.blocks[0])]] += around
+            units[0] = (units[0][0], units[0][1] + around)
         return Look(
             tokens=tokens,
             parts=tuple(parts),
@@ -148,11 +149,12 @@ class Looks:
 
 def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
     for block in exchange.blocks():
-        yield from ((found[1], int(found[2])) for found in _HANDLE.finditer(words(block.content)))
+        for found in _HANDLES.finditer(words(block.content)):
+            yield from ((found[1], int(seq)) for seq in found[2].split(","))
 
 
 def part_of(exchange: Exchange, role: Role, block: Block) -> str:
-    """Tell what a block is for."""
+    """Return what a block is for."""
     if block.derived == _NOTICE or (block.reason is not None and block.reason is not Reason.UNPAIRED):
         return "placeholders"
     if exchange.derived:
@@ -220,7 +222,7 @@ class Shown:
         return False
 
     def _known(self, exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-        """Give the exchanges of a view, those that the view before has in the same form as the objects that it has."""
+        """Return the exchanges of a view, those that the view before has in the same form as the objects that it has."""
         old = self._exchanges
         if not old or all(one is other for one, other in zip(old, exchanges, strict=False)):
             return exchanges
@@ -231,7 +233,7 @@ class Shown:
         )
 
     def _compare(self, shown: Sequence[Exchange], place: int, *, same_head: bool) -> None:
-        """Tell how far the view says what the one before said; from `place` on the exchanges are other ones."""
+        """Return how far the view says what the one before said; from `place` on the exchanges are other ones."""
         old, look = self._exchanges, self.looks.of
         most = min(len(old), len(shown))
         while place < most and look(old[place]).units == look(shown[place]).units:
@@ -256,21 +258,21 @@ class Shown:
         _add(self._evidence, look.evidence, by)
 
     def holds(self, name: str) -> bool:
-        """Tell whether the view holds an identifier."""
+        """Return whether the view holds an identifier."""
         return name in self._names
 
     def quotes(self, name: str) -> bool:
-        """Tell whether the view holds an identifier as content."""
+        """Return whether the view holds an identifier as content."""
         return name in self._evidence
 
     def digest(self) -> str:
-        """Give the first 16 digits of the digest of all that the view says."""
+        """Return the first 16 digits of the digest of all that the view says."""
         system = b"" if self._system is None else self._system.digest
         return sha256(system + b"".join(self.looks.of(each).digest for each in self._exchanges)).hexdigest()[:16]
 
 
 def _key(exchange: Exchange) -> object:
-    return exchange.first or next(exchange.blocks()).content
+    return exchange.first or next((block.content for block in exchange.blocks()), None)
 
 
 def _add(counts: Counter[_Thing], things: frozenset[_Thing], by: int) -> None:

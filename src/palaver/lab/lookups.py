@@ -34,7 +34,7 @@ class Index:
         self._lengths: list[int] = []
 
     def __len__(self) -> int:
-        """Give the number of texts."""
+        """Return the number of texts."""
         return len(self._lengths)
 
     def add(self, text: str) -> None:
@@ -45,7 +45,7 @@ class Index:
         self._lengths.append(sum(counts.values()))
 
     def search(self, query: str, *, among: Collection[int] | None = None, first: int = FIRST) -> Sequence[int]:
-        """Give the numbers of the texts that fit a query best, the best first.
+        """Return the numbers of the texts that fit a query best, the best first.
 
         Args:
             query: The words.

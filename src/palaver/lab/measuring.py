@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from palaver.context.ground import GONE
 from palaver.errors import PalaverError
+from palaver.lab.conformance import describe
 from palaver.lab.entrants import Entrant
 from palaver.lab.looks import Looks, Shown
 from palaver.lab.lookups import Index
@@ -21,9 +22,9 @@ from palaver.lab.results import PARTS, CallRow
 from palaver.lab.things import Need, Things, words
 from palaver.log import Handle
 from palaver.messages import ToolCallContent
-from palaver.testing.holding import hold
+from palaver.testing.policy_checks import check_policy
 from palaver.tokens import Counter as TokenCounter
-from palaver.view import Exchange
+from palaver.view import Exchange, Reason
 
 __all__ = ["Measured", "Recording"]
 
@@ -36,6 +37,7 @@ class Recording:
         trace: Its calls.
         things: What its views are asked for.
         looks: What its exchanges show.
+        humans: The human's messages: the index of each in the whole log, and its handle.
         index: Its exchanges, to be searched: all of them from the beginning, so that what a search finds does not depend on who searched before.
         outputs: The tokens of each response.
         media: Gives the bytes of a picture or sound by its digest.
@@ -44,6 +46,7 @@ class Recording:
     trace: Trace
     things: Things
     looks: Looks
+    humans: tuple[tuple[int, Handle], ...]
     index: Index
     outputs: tuple[int, ...]
     media: Callable[[str], bytes]
@@ -128,7 +131,6 @@ class Measured:
             entrant,
             stand_in=stand_in,
             meter=recording.looks.meter,
-            rates=sheet.rates,
         )
         self.violations: list[str] = []
         self._recording = recording
@@ -143,7 +145,7 @@ class Measured:
         self._last: float | None = None
 
     def each(self, session: str) -> Iterator[tuple[Step, CallRow]]:
-        """Give each call, and its row.
+        """Return each call, and its row.
 
         Args:
             session: The session's key.
@@ -151,7 +153,9 @@ class Measured:
         for step in self.replay.steps():
             exchanges = self._shown.take(step.view)
             request = self._of_request(step)
-            values = request | self._of_references(step, exchanges, warm=request["warm"])
+            values = (
+                request | self._of_references(step, exchanges, warm=request["warm"]) | self._of_humans(step, exchanges)
+            )
             row = CallRow(
                 session=session,
                 policy=self._entrant.name,
@@ -161,7 +165,7 @@ class Measured:
                 seq=step.call.seq,
                 at=step.call.at,
                 exchanges=len(exchanges),
-                left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in GONE),
+                left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in _FOR_SIZE),
                 changed=self._shown.changed,
                 planning=step.planning,
                 infeasible=self._shown.tokens if step.composed is None else 0,
@@ -217,8 +221,6 @@ class Measured:
             "evidence": sum(need.name not in evidence.gone for need in needs),
             "evidence_reached": evidence.reached,
             "evidence_cost": evidence.cost,
-            "origins": _split(needs, words.gone, lambda need: need.origin),
-            "distances": _split(needs, words.gone, lambda need: need.distance),
             "recalls": words.found.steps,
             "refetched": words.found.refetched,
             "recall_tokens": words.found.tokens,
@@ -234,7 +236,7 @@ class Measured:
         *,
         warm: bool,
     ) -> _Kept:
-        """Tell what was kept, and get at the rest. What was brought is read with each request, anew by a cold one."""
+        """Return what was kept, and get at the rest. What was brought is read with each request, anew by a cold one."""
         if step.cut:
             brought.clear()
         sheet = self._sheet
@@ -284,6 +286,16 @@ class Measured:
         among = frozenset(number for number in range(len(log)) if log[number].first not in shown)
         return frozenset(index.search(asked, among=among))
 
+    def _of_humans(self, step: Step, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+        """Count the human's messages, and those in the view, quoted in a record, or listed there by handle (law 10)."""
+        humans = self._recording.humans
+        said = humans[: bisect_left(humans, len(step.log.exchanges), key=itemgetter(0))]
+        missing = {first for _, first in said} - {each.first for each in exchanges}
+        if missing:
+            named = {place for each in exchanges for place in self._recording.looks.of(each).places}
+            missing = {first for first in missing if (first.dialog[:_SHORT], first.seq) not in named}
+        return {"humans": len(said), "humans_kept": len(said) - len(missing)}
+
     # --- laws --------------------------------------------------------------------------------------------------------------
 
     def _of_laws(self, step: Step, mark: str) -> dict[str, Any]:
@@ -297,32 +309,27 @@ class Measured:
         return {"checked": whole, "broken": len(broken)}
 
 
+_FOR_SIZE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+
 _SHORT = 12
 """Digits of a dialog's id in a printed handle."""
 
 
 def _printed(exchange: Exchange) -> Iterator[tuple[str, int]]:
-    """Give the handles of an exchange as they are printed."""
-    return ((run.dialog[:_SHORT], seq) for run in exchange.runs for seq in range(run.start, run.stop))
+    """Iterate over the handles of an exchange as they are printed."""
+    return ((place.dialog[:_SHORT], place.seq) for place in exchange.entries())
 
 
 def _spoken(content: object) -> bool:
     return isinstance(content, ToolCallContent) or bool(getattr(content, "content", ""))
 
 
-def _split(needs: Sequence[Need], gone: frozenset[str], by: Callable[[Need], str]) -> dict[str, tuple[int, int]]:
-    """Count references and those in view, by something."""
-    every = Counter(map(by, needs))
-    held = Counter(by(need) for need in needs if need.name not in gone)
-    return {name: (every[name], held[name]) for name in sorted(every)}
-
-
 def _cheap(step: Step, entrant: Entrant, tokens: int) -> Iterator[str]:
-    """Tell which of the laws that need no compiling are broken."""
+    """Return which of the laws that need no compiling are broken."""
     if step.composed is None:
         return
-    if tokens > entrant.budget.for_input:
-        yield f"{tokens:,} tokens where the budget allows {entrant.budget.for_input:,}"
+    if tokens > entrant.budget.limit:
+        yield f"{tokens:,} tokens where the budget allows {entrant.budget.limit:,}"
     there = {each.first for each in step.view.exchanges}
     for index in sorted(step.given.protected()):
         if step.given.exchanges[index].first not in there:
@@ -333,9 +340,9 @@ def _held(step: Step, entrant: Entrant, recording: Recording) -> Iterator[str]:
     """Hold a policy to all laws about a view; the first one that it breaks is told."""
     counter: TokenCounter = recording.looks.meter.counter
     try:
-        hold(step.given, entrant.manager, entrant.budget, counter, media=recording.media)
+        check_policy(step.given, entrant.manager, entrant.budget, counter, media=recording.media)
     except AssertionError as broken:
-        yield str(broken).partition("\n")[0] or "a law is broken"
+        yield describe(broken)
     except PalaverError as error:
         yield str(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code

@@ -4,12 +4,6 @@ A policy's cuts leave what they leave; the optimum is over *when* to cut, down t
 bad timing from cutting much or little. Dynamic programming over the last cut, as `f(c) = min over b of f(b) + cost(b, c)`
 (the single-operator optimum of lot sizing: Wagner, Whitin, "Dynamic Version of the Economic Lot Size Model", 1958), with every cost in constant
 time from sums over prefixes: as many steps as the square of the calls, for at most `_MOST` places where a cut may be.
-
-Not the problem of `palaver.context.schedule.folding.optimum`, which has the same recursion. There a *fold* is bought: a model is asked for a summary,
-which reads the whole request and writes its answer, that summary stays in front of what is kept, and a request that nothing makes fit is no answer; so it judges
-a rule for when to pay for a summary, on made-up workloads of a few hundred calls. Here a *cut* costs nothing but the cache, because the policies of
-the lab plan without a model; it leaves what a policy's own cuts left; and recorded dialogs of many thousand calls are gone through, with fewer places for a
-cut. Where reading is free and the cache always warm nothing is left of the difference, and both give the same bill (`tests/lab/test_optimum.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +41,7 @@ class Load:
 
 
 def optimum(load: Load, sheet: Sheet) -> float:
-    """Give the least bill for which the calls could have been had.
+    """Return the least bill for which the calls could have been had.
 
     A call before which there is a cut is billed as if it fitted: what must be sent is sent, and nobody could have done better.
 
@@ -95,13 +89,13 @@ class _Sums:
         )
 
     def _base(self, cut: int) -> int:
-        """Give what is to be added to the tokens that came before a call to get what the call before it sent."""
+        """Return what is to be added to the tokens that came before a call to get what the call before it sent."""
         if cut < 0:
             return self._load.prefix
         return self._load.prefix + min(self._load.after, self._upto[cut + 1]) - self._upto[cut + 1]
 
     def last(self, cut: int) -> int:
-        """Give the first call after a cut that does not fit without another one; the number of calls where all fit."""
+        """Return the first call after a cut that does not fit without another one; the number of calls where all fit."""
         base, calls = self._base(cut), len(self._load.new)
         low, high = cut + 1, calls
         while low < high:
@@ -113,7 +107,7 @@ class _Sums:
         return low
 
     def between(self, cut: int, later: int) -> float:
-        """Give what the calls from a cut up to another one, exclusive, cost, and the cut at its beginning."""
+        """Return what the calls from a cut up to another one, exclusive, cost, and the cut at its beginning."""
         begin = cut + 1 if cut >= 0 else 0
         base, sheet = self._base(cut), self._sheet
         warm = self._warm[later] - self._warm[begin]

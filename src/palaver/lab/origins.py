@@ -21,7 +21,7 @@ _DIGITS = 16
 
 @cache
 def code_digest() -> str:
-    """Give the digest of the code of palaver that makes results: every room but those above the lab, and the lab's own report."""
+    """Return the digest of the code of palaver that makes results: every room but those above the lab, and the lab's own report."""
     digest = sha256()
     for path in sorted(_PACKAGE.rglob("*")):
         place = path.relative_to(_PACKAGE)
@@ -33,7 +33,7 @@ def code_digest() -> str:
 
 
 def source_digest(entrant: Entrant) -> str:
-    """Give the digest of the file that a policy of a user's comes from; empty for one of ours, which `code_digest` covers.
+    """Return the digest of the file that a policy of a user's comes from; empty for one of ours, which `code_digest` covers.
 
     What that file imports does not count.
     """

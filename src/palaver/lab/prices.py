@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from palaver.errors import UnknownModel
-from palaver.tokens import Rates, model_info, rates
+from palaver.errors import NotFound
+from palaver.tokens import model_info, rates
 
 __all__ = ["LIFETIMES", "RELATIVE", "Sheet", "sheet"]
 
@@ -51,13 +51,6 @@ class Sheet:
     least: int
     source: str
 
-    @property
-    def rates(self) -> Rates | None:
-        """The same as rates, for policies that ask; None where no price is known."""
-        if self.currency != "USD":
-            return None
-        return Rates(self.input, self.cache_read, self.cache_write, self.output, self.source)
-
     def call(self, *, read: int, written: int, output: int) -> float:
         """Price a call: what was in the cache is read from it, and all the rest is put into it.
 
@@ -72,7 +65,7 @@ class Sheet:
         return read * self.cache_read + written * anew + output * self.output
 
     def found(self, stable: int, *, warm: bool) -> int:
-        """Tell how many tokens of a request the cache has.
+        """Return how many tokens of a request the cache has.
 
         Args:
             stable: With how many tokens it begins that the request before it had.
@@ -81,7 +74,7 @@ class Sheet:
         return stable if warm and self.lifetime and stable >= self.least else 0
 
     def warm(self, gap: float | None) -> bool:
-        """Tell whether a prefix is still cached after so many seconds; where nobody knows how many, it is."""
+        """Return whether a prefix is still cached after so many seconds; where nobody knows how many, it is."""
         return gap is None or gap <= self.lifetime
 
 
@@ -114,7 +107,7 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
     lives = LIFETIMES.get(model_info(model).family, _OTHERS) if lifetime is None else lifetime
     try:
         found = rates(model)
-    except UnknownModel:
+    except NotFound:
         return _cached(replace(RELATIVE, model=model, lifetime=lives))
     listed = Sheet(
         model=model,
@@ -131,5 +124,5 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
 
 
 def _cached(listed: Sheet) -> Sheet:
-    """Give a sheet as it is where there is a cache; without one every token read costs as input, in calls, recalls, the optimum and what policies are told."""
+    """Return a sheet as it is where there is a cache; without one every token read costs as input, in calls, recalls, the optimum and what policies are told."""
     return listed if listed.lifetime else replace(listed, cache_read=listed.input, cache_write=listed.input)

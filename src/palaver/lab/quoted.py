@@ -25,7 +25,7 @@ class Quoted:
         self._said = said
 
     def names(self, text: str) -> frozenset[str]:
-        """Give the names that a text holds in a passage of the log."""
+        """Return the names that a text holds in a passage of the log."""
         return frozenset(name for name, passage in self._of(text) if hash(passage) in self._known)
 
     def _of(self, text: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The recorded model calls of a dialog: what each saw, when it was answered, and what the answer referred to."""
+"""The recorded model calls of a dialog: what each saw, when it was answered, and what the answer refers to."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Compaction, Derived, Handle, Header, MessageEntry, Reader, decode_entry
 from palaver.messages import Message, Role
-from palaver.view import Exchange, Folding, View
+from palaver.view import Exchange, Fold, View
 
-__all__ = ["Call", "Told", "Trace", "trace"]
+__all__ = ["Call", "RecordedSummary", "Trace", "trace"]
 
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 
@@ -23,8 +23,8 @@ class Call:
         number: Its number in the dialog, from 1.
         seq: The number of the last own entry that it could see, -1 before the first.
         first: The first entry of its response.
-        at: When the response was recorded, in seconds since 1970 UTC; None where that is not known.
-        output: Tokens that the provider reported as written; None where it did not.
+        at: When the response was recorded, in seconds since 1970 UTC; None when that is not known.
+        output: Output tokens that the provider reported; None when it did not.
     """
 
     number: int
@@ -35,16 +35,31 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A summary that was recorded.
+class RecordedSummary:
+    """A summary that the recorded agent wrote.
 
     Attributes:
-        seq: The number of the entry that holds it.
-        text: Its words.
+        seq: The number of its entry.
+        text: Its text.
     """
 
     seq: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """A view as the change from the view before it.
+
+    Attributes:
+        view: The view without its exchanges.
+        same: How many of the first exchanges are those of the view before.
+        rest: The exchanges after them.
+    """
+
+    view: View
+    same: int
+    rest: tuple[Exchange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,65 +67,37 @@ class Trace:
     """A dialog as its agent went through it.
 
     Attributes:
-        reader: The log.
         dialog: The dialog.
-        calls: Its own model calls, in order; those it inherited are its parent's.
+        calls: Its own model calls, in order; calls that it inherited belong to its parent.
         whole: The view of everything at its end.
-        responses: The responses of its calls as they stand at the end, by their first entry.
+        responses: The responses of its calls as they are at the end, by their first entry.
         summaries: The summaries recorded in it, in order.
         models: The models that answered, in the order of their first answers.
     """
 
-    reader: Reader
     dialog: DialogId
     calls: tuple[Call, ...]
     whole: View
     responses: Mapping[Handle, Exchange]
-    summaries: tuple[Told, ...]
+    summaries: tuple[RecordedSummary, ...]
     models: tuple[str, ...]
+    _growth: tuple[_Growth, ...]
 
     def views(self) -> Iterator[tuple[Call, View]]:
-        """Give each call with the view of everything that had been said before it, compactions that were recorded passed over.
+        """Return each call with the view of everything said before it; recorded compactions are ignored.
 
-        One fold is gone on with, so all of them together cost one reading of the log. What did not change between two of them is the same
-        object in both.
+        What did not change between two views is the same object in both, and in every iteration.
         """
-        folding = Folding(self.reader, self.reader.node(self.dialog), whole=True)
-        folded: tuple[Exchange, ...] = ()
-        given: tuple[Exchange, ...] = ()
-        for call in self.calls:
-            upto = NOTHING if call.seq < 0 else self.reader.header(self.dialog, call.seq)
-            view = folding.view(upto)
-            given, folded = _kept(folded, given, view.exchanges), view.exchanges
-            yield call, replace(view, exchanges=given)
-
-
-def _kept(folded: tuple[Exchange, ...], given: tuple[Exchange, ...], now: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-    """Give exchanges of which those that are as they were are the same objects as before.
-
-    A fold makes those anew that may still change, near the end; what stands before the first of them is as it was.
-
-    Args:
-        folded: What the fold gave before.
-        given: What was given for it.
-        now: What the fold gives now.
-    """
-    both = min(len(folded), len(now))
-    same = next((index for index in range(both) if folded[index] is not now[index]), both)
-    rest = (
-        given[index] if index < len(given) and given[index] == now[index] else now[index]
-        for index in range(same, len(now))
-    )
-    return (*given[:same], *rest)
+        exchanges: tuple[Exchange, ...] = ()
+        for call, growth in zip(self.calls, self._growth, strict=True):
+            exchanges = (*exchanges[: growth.same], *growth.rest)
+            yield call, replace(growth.view, exchanges=exchanges)
 
 
 def trace(reader: Reader, dialog_id: DialogId) -> Trace:
-    """Read a dialog's calls.
-
-    A call is where a new response begins, by the rules of the fold: fragments of one response are one call.
-    """
+    """Read a dialog's calls. A call is where a new response begins: fragments of one response are one call."""
     last = NOTHING
-    summaries: list[Told] = []
+    summaries: list[RecordedSummary] = []
     spoken: dict[int, Message] = {}
     for header in reader.headers(dialog_id):
         last = header
@@ -120,37 +107,45 @@ def trace(reader: Reader, dialog_id: DialogId) -> Trace:
             entry = decode_entry(reader.body(dialog_id, header.seq))
             if isinstance(entry, MessageEntry):
                 spoken[header.seq] = entry.message
-    whole = Folding(reader, reader.node(dialog_id), whole=True).view(last)
-    own = [
-        each
+    whole = Fold(reader, reader.node(dialog_id), whole=True).view(last)
+    whole.load()
+    responses = {
+        each.first: each
         for each in whole.exchanges
         if each.role is Role.ASSISTANT
         and not each.derived
         and each.first is not None
         and each.first.dialog == dialog_id
-    ]
+    }
+    calls = tuple(_call(number, first, each, spoken) for number, (first, each) in enumerate(responses.items(), start=1))
     return Trace(
-        reader=reader,
         dialog=dialog_id,
-        calls=tuple(_call(number, each, spoken) for number, each in enumerate(own, start=1)),
+        calls=calls,
         whole=whole,
-        responses={each.first: each for each in own if each.first is not None},
+        responses=responses,
         summaries=tuple(summaries),
         models=tuple(dict.fromkeys(message.model for message in spoken.values() if message.model)),
+        _growth=tuple(_grown(reader, dialog_id, calls)),
     )
 
 
-def _call(number: int, response: Exchange, spoken: Mapping[int, Message]) -> Call:
-    """Make a call of its response; providers report the usage of one with its last fragment."""
-    first = response.first
-    assert first is not None  # noqa: S101 - a response is recorded
-    said = [
-        spoken[seq]
-        for run in response.runs
-        if run.dialog == first.dialog
-        for seq in range(run.start, run.stop)
-        if seq in spoken
-    ]
+def _grown(reader: Reader, dialog_id: DialogId, calls: tuple[Call, ...]) -> Iterator[_Growth]:
+    fold = Fold(reader, reader.node(dialog_id), whole=True)
+    before: tuple[Exchange, ...] = ()
+    for call in calls:
+        view = fold.view(NOTHING if call.seq < 0 else reader.header(dialog_id, call.seq))
+        both = zip(before, view.exchanges, strict=False)
+        same = next((index for index, (one, other) in enumerate(both) if one is not other), None)
+        if same is None:
+            same = min(len(before), len(view.exchanges))
+        view.load(range(same, len(view.exchanges)))
+        before = view.exchanges
+        yield _Growth(replace(view, exchanges=()), same, before[same:])
+
+
+def _call(number: int, first: Handle, response: Exchange, spoken: Mapping[int, Message]) -> Call:
+    """Return the call of a response. Providers report the usage of a response with its last fragment."""
+    said = [spoken[place.seq] for place in response.entries() if place.dialog == first.dialog and place.seq in spoken]
     written = [message.usage.output_tokens for message in said if message.usage]
     return Call(
         number=number,
@@ -161,9 +156,9 @@ def _call(number: int, response: Exchange, spoken: Mapping[int, Message]) -> Cal
     )
 
 
-def _summaries(reader: Reader, dialog_id: DialogId, header: Header) -> Iterator[Told]:
+def _summaries(reader: Reader, dialog_id: DialogId, header: Header) -> Iterator[RecordedSummary]:
     entry = decode_entry(reader.body(dialog_id, header.seq))
     if isinstance(entry, Compaction):
         texts = [piece.text for piece in entry.pieces if isinstance(piece, Derived)]
         if texts:
-            yield Told(header.seq, "\n\n".join(texts))
+            yield RecordedSummary(header.seq, "\n\n".join(texts))

@@ -22,7 +22,6 @@ __all__ = [
     "PARTS",
     "SCHEMA",
     "CallRow",
-    "Counts",
     "PolicyRow",
     "Problem",
     "ReplayRow",
@@ -32,8 +31,8 @@ __all__ = [
     "Table",
 ]
 
-SCHEMA = 2
-"""The version of the meaning of what is written. 2: recalls charge what no lookup finds, too."""
+SCHEMA = 3
+"""The version of the meaning of the results. 3: human messages are counted; views are committed as by an agent."""
 
 PARTS = ("system", "tools", "user", "assistant", "results", "summaries", "placeholders")
 """The attributes of a CallRow into which its tokens are divided, in the order in which they are best stacked."""
@@ -43,7 +42,7 @@ class _Row:
     """What can be written as JSON values and read again; keys of a newer version are passed over."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the attributes as JSON values."""
+        """Return the attributes as JSON values."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]  # every row is a dataclass
 
     @classmethod
@@ -53,7 +52,7 @@ class _Row:
 
     @classmethod
     def _known(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Give what this version knows of values."""
+        """Return what this version knows of values."""
         known = {each.name for each in fields(cls)}  # type: ignore[arg-type]  # the same
         return {name: value for name, value in values.items() if name in known}
 
@@ -77,28 +76,6 @@ class Problem(_Row):
     session: str = ""
     policy: str = ""
     call: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts(_Row):
-    """Of so many things, how many there were and how many were kept.
-
-    Attributes:
-        all: How many there were.
-        kept: How many of them were kept.
-    """
-
-    all: int = 0
-    kept: int = 0
-
-    @property
-    def share(self) -> float | None:
-        """The share that was kept; None where there was nothing to keep."""
-        return self.kept / self.all if self.all else None
-
-    def __add__(self, other: Counts) -> Counts:
-        """Add up."""
-        return Counts(all=self.all + other.all, kept=self.kept + other.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +119,11 @@ class CallRow(_Row):
         references: Identifiers in the calls of the response that had been said before.
         in_view: How many of them the view holds, if only as a word.
         reached: How many of them it holds or a lookup brings back.
-        evidence: How many of them it holds as content: in a block as the log has it, or in a passage of the log; None in results from before
-            that was measured.
-        evidence_reached: How many of them it holds as content or a lookup brings back; None likewise.
-        evidence_cost: What recalls would cost if a word were not enough: if all that is not there as content had to be got at; None likewise.
-        origins: Of the references by where each had been said last: `user`, `tool`, `assistant`; each (all, in view).
-        distances: Of the references by how many calls ago: the keys `1`, `4`, `16`, `64`, `more` are upper ends; each (all, in view).
+        evidence: How many of them it holds as content: in a block as the log has it, or in a passage of the log.
+        evidence_reached: How many of them it holds as content or a lookup brings back.
+        evidence_cost: What recalls would cost if a word were not enough: if all that is not there as content had to be recalled.
+        humans: The human's messages before the call.
+        humans_kept: How many of them are in the view, quoted in a record, or listed there by handle.
         planning: Seconds that the policy took.
         infeasible: The tokens that had to be sent where they were more than the budget allows; else 0. Such a call is counted as if it
             had been sent with what the policy had to begin with.
@@ -190,11 +166,11 @@ class CallRow(_Row):
     references: int = 0
     in_view: int = 0
     reached: int = 0
-    evidence: int | None = None
-    evidence_reached: int | None = None
-    evidence_cost: float | None = None
-    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    evidence: int = 0
+    evidence_reached: int = 0
+    evidence_cost: float = 0.0
+    humans: int = 0
+    humans_kept: int = 0
     planning: float = 0.0
     infeasible: int = 0
     checked: bool = False
@@ -220,10 +196,8 @@ class ReplayRow(_Row):
         session: The key of the session.
         policy: The policy's name, as the run lists it.
         stand_in: What stood for a model's summaries.
-        status: `ok`; `failed`, and the rows end with the call before the one at which the policy failed; or `stopped`: the process had to be
-            ended, or ended itself, and there are no rows.
+        status: `ok`, or `failed`: then the rows end with the call before the one at which the policy failed.
         error: What it failed with.
-        limit: Where it was stopped, the seconds that it had been given; None where it was not, or had any time.
         calls: How many calls were replayed.
         infeasible: For how many of them what must be sent was larger than the budget.
         cuts: How often the view was made smaller and written down.
@@ -244,13 +218,13 @@ class ReplayRow(_Row):
         references: Identifiers that later calls referred to.
         in_view: Of those, in the view.
         reached: Of those, in the view or brought back by a lookup.
-        evidence: Of those, in the view as content; None in results from before that was measured.
-        evidence_reached: Of those, in the view as content or brought back; None likewise.
-        evidence_cost: What recalls would cost if all that is not in view as content had to be got at; None likewise.
+        evidence: Of those, in the view as content.
+        evidence_reached: Of those, in the view as content or brought back.
+        evidence_cost: What recalls would cost if all that is not in view as content had to be recalled.
         complete: Calls with references, all of which were in the view.
         referring: Calls with references.
-        origins: References by where they were said: (all, in view).
-        distances: References by how many calls ago: (all, in view).
+        humans: The human's messages before each call, all calls together.
+        humans_kept: Of those, in the view, quoted in a record, or listed there by handle.
         planning: Seconds that the policy took, all calls together.
         slowest: Seconds that its slowest plan took.
         checked: Views that were held to all laws.
@@ -263,7 +237,6 @@ class ReplayRow(_Row):
     stand_in: str
     status: str = "ok"
     error: str = ""
-    limit: float | None = None
     calls: int = 0
     infeasible: int = 0
     cuts: int = 0
@@ -284,13 +257,13 @@ class ReplayRow(_Row):
     references: int = 0
     in_view: int = 0
     reached: int = 0
-    evidence: int | None = None
-    evidence_reached: int | None = None
-    evidence_cost: float | None = None
+    evidence: int = 0
+    evidence_reached: int = 0
+    evidence_cost: float = 0.0
     complete: int = 0
     referring: int = 0
-    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    humans: int = 0
+    humans_kept: int = 0
     planning: float = 0.0
     slowest: float = 0.0
     checked: int = 0

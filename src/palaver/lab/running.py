@@ -1,14 +1,20 @@
-"""Running: all sessions of all files under all policies, over several processes, to be taken up where it was cut off."""
+"""Runs: all sessions of all files under all policies, over several processes. A run that was cut off can be resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import multiprocessing
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from palaver.errors import InfeasibleBudget, InvalidInput
+from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError
+from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant
 from palaver.lab.loading import files_in
 from palaver.lab.origins import code_digest, source_digest
@@ -17,18 +23,17 @@ from palaver.lab.results import Problem, ReplayRow, Run, Table
 from palaver.lab.scores import table
 from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.stand_ins import STAND_INS
-from palaver.lab.tasks import Asked, Examine, ReplayFile
-from palaver.lab.workers import worked
+from palaver.lab.tasks import Asked, replay_file
 from palaver.lab.writing import Done, Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
 
-__all__ = ["Progress", "entrants_of", "held_to_laws", "of_policies", "run_lab"]
+__all__ = ["Progress", "run_lab"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """How far a run is.
 
     Attributes:
         done: Bytes of the files that are done.
@@ -48,39 +53,33 @@ class Progress:
 def run_lab(
     settings: Settings, folder: Path, *, resume: bool = False, progress: Callable[[Progress], None] | None = None
 ) -> Table:
-    """Replay sessions under policies, and put the results together.
+    """Replay sessions under policies and return the comparison.
 
-    A session that cannot be read, a policy that breaks a law or fails half way: each is named in the table's problems, and none of them stops the
-    others.
+    A file that cannot be read, a policy that breaks a law or fails: each is listed in the table's problems, and the others go on.
 
     Args:
-        settings: What is asked.
+        settings: What to compare.
         folder: Where the results go.
-        resume: Whether to take up what an earlier run with the same settings left there.
-        progress: Told how far it is, now and then.
+        resume: Whether to continue what an earlier run with the same settings left there.
+        progress: Called after each file.
 
     Raises:
-        InvalidInput: A setting is wrong, or the folder holds results already and is not to be taken up.
-        UnknownPolicy: There is no policy of some name.
+        InvalidInput: A setting is wrong, or the folder holds results and `resume` is not set.
+        NotFound: A policy does not exist.
     """
-    entrants, refused = entrants_of(settings)
+    entrants, refused = _entrants(settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
     run = _run(settings, prices, entrants)
     results = Results(folder)
     _begin(results, run, resume=resume)
-    invalid = refused | held_to_laws(entrants, settings)
-    problems = [*_of_prices(prices), *of_policies(invalid)]
+    invalid = refused | _unlawful(entrants, settings)
+    problems = [*_of_prices(prices), *_of_policies(invalid)]
     files, missing = files_in(settings.paths)
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
-    try:
-        done = _over_files(
-            files, Asked(settings=settings, policies=valid, folder=folder, run=_of(run, valid)), progress
-        )
-    finally:
-        results.sweep()
+    done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=_key(run, valid)), progress)
     problems += [problem for each in done for problem in each.problems]
-    keys, twice = _apart(done)
+    keys, twice = _unique(done)
     problems += twice
     rows: list[ReplayRow] = []
     for key in keys:
@@ -95,23 +94,18 @@ def run_lab(
 # --- beginning ---------------------------------------------------------------------------------------------------------------
 
 
-def entrants_of(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
-    """Make the policies; those for which the window is too small come apart, with the reason.
-
-    Raises:
-        InvalidInput: A setting is wrong.
-        UnknownPolicy: There is no policy of some name.
-    """
+def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
+    """Return the policies, and by name why some of them cannot be replayed: the window is too small for them."""
     unknown = [each for each in settings.stand_ins if each not in STAND_INS]
     if unknown or not settings.stand_ins:
         raise InvalidInput(
-            f"{', '.join(unknown) or 'Nothing'} stands for no summary.", hint=f"One of: {', '.join(STAND_INS)}."
+            f"{', '.join(unknown) or 'An empty list'} is not a stand-in.", hint=f"Use one of: {', '.join(STAND_INS)}."
         )
     if not settings.policies:
-        raise InvalidInput("No policy is named.", hint="Such as --policies palaver,openhands.")
+        raise InvalidInput("No policy is named.", hint="Name some, such as --policies palaver,openhands.")
     twice = [each for each in dict.fromkeys(settings.policies) if settings.policies.count(each) > 1]
     if twice:
-        raise InvalidInput(f"The policy {twice[0]!r} is named twice.", hint="Name each once.")
+        raise InvalidInput(f"The policy {twice[0]!r} is named twice.", hint="Name each policy once.")
     made: list[Entrant] = []
     refused: dict[str, tuple[str, ...]] = {}
     for each in settings.policies:
@@ -155,9 +149,9 @@ _KEY: Mapping[str, str] = {
     "model": "the model",
     "window": "the window",
     "budget": "the budget",
-    "prices": "the prices, or how long the cache lives",
+    "prices": "the prices, or the lifetime of the cache",
 }
-"""The attributes of a run of which each figure is made: where one differs, two results do not belong together."""
+"""The attributes of a run that change a figure, in words. Two results that differ in one cannot be compared."""
 
 
 def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
@@ -165,23 +159,18 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
     if info.warning and settings.window is None:
         yield info.warning
     yield (
-        f"A prefix stays cached for {prices.lifetime:,.0f} seconds after its last use and is found up to the first block that differs, "
-        f"if it has {prices.least:,} tokens; what is not found is written to the cache."
+        f"A prefix of at least {prices.least:,} tokens stays cached for {prices.lifetime:,.0f} seconds after its last use; the rest of a request is "
+        "written to the cache."
     )
     yield "Where a call has no recorded time, the cache is taken to be warm."
-    yield "The agent's steps are the recorded ones under every policy; what it would have done with another view nobody can know."
-    stood = ", ".join(settings.stand_ins)
-    yield f"No model is asked: where a system has one write a summary, there stands ({stood})."
-    yield "An infeasible call, which must send more than its budget allows, is billed as if it had been sent with what the policy had to begin with."
+    yield "The agent's steps are the recorded ones under every policy."
+    yield f"No model is asked; in place of a model's summary: {', '.join(settings.stand_ins)}."
+    yield "A call that must send more than the budget allows is billed as if it had been sent with the view that the policy started from."
 
 
-def _of(run: Run, valid: tuple[str, ...]) -> str:
-    """Give the key under which a session is done: of the run, and of the policies replayed there.
-
-    What a policy breaks can differ between runs of the same key, such as with the time that it had: a session on which one was not replayed
-    would else be taken for done.
-    """
-    return run.key if valid == run.policies else f"{run.key}-{sha256(canonical_json(valid)).hexdigest()[:8]}"
+def _key(run: Run, valid: Sequence[str]) -> str:
+    """Return the key of a session's results: of the run, and of the policies that were replayed."""
+    return run.key if tuple(valid) == run.policies else f"{run.key}-{sha256(canonical_json(valid)).hexdigest()[:8]}"
 
 
 def _begin(results: Results, run: Run, *, resume: bool) -> None:
@@ -190,26 +179,32 @@ def _begin(results: Results, run: Run, *, resume: bool) -> None:
     before = results.run
     if before is not None and not resume:
         raise InvalidInput(
-            f"{results.folder} holds results already.", hint="Take them up with --resume, or name another folder."
+            f"{results.folder} holds results already.", hint="Continue them with --resume, or name another folder."
         )
     if before is not None and before.key != run.key:
-        differ = [said for name, said in _KEY.items() if getattr(before, name) != getattr(run, name)]
+        differ = [words for name, words in _KEY.items() if getattr(before, name) != getattr(run, name)]
         raise InvalidInput(
-            f"{results.folder} holds results of other settings: {', '.join(differ) or 'what they are made of'} differ.",
-            hint="Name another folder: results of both in one table could not be compared.",
+            f"{results.folder} holds results of other settings: {', '.join(differ) or 'some values'} differ.",
+            hint="Name another folder: results of both cannot be compared.",
         )
     results.begin(run)
 
 
-def held_to_laws(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
-    """Hold the policies of a user's to the laws; give what each broke that broke any."""
-    tasks = [Examine(name=each.name, settings=settings) for each in entrants if each.own]
-    found = {each[0].name: each[1] for each in worked(tasks, settings.jobs, settings.timeout) if each is not None}
-    return {task.name: found[task.name] for task in tasks if found[task.name]}
+def _unlawful(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return the laws that a user's own policies break, by policy."""
+    found = {
+        each.name: broken_laws(lambda each=each: entrant_of(each.name, settings).manager, settings.model, settings.seed)  # type: ignore[misc]
+        for each in entrants
+        if each.own
+    }
+    return {name: broken for name, broken in found.items() if broken}
 
 
-def _apart(done: Sequence[Done]) -> tuple[tuple[str, ...], list[Problem]]:
-    """Give the keys of the sessions, each once; that a session is there twice is a problem."""
+# --- problems ----------------------------------------------------------------------------------------------------------------
+
+
+def _unique(done: Sequence[Done]) -> tuple[tuple[str, ...], list[Problem]]:
+    """Return the keys of the sessions, each once, and a problem for each session that is there twice."""
     first: dict[str, str] = {}
     twice: list[Problem] = []
     for each in done:
@@ -222,12 +217,11 @@ def _apart(done: Sequence[Done]) -> tuple[tuple[str, ...], list[Problem]]:
 
 def _of_prices(prices: Sheet) -> Iterator[Problem]:
     if prices.currency != "USD":
-        text = f"No price is known for {prices.model!r}: bills are in {prices.currency} ({prices.source})."
+        text = f"The price of {prices.model!r} is not known: bills are in {prices.currency} ({prices.source})."
         yield Problem(kind="no price", text=text)
 
 
-def of_policies(invalid: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
-    """Give what a reader must know of policies that are not in order."""
+def _of_policies(invalid: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
     for name, broken in invalid.items():
         for law in broken:
             yield Problem(kind="invalid policy", text=f"It was not replayed: {law}.", policy=name)
@@ -235,48 +229,49 @@ def of_policies(invalid: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
 
 def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
     for row in rows:
-        if row.status == "stopped":
-            text = f"It was not replayed to an end: {row.error}."
-            yield Problem(kind="policy failed", text=text, session=row.session, policy=row.policy)
-        elif row.error:
+        if row.error:
             text = f"It failed and was not replayed further: {row.error}."
             yield Problem(kind="policy failed", text=text, session=row.session, policy=row.policy, call=row.calls + 1)
-        for said in row.violations:
-            yield Problem(kind="violation", text=said, session=row.session, policy=row.policy)
+        for violation in row.violations:
+            yield Problem(kind="violation", text=violation, session=row.session, policy=row.policy)
 
 
 # --- files -------------------------------------------------------------------------------------------------------------------
 
-_GIVEN_UP = 3
-"""Sessions on which a policy has to be ended before it is not tried on others any more: a run comes to its end whatever a policy does."""
-
 
 def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[Progress], None] | None) -> list[Done]:
-    """Replay all files, the largest first, so that no process is left with a large one at the end; give them in their own order."""
+    """Replay all files, the largest first, and return what came of them in their own order."""
     sizes = {path: path.stat().st_size for path in files}
-    order = sorted(files, key=lambda path: (-sizes[path], path))
-    ended: dict[str, set[str]] = {}
-    sessions: set[str] = set()
-
-    def ready(task: ReplayFile) -> ReplayFile:
-        """Give a file's task with what was learnt in the meantime."""
-        for (session, policy, _), _ in task.ended:
-            ended.setdefault(policy, set()).add(session)
-        return replace(task, given_up=tuple(sorted(name for name, at in ended.items() if len(at) >= _GIVEN_UP)))
-
-    def began(doing: Hashable | None) -> None:
-        if isinstance(doing, tuple):
-            sessions.add(doing[0])
-
     found: dict[Path, Done] = {}
-    tasks = [ReplayFile(path=path, asked=asked) for path in order]
-    for each in worked(tasks, asked.settings.jobs, asked.settings.timeout, ready=ready, began=began):
-        name = ""
-        if each is not None:
-            task, done = each
-            found[task.path], name = done, task.path.name
-            sessions.update(done.sessions)
-        if progress is not None:
-            read = sum(sizes[each] for each in found)
-            progress(Progress(read, sum(sizes.values()), len(found), len(sessions), name))
-    return [found[path] for path in files if path in found]
+    with closing(_each(sorted(files, key=lambda path: (-sizes[path], path)), asked)) as results:
+        for path, done in results:
+            found[path] = done
+            if progress is not None:
+                read, sessions = sum(map(sizes.__getitem__, found)), sum(len(each.sessions) for each in found.values())
+                progress(Progress(read, sum(sizes.values()), len(found), sessions, path.name))
+    return [found[path] for path in files]
+
+
+def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, Done], None, None]:
+    """Iterate over the files with their results, as they are done."""
+    jobs = min(asked.settings.jobs, len(files))
+    if jobs <= 1:
+        yield from ((path, replay_file(path, asked)) for path in files)
+        return
+    crew = ProcessPoolExecutor(
+        jobs,
+        multiprocessing.get_context("spawn"),  # a fork would inherit the caller's threads and locks
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        waiting = {crew.submit(replay_file, path, asked): path for path in files}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    except BrokenProcessPool as error:
+        raise PalaverError(
+            "A process of the lab ended unexpectedly: a policy may have ended it, or memory was short.",
+            hint='Use --jobs 1 to see the policy\'s own message. A script runs several jobs under `if __name__ == "__main__"`.',
+        ) from error
+    finally:
+        crew.shutdown(wait=False, cancel_futures=True)

@@ -42,19 +42,23 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "frr_recall": ("the same, or brought back by a lookup", lambda row: (row.reached, row.references)),
         "evidence": (
             "evidence retention: of what calls refer to, in view as content, and not as a mere word",
-            lambda row: _measured(row, row.evidence),
+            lambda row: (row.evidence, row.references),
         ),
         "evidence_recall": (
             "the same, or brought back by a lookup",
-            lambda row: _measured(row, row.evidence_reached),
+            lambda row: (row.evidence_reached, row.references),
         ),
         "evidence_bill": (
             "the bill, if all that is not in view as content had to be got at",
-            lambda row: (0, 0) if row.evidence_cost is None else (row.total - row.recall_cost + row.evidence_cost, 1),
+            lambda row: (row.total - row.recall_cost + row.evidence_cost, 1),
         ),
         "complete": (
             "of calls that refer to something, with all of it in view",
             lambda row: (row.complete, row.referring),
+        ),
+        "humans": (
+            "of the human's messages, in the view, quoted in a record or listed there by handle",
+            lambda row: (row.humans_kept, row.humans),
         ),
         "lookups": ("lookups for each call", lambda row: (row.recalls, row.calls)),
         "planning": ("seconds that a plan takes", lambda row: (row.planning, row.calls)),
@@ -124,13 +128,8 @@ def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broke
 
 
 def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
-    """Give the replays that came to their end, in the order of the sessions."""
+    """Return the replays that came to their end, in the order of the sessions."""
     return sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
-
-
-def _measured(row: ReplayRow, kept: int | None) -> Pair:
-    """Give what was kept of references; nothing of nothing where that was not measured."""
-    return (0, 0) if kept is None else (kept, row.references)
 
 
 def _score(run: Run, pairs: Sequence[Pair]) -> Score:
@@ -157,16 +156,15 @@ def _compared(run: Run, found: Sequence[ReplayRow], default: Sequence[ReplayRow]
         one, other = zip(*((pair(row), pair(its)) for row, its in both), strict=True)
         interval = paired_interval(one, other, resamples=run.resamples, seed=run.seed)
         differences[name] = _scored(run, len(both), interval)
-    known = differences["evidence"].value is not None
     return {
         "differences": differences,
         "beats": _share(run, both, "bill", "frr"),
-        "beats_evidence": _share(run, both, "evidence_bill", "evidence") if known else None,
+        "beats_evidence": _share(run, both, "evidence_bill", "evidence"),
     }
 
 
 def _share(run: Run, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
-    """Give in what share of resamplings one beats the other; None where one could not send as many calls, or nothing can be said.
+    """Return in what share of resamplings one beats the other; None where one could not send as many calls, or nothing can be said.
 
     Of the same sessions the references are the same, so what is kept is compared as it is counted.
     """
@@ -188,7 +186,7 @@ _SOME = 2
 
 
 def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
-    """Give the policies that can be compared: replayed on every session, with the fewest infeasible calls, and none that broke a law.
+    """Return the policies that can be compared: replayed on every session, with the fewest infeasible calls, and none that broke a law.
 
     A call may be too large for any policy; then none could send it, and that is nobody's fault. Who could not send what another one could has kept
     nothing there and paid for nothing: its figures are of something else.
@@ -201,7 +199,7 @@ def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
 
 
 def _front(rows: Sequence[PolicyRow], bill: str, kept: str) -> frozenset[tuple[str, str]]:
-    """Give the policies that no other one beats (`FRONT`), of those that can be compared and do not know the future: the oracle is a bracket."""
+    """Return the policies that no other one beats (`FRONT`), of those that can be compared and do not know the future: the oracle is a bracket."""
     points = {
         (row.policy, row.stand_in): Worth(cost, row.scores[kept].value or 0.0)
         for row in able([row for row in rows if row.stand_in != ORACLE])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from palaver.context import Meter
@@ -18,6 +17,7 @@ from palaver.lab.prices import Sheet
 from palaver.lab.recorded import Trace, trace
 from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
 from palaver.lab.things import things, words
+from palaver.messages import Role, Speaker
 from palaver.tokens import ModelCounter
 
 __all__ = ["Session", "measured", "replayed"]
@@ -87,6 +87,11 @@ def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recordin
         trace=found,
         things=known,
         looks=looks,
+        humans=tuple(
+            (number, exchange.first)
+            for number, exchange in enumerate(found.whole.exchanges)
+            if exchange.speaker is Speaker.HUMAN and exchange.role is Role.USER and exchange.first is not None
+        ),
         index=index,
         outputs=outputs,
         media=lambda digest: loaded.store.blob(BlobId(digest)),
@@ -95,8 +100,8 @@ def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recordin
 
 def _written(found: Trace, looks: Looks, number: int) -> int:
     """Count the tokens of a response that no usage was recorded for."""
-    turn = found.responses[found.calls[number].first].turns[0]
-    return sum(looks.meter.block(block.content) for block in turn.blocks)
+    response = found.responses[found.calls[number].first]
+    return sum(looks.meter.block(block.content) for turn in response.turns[:1] for block in turn.blocks)
 
 
 def _growth(recording: Recording) -> tuple[int, ...]:
@@ -153,7 +158,7 @@ def replayed(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) ->
 
 
 def measured(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) -> Iterator[Measured]:
-    """Give each dialog of a session under a policy, ready to be measured; calls are numbered through the session."""
+    """Return each dialog of a session under a policy, ready to be measured; calls are numbered through the session."""
     first = 1
     for recording in session.recordings:
         yield Measured(recording, entrant, stand_in=stand_in, sheet=sheet, first=first)
@@ -165,7 +170,7 @@ def _optimum(
 ) -> float:
     prefix = rows[0].system + rows[0].tools
     cuts = [row.tokens - row.system - row.tools for row in rows if row.mark == "cut"]
-    room = max(entrant.budget.for_input, prefix + 1)
+    room = max(entrant.budget.limit, prefix + 1)
     return optimum(
         Load(
             new=(max(growth[0] - prefix, 0), *growth[1:]),
@@ -184,8 +189,6 @@ _SUMS = frozenset(each.name for each in fields(ReplayRow)) & frozenset(each.name
     "policy",
     "stand_in",
     "infeasible",
-    "origins",
-    "distances",
     "checked",
 }
 
@@ -215,19 +218,8 @@ def _summed(  # noqa: PLR0913, PLR0917 - a replay is all of them
         optimum=None if error or not optima else sum(optima),
         complete=sum(0 < row.references == row.in_view for row in rows),
         referring=sum(row.references > 0 for row in rows),
-        origins=_added(row.origins for row in rows),
-        distances=_added(row.distances for row in rows),
         slowest=max((row.planning for row in rows), default=0.0),
         checked=sum(row.checked for row in rows),
         violations=tuple(violations[:_VIOLATIONS]),
         **{name: sum(getattr(row, name) for row in rows) for name in sorted(_SUMS)},
     )
-
-
-def _added(counted: Iterable[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
-    every, held = Counter[str](), Counter[str]()
-    for counts in counted:
-        for name, (count, kept) in counts.items():
-            every[name] += count
-            held[name] += kept
-    return {name: (every[name], held[name]) for name in sorted(every)}

@@ -23,8 +23,6 @@ class Settings:
         stand_ins: What stands for a model's summaries.
         lifetime: Seconds for which the provider's cache lives; the provider's own when None.
         jobs: How many processes work.
-        timeout: Seconds that a session may take under one policy, and a policy's examination, before the process is ended and the policy named
-            as failed; None for any time. With a bound the work is done in processes of its own, also where `jobs` is 1.
         seed: What the resampling of sessions begins with.
         resamples: How often sessions are resampled.
     """
@@ -37,7 +35,6 @@ class Settings:
     stand_ins: tuple[str, ...] = ("fold",)
     lifetime: float | None = None
     jobs: int = 1
-    timeout: float | None = None
     seed: int = 0
     resamples: int = 1_000
 

@@ -38,7 +38,7 @@ class ShownCall:
 
 
 def command(run: Run, row: CallRow, source: str) -> str:
-    """Give the command that shows the view of a call again.
+    """Return the command that shows the view of a call again.
 
     Args:
         run: The run.

@@ -1,12 +1,12 @@
 """Stand-ins: what takes the place of a model's summary in a replay, where no model is asked.
 
-Declared, because they decide what a policy that summarises is credited with:
+They decide what a policy that summarises is credited with:
 
-- `fold`: the record that code makes, which is also what the policies put there themselves (ADR 0034).
-- `recorded`: the summary that was recorded in the session, the newest one before the call; where there is none yet, the record.
-- `empty`: nothing but the line that says what is missing. The lower bracket: no summary is worth less.
-- `oracle`: of what is left out, the identifiers that later calls refer to, the soonest first, as many as fit where the record stood. The
-  upper bracket for future references: no summary of that size can hold more of them.
+- `fold`: the record that code writes, which is what the presets insert themselves.
+- `recorded`: the newest summary that was recorded before the call; where there is none yet, the record.
+- `empty`: only the first line of the record, which says what is missing. The lower bracket: no summary is worth less.
+- `oracle`: of what is left out, the identifiers that later calls refer to, the soonest first, within the size of the record. The upper bracket of
+  future-reference recall: no summary of that size holds more of them.
 
 `recorded` and `oracle` are charged as the model call that would have written them: the view read from the cache, and their tokens written.
 """
@@ -16,86 +16,83 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from palaver.context import Ledger
-from palaver.context.compose import Planner
+from palaver.context import Meter, Policy
 from palaver.lab.recorded import Trace
 from palaver.lab.things import Things, words
-from palaver.tokens import Budget, Rates
+from palaver.tokens import Budget
 from palaver.view import Insert, Plan, View
 
 __all__ = ["ORACLE", "STAND_INS", "StandIn"]
 
 ORACLE = "oracle"
-"""The one that knows the future: nobody can have it."""
+"""The stand-in that knows the future."""
 
 STAND_INS = ("fold", "recorded", "empty", ORACLE)
 _CHARGED = frozenset({"recorded", ORACLE})
 _RECORD = "record"
 
 
-class StandIn:
-    """A policy with another text where it puts a record.
+class StandIn(Policy):
+    """A policy with another text in place of its record.
 
     Attributes:
-        name: The policy's name.
-        complete: As the policy has it.
-        literal: As the policy has it.
         written: Tokens of the summaries that a model would have written for the last plan.
     """
 
-    def __init__(self, planner: Planner, kind: str, trace: Trace, things: Things) -> None:
-        """Take a policy, and what stands in the place of its records."""
-        self.name = planner.name
-        self.complete = planner.complete
-        self.literal = planner.literal
+    def __init__(self, policy: Policy, kind: str, trace: Trace, things: Things) -> None:
+        """Wrap a policy."""
+        super().__init__()
+        self.name = policy.name  # type: ignore[misc]  # the name of the policy that it stands in for
+        self.complete = policy.complete  # type: ignore[misc]
         self.written = 0
         self._call = 0
-        self._planner = planner
+        self._policy = policy
         self._kind = kind
         self._trace = trace
         self._things = things
 
     def begin(self, call: int) -> None:
-        """Take which call is planned for, by its index."""
+        """Set which call is planned next, by its index."""
         self._call, self.written = call, 0
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-        """Say what the policy would change, with the stand-in for what a model would say."""
-        plan = self._planner.plan(view, ledger, budget, prices)
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return the policy's plan, with the stand-in for what a model would write."""
+        plan = self._policy.plan(view, budget, meter)
         if self._kind == "fold" or not any(insert.label == _RECORD for insert in plan.inserts):
             return plan
         inserts = tuple(
-            self._stood_in(insert, plan, view, ledger) if insert.label == _RECORD else insert for insert in plan.inserts
+            self._stand_in(insert, plan, view, meter) if insert.label == _RECORD else insert for insert in plan.inserts
         )
         if self._kind in _CHARGED:
-            self.written = sum(ledger.meter.text(insert.text) for insert in inserts if insert.label == "summary")
+            self.written = sum(meter.text(insert.text) for insert in inserts if insert.label == "summary")
         return replace(plan, inserts=inserts)
 
-    def _stood_in(self, insert: Insert, plan: Plan, view: View, ledger: Ledger) -> Insert:
+    def _stand_in(self, insert: Insert, plan: Plan, view: View, meter: Meter) -> Insert:
         head = insert.text.partition("\n")[0]
         if self._kind == "empty":
             return replace(insert, text=head, label="notice")
         if self._kind == "recorded":
             seq = self._trace.calls[self._call].seq
-            told = [one.text for one in self._trace.summaries if one.seq <= seq]
-            return replace(insert, text=f"{head}\n{told[-1]}", label="summary") if told else insert
-        return replace(insert, text=self._foretold(head, insert, plan, view, ledger), label="summary")
+            known = [one.text for one in self._trace.summaries if one.seq <= seq]
+            return replace(insert, text=f"{head}\n{known[-1]}", label="summary") if known else insert
+        return replace(insert, text=self._foretold(head, insert, plan, view, meter), label="summary")
 
-    def _foretold(self, head: str, insert: Insert, plan: Plan, view: View, ledger: Ledger) -> str:
-        """Give the identifiers in what leaves that later calls refer to, in no more room than the record had."""
-        gone = "\n".join(words(block.content) for drop in plan.drops for block in view.exchanges[drop.index].blocks())
+    def _foretold(self, head: str, insert: Insert, plan: Plan, view: View, meter: Meter) -> str:
+        """Return the identifiers of what leaves that later calls refer to, within the size of the record."""
+        dropped = (view.exchanges[index] for drop in plan.drops for index in drop.indexes)
+        gone = "\n".join(words(block.content) for exchange in dropped for block in exchange.blocks())
         held = self._things.names.found(gone)
         later = (need.name for needs in self._things.needs[self._call :] for need in needs)
         names = [name for name in dict.fromkeys(later) if name in held]
-        return _fitting(head, names, ledger, ledger.meter.text(insert.text))
+        return _fitting(head, names, meter, meter.text(insert.text))
 
 
-def _fitting(head: str, names: Sequence[str], ledger: Ledger, room: int) -> str:
-    """Give as many of the names as have room, found by halving."""
+def _fitting(head: str, names: Sequence[str], meter: Meter, room: int) -> str:
+    """Return as many of the names as have room."""
     low, high = 0, len(names)
     while low < high:
         middle = (low + high + 1) // 2
-        if ledger.meter.counter.text(f"{head}\n{' '.join(names[:middle])}") <= room:
+        if meter.text(f"{head}\n{' '.join(names[:middle])}") <= room:
             low = middle
         else:
             high = middle - 1

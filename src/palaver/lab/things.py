@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from palaver.lab.finder import Finder
-from palaver.lab.metrics import distance_of, in_arguments
+from palaver.lab.metrics import in_arguments
 from palaver.lab.quoted import Quoted
 from palaver.lab.recorded import Trace
-from palaver.messages import Content, Role, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
 
 __all__ = ["Need", "Things", "things", "words"]
-
-_ORIGINS: Mapping[Role, str] = {Role.ASSISTANT: "assistant", Role.TOOL: "tool", Role.SYSTEM: "system"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +22,10 @@ class Need:
     Attributes:
         name: The identifier.
         index: The exchange of the whole log that said it last; -1 for the instructions.
-        origin: Who said it there: `user`, `tool`, `assistant` or `system`.
-        distance: How many calls ago, as the name of a distance.
     """
 
     name: str
     index: int
-    origin: str
-    distance: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +70,7 @@ class _Words:
 
 
 def words(content: Content) -> str:
-    """Give what a block says, for whoever looks for words: texts, results, calls with their arguments. Thinking is not counted on."""
+    """Return what a block says, for whoever looks for words: texts, results, calls with their arguments. Thinking is not counted on."""
     if isinstance(content, ToolResultContent):
         return content.text()
     if isinstance(content, ToolCallContent):
@@ -103,28 +97,13 @@ def _referred(response: Exchange) -> frozenset[str]:
 
 
 def _needs(trace: Trace, names: Finder) -> Iterator[tuple[Need, ...]]:
-    """Give for each call what it refers to, with where it was said last before it."""
-    told = names.found("\n".join(words(block.content) for block in trace.whole.system))
-    spoken: dict[str, tuple[int, str, int]] = {}
+    """Iterate over the calls: what each refers to, and the exchange that said it last before the call."""
+    instructions = names.found("\n".join(words(block.content) for block in trace.whole.system))
+    said = dict.fromkeys(instructions, -1)
     read = 0
     for call, view in trace.views():
         for index in range(max(read - 1, 0), len(view.exchanges)):
-            for name, origin in _said(view.exchanges[index], names):
-                spoken[name] = (index, origin, call.number)
+            for block in view.exchanges[index].blocks():
+                said.update(dict.fromkeys(names.found(words(block.content)), index))
         read = len(view.exchanges)
-        found = []
-        for name in sorted(_referred(trace.responses[call.first])):
-            if name in spoken:
-                index, origin, number = spoken[name]
-                found.append(Need(name, index, origin, distance_of(call.number - number + 1)))
-            elif name in told:
-                found.append(Need(name, -1, "system", distance_of(call.number)))
-        yield tuple(found)
-
-
-def _said(exchange: Exchange, names: Finder) -> Iterator[tuple[str, str]]:
-    """Give the identifiers in an exchange, each with who said it; what the tools said comes last."""
-    for turn in exchange.turns:
-        origin = _ORIGINS.get(turn.role, "user")
-        for block in turn.blocks:
-            yield from ((name, origin) for name in names.found(words(block.content)))
+        yield tuple(Need(name, said[name]) for name in sorted(_referred(trace.responses[call.first])) if name in said)

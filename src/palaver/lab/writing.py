@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.lab.results import CallRow, Problem, ReplayRow, Run, SessionRow, Table
 
-__all__ = ["Done", "Results", "write_atomic"]
+__all__ = ["Done", "Results", "write_private"]
 
 _DIGITS = 9
 _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
@@ -29,46 +28,32 @@ class Done:
         source: The file.
         sessions: The keys of its sessions, in order.
         problems: What was wrong with the file.
-        limit: The least time, in seconds, that a replay of it had been given that was stopped; None where none was.
     """
 
     source: str
     sessions: tuple[str, ...]
     problems: tuple[Problem, ...]
-    limit: float | None = None
 
 
-def write_atomic(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file so that it is there whole or not at all, even if the machine stops.
+def write_private(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file that only its owner can read, whole or not at all.
 
     Raises:
         OSError: It cannot be written; the error names the file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with _named(path), part.open("w", encoding="utf-8") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             for line in lines:
                 file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+    except OSError as error:  # that of a full disk names no file
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
-
-
-_PART = ".part"
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Give an error of writing the name of the file: that of a full disk has none of its own."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class Results:
@@ -109,18 +94,20 @@ class Results:
         return Table.from_dict(_read(path)) if path.exists() else None
 
     def begin(self, run: Run) -> None:
-        """Write down what is asked."""
+        """Record what is asked; remove what a run that was killed left unfinished."""
+        for part in self.folder.rglob(".*.part"):
+            part.unlink(missing_ok=True)
         exact = json.dumps(run.to_dict(), ensure_ascii=False)  # prices are small numbers
-        write_atomic(self.folder / "run.json", [exact])
+        write_private(self.folder / "run.json", [exact])
 
     def finish(self, table: Table) -> None:
         """Write down all policies over all sessions."""
-        write_atomic(self.folder / "table.json", [_json(table.to_dict())])
+        write_private(self.folder / "table.json", [_json(table.to_dict())])
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
 
     def file_done(self, digest: str, run: str) -> Done | None:
-        """Give what came of a file in this run; None where it is not done."""
+        """Return what came of a file in this run; None where it is not done."""
         path = self.folder / "files" / f"{digest[:24]}.json"
         if not path.exists():
             return None
@@ -128,9 +115,7 @@ class Results:
         if found.get("run") != run:
             return None
         problems = tuple(Problem.from_dict(one) for one in found["problems"])
-        return Done(
-            source=found["source"], sessions=tuple(found["sessions"]), problems=problems, limit=found.get("limit")
-        )
+        return Done(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
 
     def write_file(self, digest: str, run: str, done: Done) -> None:
         """Write down what came of a file."""
@@ -139,12 +124,11 @@ class Results:
             "source": done.source,
             "sessions": done.sessions,
             "problems": [each.to_dict() for each in done.problems],
-            "limit": done.limit,
         }
-        write_atomic(self.folder / "files" / f"{digest[:24]}.json", [_json(values)])
+        write_private(self.folder / "files" / f"{digest[:24]}.json", [_json(values)])
 
     def session_done(self, key: str, run: str) -> bool:
-        """Tell whether a session is done in this run."""
+        """Return whether a session is done in this run."""
         path = self._path(key)
         if not path.exists():
             return False
@@ -153,10 +137,10 @@ class Results:
 
     def write_session(self, row: SessionRow, replays: Iterable[tuple[ReplayRow, tuple[CallRow, ...]]]) -> None:
         """Write a session down, whole or not at all; a replay is let go of as soon as it is written."""
-        write_atomic(self._path(row.session), _lines(row, replays))
+        write_private(self._path(row.session), _lines(row, replays))
 
     def sessions(self) -> Iterator[str]:
-        """Give the keys of the sessions that are done."""
+        """Return the keys of the sessions that are done."""
         yield from sorted(path.stem for path in (self.folder / "sessions").glob("*.jsonl"))
 
     def session(self, key: str) -> SessionRow:
@@ -175,22 +159,11 @@ class Results:
             if policy in {None, values["policy"]}:
                 yield CallRow.from_dict(values)
 
-    def replay(self, row: ReplayRow) -> tuple[ReplayRow, tuple[CallRow, ...]]:
-        """Read the calls of a replay, and give it with them."""
-        return row, tuple(call for call in self.calls(row.session, row.policy) if call.stand_in == row.stand_in)
-
-    def sweep(self) -> None:
-        """Remove what processes left half written that were ended."""
-        for path in self.folder.rglob(f".*.*{_PART}"):
-            process = path.suffixes[-2][1:]
-            if process.isdigit() and not _alive(int(process)):
-                path.unlink(missing_ok=True)
-
     def _path(self, key: str) -> Path:
         return self.folder / "sessions" / f"{key}.jsonl"
 
     def _records(self, key: str, kind: str) -> Iterator[dict[str, Any]]:
-        """Give the records of one kind; the others are not decoded."""
+        """Return the records of one kind; the others are not decoded."""
         path = self._path(key)
         if not path.exists():
             raise InvalidInput(
@@ -216,23 +189,12 @@ def _line(kind: str, row: SessionRow | ReplayRow | CallRow) -> str:
     return _json({"record": kind, **row.to_dict()})
 
 
-def _alive(process: int) -> bool:
-    """Tell whether there is such a process on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
-
-
 def _json(values: object) -> str:
     return json.dumps(_rounded(values), ensure_ascii=False, separators=(",", ":"))
 
 
 def _rounded(value: object) -> object:
-    """Give a value with its floats to nine digits after the point: more of them say nothing, and fill the disk."""
+    """Return a value with its floats to nine digits after the point: more of them say nothing, and fill the disk."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, Mapping):

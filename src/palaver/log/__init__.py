@@ -1,7 +1,7 @@
-"""The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Pure: nothing here reads or writes."""
+"""The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Nothing here does input or output."""
 
-from palaver.log.codec import decode_entry, draft
-from palaver.log.damaged import LOST, decoded, entry_at, every_body, in_place_of
+from palaver.log.codec import decode_entry, draft, letter, message_draft, shape
+from palaver.log.damaged import LOST, decoded, entry_at, every_body, every_header, in_place_of
 from palaver.log.entries import (
     KINDS,
     Approval,
@@ -98,15 +98,19 @@ __all__ = [
     "draft",
     "entry_at",
     "every_body",
+    "every_header",
     "from_header",
     "gaps",
     "in_place_of",
     "is_note",
+    "letter",
     "lineage",
+    "message_draft",
     "next_header",
     "note",
     "part_of",
     "rule",
+    "shape",
     "stand_in",
     "without",
 ]

@@ -1,10 +1,10 @@
-"""What stands for an entry whose bytes cannot be read any more: its header says enough for everything around it to stay readable."""
+"""Stand-ins for entries that cannot be read any more. A header says enough for everything around its entry to stay readable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from palaver.errors import InvalidInput, StoreDamaged, UnknownHandle
+from palaver.errors import InvalidInput, NotFound, StoreDamaged
 from palaver.log.codec import decode_entry
 from palaver.log.entries import Entry, MessageEntry
 from palaver.log.handles import Handle, Span
@@ -22,21 +22,17 @@ from palaver.messages import (
     UserMessage,
 )
 
-__all__ = ["LOST", "decoded", "entry_at", "every_body", "in_place_of"]
+__all__ = ["LOST", "decoded", "entry_at", "every_body", "every_header", "in_place_of"]
 
 LOST = "palaver.lost"
-"""What an entry is marked with that was put in the place of a lost one when its session was made again: in the metadata of a message, or as
-the type of a custom entry."""
+"""The mark of an entry that replaced a lost one when its session was rebuilt: a key in a message's metadata, or a custom entry's type."""
 
-_UNREADABLE = "[Entry {handle} cannot be read: the store gives back other bytes than were written.]"
+_UNREADABLE = "[Entry {handle} cannot be read: the store returns other bytes than were written.]"
 _LOST = "[Entry {handle} cannot be read: the store has lost it.]"
 
 
 def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
-    """Give numbers and bodies of a span, and an empty body for each entry that the store has lost.
-
-    Stores pass over what they have lost. Nobody who shows a log may: `decoded` makes of an empty body what stands for the entry.
-    """
+    """Return numbers and bodies of a span, and an empty body for each entry that the store has lost. `decoded` makes a stand-in of an empty body."""
     expected = span.start
     for seq, body in reader.bodies(span.dialog, span.start, span.stop):
         if seq != expected:
@@ -46,11 +42,26 @@ def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
     yield from ((lost, b"") for lost in range(expected, span.stop))
 
 
+def every_header(reader: Reader, span: Span) -> Iterator[Header]:
+    """Return the headers of a span, and for each entry that the store has lost the header of a message that says so."""
+    expected = span.start
+    for header in reader.headers(span.dialog, span.start, span.stop):
+        if header.seq != expected:
+            yield from map(_lost, range(expected, header.seq))
+        yield header
+        expected = header.seq + 1
+    yield from map(_lost, range(expected, span.stop))
+
+
+def _lost(seq: int) -> Header:
+    return NOTHING._replace(seq=seq, kind="message", role="user", speaker="harness", blocks="t", number=-1)
+
+
 def entry_at(reader: Reader, handle: Handle) -> Entry:
-    """Read one entry, or give what stands for it where the store has lost its body or gives back another.
+    """Read one entry, or return its stand-in when its body is lost or damaged.
 
     Raises:
-        UnknownHandle: No such entry.
+        NotFound: There is no such entry.
     """
     try:
         body = reader.body(handle.dialog, handle.seq)
@@ -60,10 +71,10 @@ def entry_at(reader: Reader, handle: Handle) -> Entry:
 
 
 def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
-    """Read an entry; in place of one whose bytes are no entry any more, give a message of the harness that says so.
+    """Read an entry. In place of one whose bytes are not an entry, return a message of the harness that says so.
 
-    It has the calls and results that the header names, so that those of other entries keep their other half. What a damaged entry said is
-    lost, and `verify` names it; nothing else of the session is.
+    The stand-in has the calls and results that the header names, so that those of other entries keep their other half. `Store.verify` lists damaged
+    entries.
     """
     try:
         return decode_entry(body)
@@ -73,27 +84,25 @@ def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
 
 def _stand_in(reader: Reader, handle: Handle, body: bytes) -> MessageEntry:
     header = _header(reader, handle)
-    before = _header(reader, Handle(handle.dialog, handle.seq - 1)) if handle.seq else NOTHING
-    response = header.response if header.number == before.number else ""  # a header also bears the response before it
-    message = in_place_of(header, response, (_UNREADABLE if body else _LOST).format(handle=handle))
+    message = in_place_of(header, header.response, (_UNREADABLE if body else _LOST).format(handle=handle))
     return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))
 
 
 def _header(reader: Reader, handle: Handle) -> Header:
-    """Give a header; of an entry that is lost with its header nothing is known."""
+    """Return a header, `NOTHING` when it is lost too."""
     try:
         return reader.header(handle.dialog, handle.seq)
-    except UnknownHandle:
+    except NotFound:
         return NOTHING
 
 
 def in_place_of(header: Header, response: str, text: str) -> Message:
-    """Make the message that stands for one that is lost: of its role, with the calls that its header names, opened or answered.
+    """Return a message in place of a lost one: of its role, with the calls that its header names, opened or answered.
 
     Args:
         header: Its header, or what is known of it.
         response: The response that it belonged to, or empty.
-        text: What it is to say.
+        text: What it says.
     """
     if header.role == Role.TOOL:
         results = tuple(ToolResultContent(id=call, content=text, is_error=True) for call in header.calls)

@@ -1,7 +1,6 @@
 """The entries of a log: a closed union of immutable records.
 
-One entry is one fact. What a kind may do (belong to a turn, stand beside one, open or answer a call) is not written here but in
-`palaver.log.legality`, in one table.
+One entry is one fact. What may follow what is in `palaver.log.legality`, in one table.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from palaver.messages import Message
 
 
 class Entry(Value):
-    """What every entry has.
+    """What all entries have.
 
     Attributes:
         kind: The member of the union.
         at: When the fact happened, in seconds since 1970-01-01 UTC.
         source: Where an imported entry came from; None for an entry recorded here.
-        erased: Set on a tombstone: what stands in place of an entry that was erased, of the same kind and with the same calls; None otherwise.
-        redacted: What was taken out of it before it was written, as `palaver.log.redaction` tells it; None where nothing was.
+        erased: When and by which receipt its words were erased; None when they were not.
+        redacted: What was taken out of it before it was written (`palaver.log.redaction`); None when nothing was.
     """
 
     kind: str
@@ -56,8 +55,7 @@ class MessageEntry(Entry):
 
     Attributes:
         message: The message.
-        prompt: The path of the registered prompt that governs the model's next turn after it; None where none does. Only messages that are
-            neither the model's nor a tool's say it.
+        prompt: The path of the registered prompt that governs the model's next turn, or None. Messages of models and tools have none.
     """
 
     kind: Literal["message"] = "message"
@@ -80,7 +78,7 @@ class Toolset(Entry):
 
 
 class CallStarted(Entry):
-    """A tool call is about to run: written before the effect, so that a crash leaves `unknown`, never silence."""
+    """A tool call is about to run. It is written before the effect, so that a crash leaves the call `unknown`."""
 
     kind: Literal["call_started"] = "call_started"
     call_id: str
@@ -116,8 +114,8 @@ class Approval(Entry):
         call_id: The call.
         decision: `approve`, `deny` or `edit`.
         by: Who decided, or empty.
-        reason: Why, for the model; None where nobody said.
-        arguments: The arguments to run it with instead, where the decision is `edit`.
+        reason: Why, for the model, or None.
+        arguments: The arguments to run it with instead, when the decision is `edit`.
     """
 
     kind: Literal["approval"] = "approval"
@@ -129,7 +127,7 @@ class Approval(Entry):
 
 
 class LateResult(Entry):
-    """A result that came after its call had been answered or closed; kept, and never shown twice."""
+    """A result that came after its call was answered or closed; it is kept and not shown."""
 
     kind: Literal["late_result"] = "late_result"
     message: Message
@@ -142,24 +140,22 @@ Piece: TypeAlias = Annotated[
 
 
 class Compaction(Entry):
-    """The whole view as it stands at `base`: a checkpoint from which later views are computed.
-
-    What the model saw before is still in the log; choosing an earlier view is undoing this entry.
+    """The whole view at `base`: a checkpoint from which later views start. The log keeps everything, so it can be undone.
 
     Attributes:
-        base: The number of the dialog's last entry that the checkpoint takes into account.
+        base: The number of the dialog's last entry that it takes into account.
         pieces: What is in the view, in order: runs of entries, and derived texts between them.
-        edits: The blocks within those runs that are shown in another form.
+        edits: The blocks of those runs that are shown in another form.
         omitted: Everything up to `base` that the view leaves out.
-        leading: How many of the system messages in the pieces are instructions, because they stood before the conversation;
-            None where it is not recorded, and then those before the first exchange are.
-        closed: True when the newest response is not in the pieces: no older call can be answered any more.
+        leading: How many of the system messages in the pieces are instructions, because they came before the conversation; None when it is not
+            recorded: then those before the first exchange are.
+        closed: Whether the newest response is not in the pieces: then no older call can be answered any more.
         policy: The policy that made the plan.
-        tokens_before: The view's estimated size before, in tokens.
-        tokens_after: The view's estimated size after, in tokens; smaller than before.
-        foreign: The summary another agent recorded, where this compaction was imported; its text stands in `pieces`.
-        undone: The number of the dialog's own compaction that this one undoes; None for one that undoes nothing.
-        attempt: How it came about: what triggered it, what it was to dwell on, what became of the summary; None where that is not recorded.
+        tokens_before: The size of the view before, in tokens.
+        tokens_after: The size of the view after, in tokens; smaller than before.
+        foreign: Whether another agent compacted, and the entry was imported.
+        undone: The number of the dialog's own compaction that this one undoes, or None.
+        attempt: How it came about: trigger, focus, what became of the summary; None when that is not recorded.
     """
 
     kind: Literal["compaction"] = "compaction"
@@ -178,10 +174,7 @@ class Compaction(Entry):
 
 
 class ContextEdit(Entry):
-    """A small change of the view: single blocks shown in another form, or left out. The newest edit of a block wins.
-
-    Whole entries leave the view through a compaction only; `omitted` names blocks, never runs.
-    """
+    """Single blocks shown in another form or left out; the newest edit of a block wins. `omitted` names blocks, never runs."""
 
     kind: Literal["context_edit"] = "context_edit"
     base: int
@@ -191,7 +184,7 @@ class ContextEdit(Entry):
 
 
 class Pin(Entry):
-    """An entry that every view must hold, or (with `pinned` false) need not hold any more."""
+    """An entry that every view must show, or (with `pinned` false) need not show any more."""
 
     kind: Literal["pin"] = "pin"
     target: Place
@@ -214,13 +207,13 @@ class Constraint(Entry):
 
 
 class BranchSummary(Entry):
-    """What happened on another branch: on one that was left, or one that is told of here.
+    """What happened on another branch.
 
     Attributes:
         summary: What the model sees.
-        dialog: The branch; None where it is not recorded.
-        left: The entry after which that branch and this one went apart; None where nothing is common to them, or it is not recorded.
-        sources: The entries that the summary was made of; None where they are not recorded.
+        dialog: The branch; None when it is not recorded.
+        left: The last entry that both branches share; None when there is none, or it is not recorded.
+        sources: The entries that the summary was made of; None when they are not recorded.
         trust: The lowest trust among them, the name of a `palaver.messages.Trust` in lower case; None for the lowest there is.
     """
 
@@ -233,7 +226,7 @@ class BranchSummary(Entry):
 
 
 class Custom(Entry):
-    """A record of an extension, or of an importer that met something no other kind holds. Never shown to a model."""
+    """A record of an extension, or of an importer for what no other kind holds. No model sees it."""
 
     kind: Literal["custom"] = "custom"
     custom_type: str
@@ -241,7 +234,7 @@ class Custom(Entry):
 
 
 class Label(Entry):
-    """A name for an entry; None takes it away. The newest wins."""
+    """A name for an entry; None takes it away. The newest label wins."""
 
     kind: Literal["label"] = "label"
     target: Place
@@ -265,7 +258,7 @@ class ModeChange(Entry):
 
 
 class Invocation(Entry):
-    """One model call: what it saw, as a delta on the previous manifest."""
+    """One model call: what it saw, as a difference to the manifest of the call before."""
 
     kind: Literal["invocation"] = "invocation"
     model: str = ""
@@ -273,7 +266,7 @@ class Invocation(Entry):
 
 
 class ErrorEntry(Entry):
-    """Something failed. An error is a fact of the log and never a message."""
+    """Something failed. An error is a fact of the log, not a message."""
 
     kind: Literal["error"] = "error"
     error: str
@@ -281,12 +274,12 @@ class ErrorEntry(Entry):
 
 
 class Quarantine(Entry):
-    """A block that a provider refused, or an entry with all its blocks: views show a placeholder with its handle.
+    """A block that a provider refused, or an entry with all its blocks. Views show a placeholder with the handle.
 
     Attributes:
         target: What is set aside.
-        reason: Why, in words for people; it is never shown to a model.
-        lifted: True when this entry takes the quarantine of the same place back. The newest entry about a place wins.
+        reason: Why, for people; no model sees it.
+        lifted: Whether this entry lifts the quarantine of the place. The newest entry about a place wins.
     """
 
     kind: Literal["quarantine"] = "quarantine"
@@ -296,7 +289,7 @@ class Quarantine(Entry):
 
 
 class Tombstone(Entry):
-    """What is left of an erased entry of a kind that this version does not know; one that it knows keeps its kind (`Entry.erased`)."""
+    """What is left of an erased entry of a kind that this version does not know. A known one keeps its kind (`Entry.erased`)."""
 
     kind: Literal["tombstone"] = "tombstone"
     was: str
@@ -305,7 +298,7 @@ class Tombstone(Entry):
 
 
 class UnknownEntry(Entry):
-    """An entry of a kind that this version does not know; all its fields are kept and written back as they came."""
+    """An entry of a kind that this version does not know. All its fields are kept and written back unchanged."""
 
     kind: str
 
@@ -337,4 +330,4 @@ KINDS: Mapping[str, type[Entry]] = {
         Tombstone,
     )
 }
-"""Every known kind and its class. What is not here is read as `UnknownEntry`."""
+"""Every known kind and its class. Any other kind is read as `UnknownEntry`."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from palaver.errors import InvalidHandle
+from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 
 _SHORT = 12
@@ -16,9 +16,8 @@ _PATTERN = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seq>\d{1,12})(?::(?P<bloc
 class Handle(NamedTuple):
     """The stable name of an entry, or of one block of the message in it.
 
-    A handle is printed in the placeholder that stands for what a policy left out, and `recall` turns it back
-    into the original. Printed, a dialog id is cut to its first 12 hexadecimal digits (48 bits): a placeholder is
-    paid for in tokens at every call, and a session never gives two of its dialogs the same 12 digits.
+    A note about something that a policy left out prints its handle, and `recall` returns the original. A printed dialog id has its first 12 hexadecimal
+    digits (48 bits), because every call pays for it in tokens; no two dialogs of a session share them.
 
     Attributes:
         dialog: The dialog that owns the entry. A parsed handle may hold a prefix of the id, at least 6 digits.
@@ -31,7 +30,7 @@ class Handle(NamedTuple):
     block: int | None = None
 
     def __str__(self) -> str:
-        """Give the printed form, `dialog:seq` or `dialog:seq:block`."""
+        """Return the printed form, `dialog:seq` or `dialog:seq:block`."""
         place = f"{self.dialog[:_SHORT]}:{self.seq}"
         return place if self.block is None else f"{place}:{self.block}"
 
@@ -40,12 +39,12 @@ class Handle(NamedTuple):
         """Read a handle from its printed form.
 
         Raises:
-            InvalidHandle: The text is not `dialog:seq` or `dialog:seq:block`.
+            InvalidInput: The text is not `dialog:seq` or `dialog:seq:block`.
         """
         found = _PATTERN.match(text.strip())
         if found is None:
-            message = f"{text!r} is no handle: one looks like 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0."
-            raise InvalidHandle(message)
+            message = f"{text!r} is not a handle. A handle looks like 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0."
+            raise InvalidInput(message)
         block = found["block"]
         return cls(DialogId(found["dialog"]), int(found["seq"]), None if block is None else int(block))
 
@@ -65,9 +64,9 @@ class Span:
     stop: int
 
     def __len__(self) -> int:
-        """Give the number of entries in the span."""
+        """Return the number of entries in the span."""
         return self.stop - self.start
 
     def __contains__(self, place: object) -> bool:
-        """Tell whether a handle lies in the span."""
+        """Return whether a handle lies in the span."""
         return isinstance(place, Handle) and place.dialog == self.dialog and self.start <= place.seq < self.stop

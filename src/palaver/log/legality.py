@@ -1,9 +1,9 @@
 """What may follow what: one table, and the one function that turns a draft into the next header.
 
-Every store calls `next_header` inside its write transaction, so that all of them accept and refuse the same entries.
+Every store calls `next_header` inside its write transaction, so that all stores accept and refuse the same entries.
 
-The log is generous with what was said and strict with what claims to be done. A result without a call, or a second result, is accepted:
-it was recorded, and the view shows or omits it with a reason. A start of a call that no one made, or the end of a turn that is not open, is refused.
+The log accepts whatever was said: a result without a call, or a second result, was recorded, and the view shows or omits it with a reason. It refuses
+what claims to be done and cannot be: the start of a call that nobody made, the end of a turn that is not open.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from palaver.errors import IllegalEntry
-from palaver.log.headers import NOTHING, Draft, Header, body_digest
+from palaver.errors import InvalidInput
+from palaver.log.headers import NOTHING, SILENT, Draft, Header, body_digest
 
 Need: TypeAlias = Literal["open_call", "open_turn", "no_open_turn"]
 Holds: TypeAlias = Literal["", "newest", "all"]
@@ -23,14 +23,14 @@ class Rule(NamedTuple):
     """What one kind of entry may do.
 
     Attributes:
-        turn: True when the entry belongs to a turn and is appended by compare-and-swap on the turn head.
-        beside: True when the entry may be annotated beside a turn without moving the turn head.
-        shown: True when views may show it to a model.
-        searched: True when its text is in the full-text index.
-        holds: What of it holds from its place on: `newest` (only the newest entry of the kind), `all` (each by itself), or empty: nothing.
-        sought: True when whoever goes on with a dialog looks back for the newest of the kind.
-        places: True when it names other entries.
-        needs: What must hold in the dialog before the entry.
+        turn: Whether the entry belongs to a turn and is appended by compare-and-swap on the turn head.
+        beside: Whether the entry may be added beside a turn without moving the turn head.
+        shown: Whether views may show it to a model.
+        searched: Whether its text is in the full-text index.
+        holds: What stays in force after the entry: `newest` (until the next one of the kind), `all` (each by itself), or empty (nothing).
+        sought: Whether a program that continues a dialog looks for the newest entry of the kind.
+        places: Whether it names other entries.
+        needs: What the dialog must have before the entry.
     """
 
     turn: bool
@@ -69,20 +69,20 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "tombstone": Rule(turn=True, beside=True),
     }
 )
-"""The legality table. A tombstone is made by erasure only, in place of what it stands for; it may stand anywhere, as that could."""
+"""The legality table. Only erasure makes a tombstone, in place of an entry of any kind."""
 
 HOLDING = frozenset(kind for kind, law in RULES.items() if law.holds)
-"""Kinds that say what holds from their place on: a branch that leaves such an entry out asks for it (`Store.holding`)."""
+"""Kinds that stay in force: a branch that leaves such an entry out looks for it (`Store.latest_of_kind`)."""
 
 SOUGHT = frozenset(kind for kind, law in RULES.items() if law.sought)
-"""Kinds that are looked for from the end of a log, however far back they stand (`Store.of_kind`): where a turn began, what waits, who was asked."""
+"""Kinds that are looked for from the end of a log, however far back: where a turn began, what waits, which calls were recorded."""
 
 UNKNOWN = Rule(turn=True, beside=True)
-"""The rule of a kind from a newer version: kept, carried, never shown."""
+"""The rule of a kind from a newer version: kept, never shown."""
 
 
 def rule(kind: str) -> Rule:
-    """Give the rule of a kind; a kind this version does not know may stand anywhere and is never shown."""
+    """Return the rule of a kind, `UNKNOWN` for a kind that this version does not know."""
     return RULES.get(kind, UNKNOWN)
 
 
@@ -100,22 +100,21 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
     Args:
         draft: The entry to be written.
         last: The dialog's newest header, or `NOTHING`.
-        turn: True when it is appended as part of a turn, False when it is annotated beside one.
+        turn: Whether it is appended as part of a turn, not added beside one.
 
     Raises:
-        IllegalEntry: The kind may not be written this way, or what it needs does not hold.
+        InvalidInput: The kind may not be written this way, or the dialog lacks what it needs.
     """
     law = rule(draft.kind)
     if turn and not law.turn:
-        message = f"a {draft.kind} entry stands beside turns: use annotate()"
-        raise IllegalEntry(message, kind=draft.kind, rule="turn")
+        raise InvalidInput(f"A {draft.kind} entry stands beside turns: use annotate().")
     if not turn and not law.beside:
-        message = f"a {draft.kind} entry belongs to a turn: use append()"
-        raise IllegalEntry(message, kind=draft.kind, rule="beside")
+        raise InvalidInput(f"A {draft.kind} entry belongs to a turn: use append().")
     for need in law.needs:
         if not _holds(need, draft, last):
-            message = f"a {draft.kind} entry needs {need.replace('_', ' ')}, and entry {last.seq} leaves none"
-            raise IllegalEntry(message, kind=draft.kind, rule=need)
+            raise InvalidInput(
+                f"A {draft.kind} entry needs {need.replace('_', ' ')}; after entry {last.seq} there is none."
+            )
 
 
 def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
@@ -130,26 +129,32 @@ def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
 
 
 def _goes_on(draft: Draft, last: Header) -> bool:
-    """Tell whether calls without a response id go on with the calls directly before them, which nothing has answered yet.
+    """Return whether calls without a response id continue the calls directly before them, which nothing has answered.
 
-    No provider answers unanswered calls with a new response, so that was one response, recorded call by call.
+    No provider answers unanswered calls with a new response, so that was one response recorded call by call.
     """
     return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in {"assistant", "tool_call"}
 
 
-def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judged: bool = True) -> Header:
-    """Give the header of a draft that follows `last`, or refuse it.
+def _response_after(draft: Draft, last: Header) -> str:
+    """Return the response that the next entry may continue. Any message that shows something and answers no call ends the one before."""
+    if draft.response:
+        return draft.response
+    ends = draft.kind == "message" and draft.role != "tool" and draft.blocks not in SILENT and not draft.answers
+    return "" if ends else last.response
 
-    Pure: the same draft after the same header is the same header in every store.
+
+def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judged: bool = True) -> Header:
+    """Return the header of a draft that follows `last`. The same draft after the same header has the same header in every store.
 
     Args:
         draft: The entry to be written.
         last: The dialog's newest header, or `NOTHING`.
-        turn: True when it is appended as part of a turn, False when it is annotated beside one.
-        judged: False for what was judged where it was first written, and follows something that was lost since.
+        turn: Whether it is appended as part of a turn, not added beside one.
+        judged: Whether to `check` it; False for an entry that was checked where it was first written.
 
     Raises:
-        IllegalEntry: As `check`.
+        InvalidInput: As `check`.
     """
     if judged:
         check(draft, last, turn=turn)
@@ -167,12 +172,14 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
         open_turn=open_turn,
         kind=draft.kind,
         role=draft.role,
-        number=last.number + draft.counts,
+        number=last.number + (0 if draft.response and draft.response == last.response else draft.counts),
         calls=draft.opens or draft.answers,
         open_calls=_open_after(draft, last),
-        response=draft.response or last.response,
+        response=_response_after(draft, last),
         at=draft.at,
         size=size,
         total=last.total + size,
         digest=body_digest(draft.body),
+        speaker=draft.speaker,
+        blocks=draft.blocks,
     )

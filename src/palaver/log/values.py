@@ -1,8 +1,9 @@
-"""What entries hold: values that are part of an entry and are never one by themselves."""
+"""Values that are part of entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
@@ -11,37 +12,38 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     model_serializer,
     model_validator,
 )
 
 from palaver.ids import DialogId
 from palaver.messages import freeze
-from palaver.messages.normalize import is_clean
+from palaver.messages.frozen import STORED, is_clean
 
 
 def _storable(value: object) -> object:
-    """Give the read-only form of a JSON value, in which every string can be written as UTF-8."""
+    """Return the read-only form of a JSON value, in which every string can be written as UTF-8."""
     return freeze(value, "", [])
 
 
 JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
-"""A value that JSON can hold, read-only; entries keep what other programs recorded without judging its shape."""
+"""A value that JSON can hold, read-only. Entries keep what other programs recorded, whatever its shape."""
 
 
 class Value(BaseModel):
-    """A frozen value that keeps fields it does not know, so that a newer version's record survives an older reader."""
+    """A frozen value that keeps fields it does not know, so that a record of a newer version survives an older reader."""
 
     # defer_build: as in palaver.messages.value, validators are built when they are first used, not at import
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _normalise(cls, data: object) -> object:
-        """Clean strings where they enter, so that whatever was recorded can be stored and sent (U+FFFD for what UTF-8 cannot hold)."""
-        if not isinstance(data, dict):
-            return data
+    def _normalise(cls, data: object, info: ValidationInfo) -> object:
+        """Clean strings on entry, so that whatever was recorded can be stored and sent: U+FFFD replaces what UTF-8 cannot hold."""
         known = cls.__pydantic_fields__
+        if not isinstance(data, dict) or (info.context is STORED and data.keys() <= known.keys()):
+            return data
         stored = {
             name: _storable(value)
             for name, value in data.items()
@@ -52,9 +54,20 @@ class Value(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_empty_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Leave out fields of ours that are None; a field that another version wrote is kept even so."""
+        """Leave out known fields that are None; a field that another version wrote is kept."""
         known = type(self).model_fields
         return {name: value for name, value in handler(self).items() if value is not None or name not in known}
+
+    def stored_fields(self) -> list[tuple[str, object]]:
+        """Return the known fields that are not None, and unknown ones, sorted by name: what canonical JSON is written from."""
+        fields = self.__dict__
+        stored = [(name, fields[name]) for name in _names(type(self)) if fields[name] is not None]
+        return sorted([*stored, *self.__pydantic_extra__.items()]) if self.__pydantic_extra__ else stored
+
+
+@cache
+def _names(kind: type[Value]) -> tuple[str, ...]:
+    return tuple(sorted(kind.model_fields))
 
 
 class Source(Value):
@@ -72,13 +85,13 @@ class Source(Value):
 
 
 class Redaction(Value):
-    """What was taken out of an entry before it was written: never what it was.
+    """What was taken out of an entry before it was written; never the secret itself.
 
     Attributes:
         kind: Which pattern found it, such as `github-token`.
-        place: Where it was: the keys and numbers that lead to the text, such as `message.contents.0.content`.
-        count: How many stood there.
-        marks: Keyed hashes of them, where the redactor has a key: the same secret has the same mark.
+        place: Where it was: the keys and numbers on the way to the text, such as `message.contents.0.content`.
+        count: How many there were.
+        marks: Keyed hashes of them when the redactor has a key; equal secrets have equal marks.
     """
 
     kind: str
@@ -88,12 +101,12 @@ class Redaction(Value):
 
 
 class Erasure(Value):
-    """The mark of an entry whose words were erased (ADR 46).
+    """The mark of an entry whose words were erased.
 
     Attributes:
         at: When, in seconds since 1970-01-01 UTC.
         receipt: The id of the receipt.
-        part: True where only what was made of erased entries was taken out of it, such as a summary of them.
+        part: Whether only what was made of erased entries was taken out of it, such as a summary of them.
     """
 
     at: float
@@ -107,8 +120,8 @@ class Section(Value):
     Attributes:
         name: Its name.
         text: What it says.
-        behind: True when it stands behind the instructions that were said as messages: what changes more often than they do, so that they stay
-            in the provider's cache. None and False are the same.
+        behind: Whether it follows the instructions that were said as messages, so that they stay in the provider's cache when it changes. None is
+            False.
     """
 
     name: str
@@ -123,7 +136,7 @@ class ToolSpec(Value):
         name: The name the model calls.
         description: What the tool does, for the model.
         parameters: A JSON schema of the arguments, an object schema.
-        stub: True when the declaration was reconstructed from recorded calls because the recording lacks it.
+        stub: Whether the declaration was reconstructed from recorded calls because the recording lacks it.
         reads: The arguments that name a file the call reads; None for none.
         writes: The arguments that name a file the call writes; None for none.
     """
@@ -157,10 +170,10 @@ class BlockEdit(Value):
 
     Attributes:
         target: The block that is replaced in the view; the log keeps the original.
-        text: What the model sees instead. It names the handle of the original.
-        reason: Why, in one word of `palaver.view.reasons`.
-        reversible: True when the handle in `text` brings back all that was taken out.
-        sources: The entries that `text` was made from, where it says more than the block does; None where it was made of the block alone.
+        text: What the model sees instead; it names the handle of the original.
+        reason: Why, a word of `palaver.view.Reason`.
+        reversible: Whether the handle in `text` returns all that was taken out.
+        sources: The entries that `text` was made from besides the block, or None.
         trust: The lowest trust among them, the name of a `palaver.messages.Trust` in lower case; None for that of the block.
     """
 
@@ -176,12 +189,12 @@ class Omitted(Value):
     """Entries or one block that a view leaves out.
 
     Attributes:
-        run: The entries left out, when whole entries are.
-        target: The block left out, when a single block is.
-        reason: Why, in one word of `palaver.view.reasons`.
-        by: The policy that decided it, or `palaver` for what the fold itself leaves out.
+        run: The entries left out, or None.
+        target: The block left out, or None.
+        reason: Why, a word of `palaver.view.Reason`.
+        by: The policy that decided it, or `palaver` for the fold.
         messages: How many messages it held.
-        size: The size of what was left out, in bytes of its recorded form.
+        size: Its size in bytes of its recorded form.
     """
 
     run: Run | None = None
@@ -193,12 +206,12 @@ class Omitted(Value):
 
 
 class Derived(Value):
-    """Text brought into the view that no one said: a deterministic record, a summary.
+    """A text in the view that nobody said: a record, a summary.
 
     Attributes:
-        text: What the model sees. Stored here, so that a past view never depends on running a policy again.
-        label: What it is: `record`, `summary`, `notice`; `carried` where it has no words, and is not shown.
-        speaker: Provenance, a value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
+        text: What the model sees. It is stored, so that no past view depends on running a policy again.
+        label: What it is: `record`, `summary` or `notice`.
+        speaker: A value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
         trust: The lowest trust among the sources, the name of a `palaver.messages.Trust` in lower case.
         sources: The entries it was made from.
         facts: What a record says, as canonical JSON, from which the next record goes on; None where the text is all there is.

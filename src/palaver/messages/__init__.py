@@ -18,11 +18,11 @@ from palaver.messages.blocks import (
     UserContent,
     words_of,
 )
-from palaver.messages.calls import FunctionCall
 from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict
-from palaver.messages.codec import decode, encode, hydrate, is_plain, read_stored
-from palaver.messages.frozen import FrozenDict, FrozenList, freeze, thaw
+from palaver.messages.codec import decode, encode, hydrate, is_plain, payloads, read_stored
+from palaver.messages.forms import FunctionCall
+from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, restore, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import (
     AgentMessage,
@@ -37,7 +37,6 @@ from palaver.messages.message import (
     ToolMessage,
     UserMessage,
 )
-from palaver.messages.normalize import Change, clean_text, restore
 from palaver.messages.record import TokenLogprob, media_of
 from palaver.messages.roles import (
     APITypes,
@@ -106,6 +105,7 @@ __all__ = [
     "hydrate",
     "is_plain",
     "media_of",
+    "payloads",
     "read_stored",
     "restore",
     "stop_reason_of",

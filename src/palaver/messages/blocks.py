@@ -13,9 +13,8 @@ from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMessage
 from palaver.messages.canonical import canonical_json, read_object
-from palaver.messages.frozen import EMPTY, freeze
+from palaver.messages.frozen import EMPTY, Change, freeze
 from palaver.messages.media import Media
-from palaver.messages.normalize import Change
 from palaver.messages.roles import ToolKind
 from palaver.messages.value import JsonObject, Value
 

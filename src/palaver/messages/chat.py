@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from palaver.messages.blocks import Content, ThinkingContent, ToolResultContent
+from palaver.messages.forms import blocks_of, call_of, calls_of, extra_fields, result_of
 from palaver.messages.message import Message
-from palaver.messages.parts import blocks_of, call_of, calls_of, extra_fields, result_of
 from palaver.messages.roles import Role, read_role, stop_reason_of
 from palaver.messages.usage import Usage
 

@@ -22,15 +22,19 @@ from palaver.messages.message import Message
 from palaver.messages.record import media_of
 from palaver.messages.value import own_error
 
-__all__ = ["decode", "encode", "hydrate", "is_plain", "read_stored"]
+__all__ = ["decode", "encode", "hydrate", "is_plain", "payloads", "read_stored"]
 
 _DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def encode(message: Message) -> tuple[bytes, Mapping[BlobId, bytes]]:
     """Return the stored form of a message, and the payloads it refers to as far as they are in memory."""
-    payloads = {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}
-    return canonical_json(message), payloads
+    return canonical_json(message), payloads(message)
+
+
+def payloads(message: Message) -> Mapping[BlobId, bytes]:
+    """Return the payloads that a message refers to, as far as they are in memory, by blob id."""
+    return {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}
 
 
 def decode(body: bytes | str) -> Message:

@@ -151,7 +151,7 @@ class Media(Value):
 
     @classmethod
     def of(cls, source: object, kind: MediaKind = "image") -> Media:
-        """Read whatever a program has: bytes, base64, an address, a path object or a Pillow image.
+        """Read media in any form that a program has: bytes, base64, an address, a path object or a Pillow image.
 
         Raises:
             InvalidMessage: It is none of these, or of unknown type.

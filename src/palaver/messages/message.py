@@ -172,7 +172,7 @@ class CustomFields(MessageFields, total=False):
 
 
 class CustomMessage(Message):
-    """Whatever a program wants to keep in the session; a model sees it only with ``in_context``."""
+    """A note that a program keeps in the session; a model sees it only with ``in_context``."""
 
     role: Literal[Role.CUSTOM] = Role.CUSTOM
     custom_type: str = ""
@@ -227,7 +227,7 @@ class CompactionSummaryFields(MessageFields, total=False):
 
 
 class CompactionSummaryMessage(SummaryMessage):
-    """What stands for the messages before it, which were ``tokens_before`` tokens."""
+    """The summary of the messages before it, which had ``tokens_before`` tokens."""
 
     role: Literal[Role.COMPACTION_SUMMARY] = Role.COMPACTION_SUMMARY
     tokens_before: int = 0

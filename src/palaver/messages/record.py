@@ -1,4 +1,4 @@
-"""The fields of every message and the views on them, whatever its role."""
+"""The fields that messages of every role have, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from palaver.messages.blocks import (
     ToolCallContent,
     ToolResultContent,
 )
-from palaver.messages.calls import FunctionCall
 from palaver.messages.forms import (
     CONVENIENT,
+    FunctionCall,
     changes_in,
     content_of,
     default_modality,
@@ -31,9 +31,8 @@ from palaver.messages.forms import (
     take_convenient,
     with_content,
 )
-from palaver.messages.frozen import EMPTY
+from palaver.messages.frozen import EMPTY, Change
 from palaver.messages.media import Media
-from palaver.messages.normalize import Change
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason, read_role
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
 from palaver.messages.value import JsonObject, Value
@@ -100,7 +99,7 @@ class MessageRecord(Value):
         id: Its identity.
         timestamp: Seconds since 1970-01-01 UTC.
         name: The sender: a user, an agent, a tool; by default named after the role.
-        metadata: Whatever the program wants to keep with it; never sent.
+        metadata: Values that the program keeps with it; never sent.
         model: The model that wrote it, or None.
         provider: Who served the model, such as ``anthropic``, or None.
         api_type: The interface it came through.

@@ -123,7 +123,7 @@ class Trust(IntEnum):
 
 
 class Speaker(StrEnum):
-    """Who really said something, whatever role it is sent in."""
+    """Who said something; the role it is sent in may be another."""
 
     HUMAN = "human"
     MODEL = "model"

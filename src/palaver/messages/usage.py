@@ -1,6 +1,6 @@
 """What a model call used and cost, read from any provider's usage record.
 
-The provider's own record is kept as it came. The typed attributes mean the same for every provider:
+The provider's own record is kept unchanged. The typed attributes mean the same for every provider:
 
 * ``input_tokens`` is everything the model read in the call, cached or not;
 * ``cache_read_tokens`` and ``cache_write_tokens`` are parts of it, ``uncached_tokens`` is the rest;

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import EMPTY, STORED, FrozenDict, freeze, freeze_json
-from palaver.messages.normalize import Change, clean_text, is_clean
+from palaver.messages.frozen import EMPTY, STORED, Change, FrozenDict, clean_text, freeze, freeze_json, is_clean
 
 if TYPE_CHECKING:
     from typing import Self
@@ -90,7 +89,7 @@ def by_position(kind: type[Value], args: tuple[Any, ...], values: dict[str, Any]
 class Value(BaseModel, metaclass=ValueMeta):
     """A frozen value that keeps unknown fields and can always be stored and sent.
 
-    ``changes`` records what was replaced in it; see :mod:`palaver.messages.normalize`.
+    ``changes`` records what was replaced in it; see :mod:`palaver.messages.frozen`.
     """
 
     # defer_build: validators are built when they are first used, not at import; pydantic does that under a lock

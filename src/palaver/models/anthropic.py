@@ -1,18 +1,14 @@
-"""Anthropic's models over the official `anthropic` client.
-
-Requests go out as they were compiled, through the client's own `post`: it knows the address, the key and the transport, and adds no fields.
-"""
+"""Anthropic's models over the official `anthropic` client."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-from palaver.errors import MissingExtra
-from palaver.messages import thaw
+from palaver.errors import MissingExtra, ProviderError
 from palaver.models.answers import AnswerReader, AnthropicAnswer
-from palaver.models.client import ClientProvider, streamed, told
-from palaver.models.failures import Fault
+from palaver.models.client import ClientProvider, posted
+from palaver.models.failures import described, failed, unreadable
 from palaver.wire import Request
 
 try:
@@ -22,12 +18,12 @@ except ImportError as error:
 
 __all__ = ["AnthropicProvider"]
 
-_PATH = "/v1/messages"
-_REFUSED = 400
+_NO_KEY = "Could not resolve authentication method"
+"""The message of the client's TypeError without a key."""
 
 
 class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
-    """Asks Anthropic, or a server that speaks its Messages API."""
+    """Anthropic, or a server that speaks its Messages API."""
 
     def __init__(
         self,
@@ -36,13 +32,13 @@ class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
         name: str = "anthropic",
         **options: Any,  # noqa: ANN401 - those of the client
     ) -> None:
-        """Choose the client or its options.
+        """Set the client or its options.
 
         Args:
             client: A client to use as it is, such as one for Bedrock or Vertex.
-            name: Who is asked, where it is not Anthropic: thinking of one is not sent to another.
-            options: Those of `anthropic.AsyncAnthropic`: `api_key`, `base_url`, `timeout`, `default_headers` (for betas) and so on. What
-                is not given, the client takes from where it always does.
+            name: The provider's name, if it is not Anthropic. Thinking is sent back only to the provider it came from.
+            options: Options of `anthropic.AsyncAnthropic`: `api_key`, `base_url`, `timeout`, `default_headers` (for betas) and so on. The
+                client finds the others itself.
         """
         super().__init__(name, "anthropic", client)
         self._options = options
@@ -56,44 +52,31 @@ class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
     def _reader(self, request: Request) -> AnswerReader:
         return AnthropicAnswer(request, self._name)
 
-    async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
-        client, body = self._client().with_options(max_retries=0), thaw(request.body)
-        if not streamed(request):
-            yield await client.post(_PATH, body=body, cast_to=object)
-            return
-        stream = await client.post(
-            _PATH, body=body, cast_to=object, stream=True, stream_cls=anthropic.AsyncStream[object]
-        )
-        async with stream:
-            async for data in stream:
-                yield data
+    def _answers(self, request: Request) -> AsyncGenerator[object, None]:
+        client = self._client().with_options(max_retries=0)
+        return posted(client, "/v1/messages", request, anthropic.AsyncStream[object])
 
-    def _fault(self, error: Exception, model: str) -> Fault | str | None:
+    def _mapped(self, error: Exception, model: str) -> ProviderError | None:
         if isinstance(error, anthropic.APIResponseValidationError):
-            return f"The answer makes no sense: {told(error)}"
+            return unreadable(self._name, model, error)
         if isinstance(error, anthropic.APIConnectionError):
-            return Fault(provider=self._name, model=model, message=told(error))
+            return failed(self._name, described(error), model=model)
         if isinstance(error, anthropic.APIStatusError):
             return self._refusal(error, model)
         if isinstance(error, anthropic.AnthropicError) or _NO_KEY in str(error):
-            return Fault(provider=self._name, model=model, message=str(error), status=_REFUSED)
+            return failed(self._name, str(error), model=model, status=400)
         return None
 
-    def _refusal(self, error: anthropic.APIStatusError, model: str) -> Fault:
+    def _refusal(self, error: anthropic.APIStatusError, model: str) -> ProviderError:
         body = error.body if isinstance(error.body, Mapping) else {}
         said = body.get("error")
         inner = said if isinstance(said, Mapping) else {}
-        return Fault(
-            provider=self._name,
+        return failed(
+            self._name,
+            str(inner.get("message") or error),
             model=model,
-            message=str(inner.get("message") or error),
             status=error.status_code,
             codes=tuple(word for word in (inner.get("type"), error.error_code) if isinstance(word, str)),
             headers={key.lower(): value for key, value in error.response.headers.items()},
             request_id=error.request_id or str(body.get("request_id") or ""),
-            details=error.body,
         )
-
-
-_NO_KEY = "Could not resolve authentication method"
-"""What the client says, in a TypeError, when it was given no key and found none."""

@@ -1,114 +1,103 @@
-"""Putting an answer together from its events, such that what has come so far is a valid message at any moment."""
+"""Assemble an answer from its events, so that the part that has arrived is a valid message at any moment; and the reverse."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping
 from typing import Any
 
-from palaver.errors import BrokenAnswer
+from palaver.errors import ProviderError
 from palaver.ids import new_message_id, now
-from palaver.messages import (
-    AssistantMessage,
-    Content,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    Usage,
-)
+from palaver.messages import AssistantMessage, Content, TextContent, ThinkingContent, ToolCallContent, Usage
 from palaver.messages.usage import NO_USAGE
-from palaver.models.events import BlockEvent, Delta, End, Event, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.models.events import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 
-__all__ = ["NO_ARGUMENTS_YET", "Assembly", "collect", "joined"]
+__all__ = ["NO_ARGUMENTS_YET", "Assembly", "collect", "events_of"]
 
 NO_ARGUMENTS_YET = "The answer ends before the arguments of this call."
-"""The fault of a call of which nothing but the name has come: it is not a call without arguments."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+"""The error of a call whose arguments never arrived; it is not a call without arguments."""
 
 
 class Assembly:
-    """An answer while it comes.
+    """An answer while it arrives.
 
-    Add each event; :attr:`partial` is what has come so far. It is always a valid message, with the same id and time as the whole one:
-    arguments that are cut off are kept as text with the reason why they cannot be read.
+    Add each event; :attr:`partial` is what has arrived. It is always a valid message with the id and time of the complete one: cut
+    arguments are kept as text, with the reason why they cannot be parsed.
     """
 
     def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - fields of a message
-        """Begin an answer; ``fields`` are those of the message that are known from the start, such as its model."""
+        """Begin an answer; `fields` are the message fields known from the start, such as its model."""
         self._fields: dict[str, Any] = {"id": new_message_id(), "timestamp": now()} | fields
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _OpenBlock] = {}
         self._usage: Usage = NO_USAGE
         self._message: AssistantMessage | None = None
 
     def add(self, event: Event) -> None:
-        """Take the next event.
+        """Add the next event.
 
         Raises:
-            BrokenAnswer: It cannot follow the earlier ones: its block is of another kind, or the answer has ended.
+            ProviderError: It contradicts the earlier ones: its block has another type, or the answer has ended.
         """
         if self._message is not None:
-            raise BrokenAnswer(
-                f"An event of type {event.type!r} came after the end of the answer.", partial=self._message
-            )
+            raise self._broken(f"An event of type {event.type!r} follows the end of the answer.")
         if isinstance(event, End):
             self._message = event.message
         elif isinstance(event, UsageEvent):
             self._usage = event.usage
         else:
-            self._grow(event)
+            self._extend(event)
 
-    def _grow(self, event: Delta | BlockEvent) -> None:
+    def _extend(self, event: Delta | BlockEvent) -> None:
         block = self._blocks.get(event.index)
         if block is None:
-            block = self._blocks[event.index] = _Block(event.type)
+            block = self._blocks[event.index] = _OpenBlock(event.type)
         elif block.kind != event.type or isinstance(event, BlockEvent):
-            raise BrokenAnswer(
-                f"Block {event.index} of the answer is of type {block.kind!r}, and {event.type!r} came for it.",
-                partial=self.partial,
+            raise self._broken(
+                f"Block {event.index} of the answer has type {block.kind!r}, but an event of type {event.type!r} extends it."
             )
         block.add(event)
 
+    def _broken(self, message: str) -> ProviderError:
+        return ProviderError(message, kind="broken", partial=self.partial)
+
     @property
     def ended(self) -> bool:
-        """Whether the answer is whole."""
+        """Whether the answer is complete."""
         return self._message is not None
 
     @property
     def usage(self) -> Usage:
-        """What was used, as far as it was said."""
+        """The usage reported so far."""
         return self._usage
 
     @property
     def partial(self) -> AssistantMessage:
-        """What has come so far; the whole message once the answer has ended."""
-        return self._message if self._message is not None else self.made(whole=False)
+        """What has arrived; the complete message once the answer has ended."""
+        return self._message if self._message is not None else self.message(whole=False)
 
-    def made(self, *, whole: bool = True, **fields: Any) -> AssistantMessage:  # noqa: ANN401 - fields of a message
-        """Make a message of what has come, with more of its fields.
+    def message(self, *, whole: bool = True, **fields: Any) -> AssistantMessage:  # noqa: ANN401 - fields of a message
+        """Build a message from what has arrived.
 
         Args:
-            whole: Whether nothing more comes: a call without arguments has none then.
-            fields: Fields of the message.
+            whole: Whether nothing more arrives. If so, a call without arguments has none.
+            fields: More fields of the message.
         """
-        contents = tuple(self._blocks[index].made(whole=whole) for index in sorted(self._blocks))
-        own: dict[str, Any] = {"contents": contents, "usage": self._usage}
-        return AssistantMessage.from_dict(own | self._fields | fields)
+        contents = tuple(self._blocks[index].content(whole=whole) for index in sorted(self._blocks))
+        return AssistantMessage.from_dict({"contents": contents, "usage": self._usage, **self._fields, **fields})
 
 
-class _Block:
-    """One block while it comes; what was made of it is kept until more comes."""
+class _OpenBlock:
+    """One block while it arrives."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._pieces: list[str] = []
         self._fields: dict[str, Any] = {}
         self._whole: Content | None = None
-        self._made: dict[bool, Content] = {}
+        self._built: dict[bool, Content] = {}
 
     def add(self, delta: Delta | BlockEvent) -> None:
-        """Take more of it."""
-        self._made.clear()
+        """Add more of it."""
+        self._built.clear()
         if isinstance(delta, BlockEvent):
             self._whole = delta.block
             return
@@ -119,56 +108,84 @@ class _Block:
             self._fields["signature"] = delta.signature
         self._fields |= delta.fields
 
-    def made(self, *, whole: bool) -> Content:
-        """Make the block of what has come."""
+    def content(self, *, whole: bool) -> Content:
+        """Build the block from what has arrived, once until more arrives."""
         if self._whole is not None:
             return self._whole
-        if whole not in self._made:
-            self._made[whole] = _MAKERS[self.kind](joined(self._pieces), self._fields, whole=whole)
-        return self._made[whole]
+        if whole not in self._built:
+            self._built[whole] = self._build("".join(self._pieces), whole=whole)
+        return self._built[whole]
 
-
-def _text(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
-    del whole
-    return TextContent.from_dict({"content": text, **fields})
-
-
-def _thinking(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
-    del whole
-    return ThinkingContent.from_dict({"content": text, **fields})
-
-
-def _call(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
-    if not whole and not text.strip():
-        return ToolCallContent.from_dict({"raw_args": text, "error": NO_ARGUMENTS_YET, **fields})
-    return ToolCallContent.from_dict({"args": text if text.strip() else {}, **fields})
-
-
-_MAKERS = {"text": _text, "thinking": _thinking, "tool_call": _call}
-
-
-def joined(pieces: list[str]) -> str:
-    """Join the pieces of a text.
-
-    Providers cut between the halves of a character outside the basic plane, each half escaped in JSON of its own: these are put
-    together again (RFC 8259, section 7). A half that stays alone is left for the message to replace.
-    """
-    text = "".join(pieces)
-    if text.isascii() or not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    def _build(self, text: str, *, whole: bool) -> Content:
+        if self.kind != "tool_call":
+            kind = TextContent if self.kind == "text" else ThinkingContent
+            return kind.from_dict({"content": text, **self._fields})
+        if text.strip():
+            return ToolCallContent.from_dict({"args": text, **self._fields})
+        missing: dict[str, object] = {"args": {}} if whole else {"raw_args": text, "error": NO_ARGUMENTS_YET}
+        return ToolCallContent.from_dict({**missing, **self._fields})
 
 
 async def collect(events: AsyncIterable[Event]) -> AssistantMessage:
-    """Read an answer to its end and give its message.
+    """Read an answer to its end and return its message.
 
     Raises:
-        BrokenAnswer: It stops before its end.
-        ProviderError: Whatever else the provider raises.
+        ProviderError: The answer stops before its end, or the provider fails.
     """
     assembly = Assembly()
     async for event in events:
         assembly.add(event)
     if not assembly.ended:
-        raise BrokenAnswer("The answer stops before its end.", partial=assembly.partial)
+        raise ProviderError("The answer stops before its end.", kind="broken", partial=assembly.partial)
     return assembly.partial
+
+
+# --- the reverse ---------------------------------------------------------------------------------------------------------
+
+
+def events_of(message: AssistantMessage, chunk: int = 0) -> Iterator[Delta | BlockEvent]:
+    """Yield events that assemble to the blocks of a message.
+
+    Args:
+        message: The message.
+        chunk: The most characters of one delta; 0 for one delta a block.
+    """
+    for index, block in enumerate(message.contents):
+        events = tuple(_events(block, index, chunk))
+        assembly = Assembly()
+        for event in events:
+            assembly.add(event)
+        if assembly.message().contents == (block,):
+            yield from events
+        else:
+            yield BlockEvent(block, index)  # a combination of fields that no stream produces
+
+
+def _events(block: Content, index: int, chunk: int) -> Iterator[Delta | BlockEvent]:
+    if isinstance(block, TextContent):
+        for text, fields in _cut(block.content, _fields(block, "content"), chunk):
+            yield TextDelta(text, index, fields)
+    elif isinstance(block, ThinkingContent):
+        for text, fields in _cut(block.content, _fields(block, "content", "signature"), chunk):
+            yield ThinkingDelta(text, index, fields=fields)
+        if block.signature:
+            yield ThinkingDelta("", index, block.signature)
+    elif isinstance(block, ToolCallContent):
+        own = _fields(block, "id", "name", "args", "raw_args", "error")
+        yield ToolCallDelta(index, block.id, block.name, fields=own)
+        for text, _ in _cut(block.arguments, {}, chunk):
+            yield ToolCallDelta(index, arguments=text)
+    else:
+        yield BlockEvent(block, index)
+
+
+def _cut(text: str, fields: Mapping[str, Any], chunk: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Cut a text; the first piece has the fields, and an empty text has one piece."""
+    size = chunk or max(1, len(text))
+    yield text[:size], fields
+    for start in range(size, len(text), size):
+        yield text[start : start + size], {}
+
+
+def _fields(block: Content, *without: str) -> Mapping[str, Any]:
+    return {name: value for name, value in block.stored_fields() if name not in {"type", *without}}

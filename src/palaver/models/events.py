@@ -1,6 +1,6 @@
-"""What a provider's answer consists of while it comes: one closed union of events.
+"""The events of an answer while it arrives: one closed union.
 
-An answer that comes whole is the same events, a delta for each of its blocks. The last event is always :class:`End`.
+An answer that arrives whole is the same events, with one delta for each of its blocks. The last event is always :class:`End`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class TextDelta:
     """More of a text.
 
     Attributes:
-        text: What is added to the block's text; may be empty where only fields come.
-        index: The block it belongs to. Blocks of an answer stand in the order of their indices, some of which may be left out.
-        fields: What else the block has, such as the label of its part in the answer.
+        text: The addition to the block's text; may be empty when only fields arrive.
+        index: The block. An answer orders its blocks by index; indices may have gaps.
+        fields: Other fields of the block, such as its citations.
     """
 
     text: str
@@ -33,13 +33,13 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """More of what the model thinks, as far as its provider shows it.
+    """More of the model's thinking, as far as its provider shows it.
 
     Attributes:
-        text: What is added to the block's text; may be empty where only a signature or fields come.
-        index: The block it belongs to, as in a text.
-        signature: The provider's proof of the block, whole; None where this delta brings none.
-        fields: What else the block has: `redacted`, `provider`, `model`, `artefact`.
+        text: The addition to the block's text; may be empty when only a signature or fields arrive.
+        index: The block, as in a text.
+        signature: The provider's whole signature of the block, or None.
+        fields: Other fields of the block: `redacted`, `provider`, `model`, `artefact`.
     """
 
     text: str
@@ -54,11 +54,11 @@ class ToolCallDelta:
     """More of a tool call.
 
     Attributes:
-        index: The block it belongs to, as in a text.
-        id: The call's id, whole; empty where this delta brings none.
-        name: The tool's name as it was declared to us, whole; empty where this delta brings none.
-        arguments: What is added to the arguments, a piece of JSON text.
-        fields: What else the block has, such as the artefact that its provider wants back.
+        index: The block, as in a text.
+        id: The whole id of the call, or empty.
+        name: The whole name of the tool as the caller declared it, or empty.
+        arguments: The addition to the arguments, a piece of JSON text.
+        fields: Other fields of the block, such as an artefact that its provider requires back.
     """
 
     index: int
@@ -71,11 +71,11 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class BlockEvent:
-    """A block that comes whole: an image, or a part of the provider's own that palaver keeps without reading it.
+    """A block that arrives whole: an image, or a provider-specific part.
 
     Attributes:
         block: The block.
-        index: Its place, as of a text.
+        index: Its index, as in a text.
     """
 
     block: Content
@@ -85,7 +85,7 @@ class BlockEvent:
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """What the answer used, as far as the provider said; a later one replaces it."""
+    """The usage reported so far; a later event replaces an earlier one."""
 
     usage: Usage
     type: Literal["usage"] = field(default="usage", init=False)
@@ -93,12 +93,12 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The answer is whole.
+    """The end of a complete answer.
 
     Attributes:
-        message: All of it. Its blocks are those that the deltas add up to.
-        raw: The provider's own answer as JSON: an object for one that came whole, a tuple of its pieces for one that was streamed;
-            None where there is no provider.
+        message: The answer. Its blocks are the sum of the deltas.
+        raw: The provider's own answer as JSON: an object for a whole answer, a tuple of its pieces for a streamed one, None without
+            a provider.
     """
 
     message: AssistantMessage
@@ -107,7 +107,7 @@ class End:
 
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta
-"""The events that add to a block."""
+"""The events that extend a block."""
 
 Event: TypeAlias = Delta | BlockEvent | UsageEvent | End
-"""Everything a provider may yield, told apart by `type`."""
+"""Every event a provider yields; `type` tells them apart."""

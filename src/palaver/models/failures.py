@@ -1,66 +1,38 @@
-"""What went wrong, in palaver's errors: one table for all providers, by status, code and wording.
+"""Map the failures of providers to palaver's errors, by status, code and wording: one table for all providers.
 
-An adapter says what it knows as a :class:`Fault`, and :func:`failed` gives the error. What vendors agree on stands here; the exceptions
-of a vendor's own package are known only to its adapter.
+Only an adapter knows the exceptions of its vendor's package; those of `openai` are mapped here because LiteLLM derives its own from them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from palaver.errors import (
-    AuthenticationFailed,
-    ContextOverflow,
-    ModelUnavailable,
-    ProviderDown,
-    ProviderError,
-    RateLimited,
-    RequestRefused,
-)
+from palaver.errors import ContextOverflow, ProviderError, RateLimited
 from palaver.ids import now
 from palaver.messages.frozen import EMPTY
-from palaver.models.overflow import about_rates, overflow_in
+from palaver.models.overflow import OverflowFigures, about_rates, overflow_in
 
-__all__ = ["Fault", "failed", "retry_after"]
+__all__ = ["described", "failed", "openai_error", "retry_after", "unreadable"]
 
+_REFUSED, _FAILED = range(400, 500), range(400, 600)
 _SHOWN = 600
-"""Characters of a provider's message that are shown."""
+"""Characters of a provider's message that an error shows."""
 
-# The words of errors that come inside an answer, as the statuses they stand for. Anthropic: docs/en/api/errors, "error types". OpenAI: the
-# codes of a response that failed (API reference, ResponseError). Google: google.rpc.Code. Others use words of these.
-_STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
-    {
-        "invalid_request_error": 400,
-        "authentication_error": 401,
-        "billing_error": 402,
-        "permission_error": 403,
-        "not_found_error": 404,
-        "request_too_large": 413,
-        "rate_limit_error": 429,
-        "api_error": 500,
-        "timeout_error": 504,
-        "overloaded_error": 529,
-        "server_error": 500,
-        "internal_server_error": 500,
-        "rate_limit_exceeded": 429,
-        "vector_store_timeout": 504,
-        "INVALID_ARGUMENT": 400,
-        "FAILED_PRECONDITION": 400,
-        "UNAUTHENTICATED": 401,
-        "PERMISSION_DENIED": 403,
-        "NOT_FOUND": 404,
-        "RESOURCE_EXHAUSTED": 429,
-        "INTERNAL": 500,
-        "UNAVAILABLE": 503,
-        "DEADLINE_EXCEEDED": 504,
-    }
+# Codes of errors inside an answer, and the statuses they stand for. Anthropic: docs/en/api/errors. OpenAI: the codes of a failed response
+# (API reference, ResponseError). Google: google.rpc.Code. Other providers use a subset of these.
+_STATUS_OF_CODE: Mapping[str, int] = MappingProxyType(
+    {"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403}
+    | {"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500}
+    | {"timeout_error": 504, "overloaded_error": 529, "server_error": 500, "internal_server_error": 500}
+    | {"rate_limit_exceeded": 429, "vector_store_timeout": 504, "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400}
+    | {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429}
+    | {"INTERNAL": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504}
 )
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _NO_CREDIT_WORDS = re.compile(r"credit balance is too low|insufficient (?:balance|credits|funds)", re.IGNORECASE)
@@ -75,163 +47,142 @@ _NO_MODEL_WORDS = re.compile(
     r"|is not a valid model|unknown model|llm provider not provided|invalid model|no (?:such )?model|^model: \S+$",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_STATUS = 600
-_LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY})
-"""Statuses below 500 after which the same request may succeed; a conflict is a lock that was not got in time, as OpenAI's client knows."""
+_SAID = {
+    "auth": "rejects the key or the account",
+    "model": "does not offer the model {model!r}",
+    "overflow": "finds the request too long",
+    "rate": "limits the rate",
+    "refused": "refuses the request",
+    "down": "failed",
+}
+_HINTS = {
+    "auth": "Pass the provider's key as its own client reads it, or check the account.",
+    "model": "Check how the provider spells the model.",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """What an adapter knows of a failure.
-
-    Attributes:
-        provider: Who was asked.
-        model: The model, or empty.
-        message: What the provider said, or what the client did.
-        status: The HTTP status, or None where no answer came. One below 400 is of an answer that failed after it had begun.
-        codes: The provider's own words for the error, the most telling first.
-        headers: The headers of the answer, in lower case.
-        request_id: The provider's id of the request.
-        details: More of the body, where it says when to come back.
-        partial: What had come of the answer, or None.
-    """
-
-    provider: str
-    model: str = ""
-    message: str = ""
-    status: int | None = None
-    codes: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default=EMPTY, hash=False)
-    request_id: str = ""
-    details: Any = field(default=None, hash=False)
-    partial: Any = field(default=None, hash=False)
-
-
-def failed(fault: Fault, *, clock: Callable[[], float] = now) -> ProviderError:
-    """Give the error for a failure.
+def failed(  # noqa: PLR0913 - the facts of a failure
+    provider: str,
+    message: str,
+    *,
+    model: str = "",
+    status: int | None = None,
+    codes: tuple[str, ...] = (),
+    headers: Mapping[str, str] = EMPTY,
+    request_id: str = "",
+    details: object = None,
+) -> ProviderError:
+    """Return the error for a failure.
 
     Args:
-        fault: What is known.
-        clock: Tells the time, for providers that name an hour to come back.
+        provider: The provider's name.
+        message: The provider's message, or the client's.
+        model: The model, or empty.
+        status: The HTTP status, or None without an answer. A status below 400 belongs to an answer that failed after it began.
+        codes: The provider's codes for the error, the most specific first.
+        headers: The headers of the answer, in lower case.
+        request_id: The provider's id of the request.
+        details: The body of the answer, where Google puts the time to retry.
     """
-    status = (
-        fault.status if fault.status is not None and fault.status >= HTTPStatus.BAD_REQUEST else _meant(fault.codes)
-    )
+    unreached = status is None
+    status = status if status in _FAILED else _status_of(codes)
+    kind = _kind(codes, status, message)
     facts: dict[str, Any] = {
-        "provider": fault.provider,
-        "model": fault.model,
+        "provider": provider,
+        "model": model,
         "status": status,
-        "code": next(filter(None, fault.codes), ""),
-        "request_id": fault.request_id,
-        "retry_after": retry_after(fault, clock=clock),
-        "partial": fault.partial,
+        "code": next(filter(None, codes), ""),
+        "request_id": request_id,
+        "retry_after": retry_after(headers, message, details),
+        "retryable": _retryable(kind, status, headers, message),
+        "hint": _HINTS.get(kind, ""),
     }
-    kind, said = _kind(fault, status)
-    overflow = overflow_in(_words(fault)) if kind is ContextOverflow else None
-    if overflow is not None:
-        facts |= {"limit": overflow.limit, "asked": overflow.asked}
-    error = kind(f"{fault.provider} {said}{_quoted(fault)}", **facts)
-    error.retryable = _retryable(error, fault)
-    return error
+    said = "could not be reached" if kind == "down" and unreached else _SAID[kind].format(model=model)
+    shown = " ".join(message.split())
+    text = f"{provider} {said}" + (f": {shown[:_SHOWN]}{'…' * (len(shown) > _SHOWN)}" if shown else ".")
+    if kind == "overflow":
+        overflow = overflow_in(" ".join((*codes, message))) or OverflowFigures()
+        return ContextOverflow(text, limit=overflow.limit, asked=overflow.asked, **facts)
+    return RateLimited(text, **facts) if kind == "rate" else ProviderError(text, kind=kind, **facts)
 
 
-def _meant(codes: tuple[str, ...]) -> int | None:
-    """Give the status that the words of an error stand for; OpenRouter says the figure itself."""
+def _status_of(codes: tuple[str, ...]) -> int | None:
+    """Return the status that a code stands for; OpenRouter's code is the status itself."""
     for code in codes:
-        status = int(code) if code.isdecimal() else _STATUS_OF_WORD.get(code, 0)
-        if HTTPStatus.BAD_REQUEST <= status < _NO_STATUS:
+        status = int(code) if code.isdecimal() else _STATUS_OF_CODE.get(code, 0)
+        if status in _FAILED:
             return status
     return None
 
 
-def _words(fault: Fault) -> str:
-    return " ".join((*fault.codes, fault.message))
-
-
-def _quoted(fault: Fault) -> str:
-    said = " ".join(fault.message.split())
-    return f": {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else "."
-
-
-def _kind(fault: Fault, status: int | None) -> tuple[type[ProviderError], str]:
-    """Choose the error, and the verb of its sentence. What the words say goes before what the status says."""
-    codes, words = set(fault.codes), _words(fault)
-    rules: tuple[tuple[bool, type[ProviderError], str], ...] = (
-        (
-            bool(codes & _NO_CREDIT) or status == HTTPStatus.PAYMENT_REQUIRED or bool(_NO_CREDIT_WORDS.search(words)),
-            AuthenticationFailed,
-            "finds no credit",
-        ),
-        (status == HTTPStatus.TOO_MANY_REQUESTS or _limited(status, words), RateLimited, "limits the rate"),
-        (status not in {401, 403} and overflow_in(words) is not None, ContextOverflow, "finds the request too long"),
-        (status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE, ContextOverflow, "finds the request too large"),
-        (
-            bool(codes & _NO_MODEL) or (_is_refusal(status) and bool(_NO_MODEL_WORDS.search(fault.message))),
-            ModelUnavailable,
-            f"does not have the model {fault.model!r}",
-        ),
-        (
-            status in {401, 403} or _NO_KEY_WORDS.search(words) is not None,
-            AuthenticationFailed,
-            "does not let us in",
-        ),
-        (_is_refusal(status) and status not in _LATER, RequestRefused, "refuses the request"),
+def _kind(codes: tuple[str, ...], status: int | None, message: str) -> str:
+    """Return the kind of the error. Wordings take precedence over the status."""
+    words = " ".join((*codes, message))
+    refused = status in _REFUSED
+    no_credit = (
+        not _NO_CREDIT.isdisjoint(codes) or status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT_WORDS.search(words)
     )
-    for holds, kind, said in rules:
-        if holds:
-            return kind, said
-    return ProviderDown, "was not reached" if fault.status is None else "failed"
+    # Groq answers 413 to a request with more tokens than a minute allows.
+    rate = status == HTTPStatus.TOO_MANY_REQUESTS or (status in {None, 400, 403, 413, 422} and about_rates(words))
+    overflow = status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
+        status not in {401, 403} and overflow_in(words) is not None
+    )
+    no_model = not _NO_MODEL.isdisjoint(codes) or (refused and _NO_MODEL_WORDS.search(message))
+    rules = (
+        (no_credit, "auth"),
+        (rate, "rate"),
+        (overflow, "overflow"),
+        (no_model, "model"),
+        (status in {401, 403} or _NO_KEY_WORDS.search(words), "auth"),
+        # 408 and 425 are time-outs; 409 is a lock that was not acquired in time, as OpenAI's client treats it
+        (refused and status not in {408, 409, 425}, "refused"),
+    )
+    return next((kind for holds, kind in rules if holds), "down")
 
 
-def _limited(status: int | None, words: str) -> bool:
-    """Tell whether a refusal is about rates: Groq answers 413 to a request of more tokens than a minute has."""
-    return (status is None or status in {400, 403, 413, 422}) and about_rates(words)
+_FIGURES = re.compile(r"limit:? ([\d,]+)[^.]{0,40}?requested:? ([\d,]+)", re.IGNORECASE)
+"""«Limit 6000, Requested 14810» (Groq, continuedev/continue#10218): one request larger than a whole minute, which waiting does not help."""
 
 
-def _is_refusal(status: int | None) -> bool:
-    return status is not None and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _retryable(error: ProviderError, fault: Fault) -> bool:
-    """Tell whether the same request may succeed later: as the provider says, else by what went wrong."""
-    wish = fault.headers.get("x-should-retry", "")
-    if wish in {"true", "false"}:  # OpenAI's and Anthropic's clients obey it
+def _retryable(kind: str, status: int | None, headers: Mapping[str, str], message: str) -> bool:
+    """Return whether the same request may succeed later: as the provider says, else by the kind of the error."""
+    wish = headers.get("x-should-retry", "")
+    if wish in {"true", "false"}:  # as OpenAI's and Anthropic's clients do
         return wish == "true"
-    if isinstance(error, RateLimited):
-        return not _never_fits(fault.message)
-    return error.retryable and error.status != HTTPStatus.NOT_IMPLEMENTED
+    if kind == "rate":
+        found = _FIGURES.search(message)
+        return found is None or int(found[2].replace(",", "")) <= int(found[1].replace(",", ""))
+    return kind == "down" and status != HTTPStatus.NOT_IMPLEMENTED
 
 
-_ASKED = re.compile(r"limit:? ([\d,]+)[^.]{0,40}?requested:? ([\d,]+)", re.IGNORECASE)
+# --- when to retry -------------------------------------------------------------------------------------------------------
+
+_SPAN = re.compile(
+    r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>[\d.]+) ?s)?(?:(?P<ms>\d+)ms)?",
+    re.IGNORECASE,
+)
+_SPAN_IN_WORDS = re.compile(r"(?:try again|retry) in " + _SPAN.pattern, re.IGNORECASE)
+_SECONDS_IN = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
-def _never_fits(message: str) -> bool:
-    """Tell whether one request asks for more than a whole minute has: waiting does not help.
+def retry_after(
+    headers: Mapping[str, str], message: str = "", details: object = None, *, clock: Callable[[], float] = now
+) -> float | None:
+    """Return the seconds that a provider asks to wait, or None where it does not say.
 
-    «Limit 6000, Requested 14810» (Groq, continuedev/continue#10218).
+    Sources: the headers `retry-after-ms` (OpenAI, Azure) and `retry-after`, in seconds or as an HTTP date (RFC 9110, 10.2.3); `retryDelay`
+    in Google's details (google.rpc.RetryInfo); and the words "try again in 1.5s" of OpenAI and Groq.
     """
-    found = _ASKED.search(message)
-    return found is not None and int(found[2].replace(",", "")) > int(found[1].replace(",", ""))
-
-
-# --- when to come back ---------------------------------------------------------------------------------------------------
-
-
-def retry_after(fault: Fault, *, clock: Callable[[], float] = now) -> float | None:
-    """Give the seconds that the provider asks to wait, or None where it does not say.
-
-    Read are the headers `retry-after-ms` (OpenAI, Azure) and `retry-after`, in seconds or as an HTTP date (RFC 9110, 10.2.3); the
-    `retryDelay` of Google's details (google.rpc.RetryInfo); and the words «try again in 1.5s» of OpenAI and Groq.
-    """
-    for text, unit in ((fault.headers.get("retry-after-ms"), 0.001), (fault.headers.get("retry-after"), 1.0)):
-        seconds = _seconds(text or "")
+    named = headers.get("retry-after", "")
+    for text, unit in ((headers.get("retry-after-ms", ""), 0.001), (named, 1.0)):
+        seconds = _seconds(text)
         if seconds is not None:
             return seconds * unit
-    named = _hour(fault.headers.get("retry-after", ""))
-    if named is not None:
-        return max(0.0, named - clock())
-    delay = _span(_SPAN.fullmatch(_delay_in(fault.details)))
-    return _span(_SPAN_IN_WORDS.search(fault.message)) if delay is None else delay
+    try:
+        return max(0.0, parsedate_to_datetime(named).timestamp() - clock())
+    except (ValueError, TypeError, OverflowError):
+        delay = _span(_SPAN.fullmatch(_delay_in(details)))
+        return _span(_SPAN_IN_WORDS.search(message)) if delay is None else delay
 
 
 def _seconds(text: str) -> float | None:
@@ -242,26 +193,11 @@ def _seconds(text: str) -> float | None:
     return seconds if isfinite(seconds) and seconds >= 0 else None
 
 
-def _hour(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-_SPAN = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>[\d.]+)s)?(?:(?P<ms>\d+)ms)?")
-_SPAN_IN_WORDS = re.compile(
-    r"(?:try again|retry) in (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>[\d.]+) ?s)?(?:(?P<ms>\d+)ms)?",
-    re.IGNORECASE,
-)
-
-
 def _span(found: re.Match[str] | None) -> float | None:
-    parts = {} if found is None else found.groupdict()
-    if not any(parts.values()):
-        return None
-    scale = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-    return sum(scale[name] * (_seconds(text.rstrip(".")) or 0.0) for name, text in parts.items() if text)
+    parts = {} if found is None else {unit: text for unit, text in found.groupdict().items() if text}
+    return (
+        sum(_SECONDS_IN[unit] * (_seconds(text.rstrip(".")) or 0.0) for unit, text in parts.items()) if parts else None
+    )
 
 
 def _delay_in(details: object) -> str:
@@ -272,3 +208,56 @@ def _delay_in(details: object) -> str:
     if isinstance(details, list | tuple):
         return next(filter(None, map(_delay_in, details)), "")
     return ""
+
+
+# --- exceptions of clients -----------------------------------------------------------------------------------------------
+
+
+def openai_error(error: Exception, provider: str, model: str) -> ProviderError | None:
+    """Return the error for an exception of the `openai` package, or None for any other. Neither package is imported."""
+    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "openai"}
+    if not names:
+        return None
+    if "APIResponseValidationError" in names:
+        return unreadable(provider, model, error)
+    if "APIConnectionError" in names:
+        return failed(provider, described(error), model=model)
+    body = getattr(error, "body", None)
+    said = body if isinstance(body, dict) else {}
+    answer = getattr(error, "response", None)
+    headers = getattr(error, "litellm_response_headers", None) or getattr(answer, "headers", {})
+    status = getattr(error, "status_code", None)
+    return failed(
+        provider,
+        (_text(said.get("message")) or str(error)).partition(_TRACE)[0].removeprefix("litellm."),
+        model=model,
+        # an APIError without a status is inside an answer; any other is the client's own, before anything was sent
+        status=status if isinstance(status, int) else 200 if "APIError" in names else 400,
+        codes=tuple(filter(None, map(_text, (getattr(error, "code", None), said.get("code"), said.get("type"))))),
+        headers={str(key).lower(): str(value) for key, value in headers.items()},
+        request_id=_text(getattr(error, "request_id", None)),
+        details=body,
+    )
+
+
+_TRACE = "Traceback (most recent call last)"
+"""LiteLLM appends its stack trace to messages."""
+
+
+def unreadable(provider: str, model: str, error: BaseException) -> ProviderError:
+    """Return the error for an answer that cannot be read."""
+    return ProviderError(
+        f"The answer is not readable: {described(error)}", kind="broken", provider=provider, model=model
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+def described(error: BaseException) -> str:
+    """Return an exception's message with that of its cause: clients say "Connection error." and keep the reason in the cause."""
+    cause = error.__cause__ or error.__context__
+    said = str(error) or type(error).__name__
+    reason = "" if cause is None else str(cause) or type(cause).__name__
+    return said if not reason or reason in said else f"{said} ({reason})"

@@ -1,6 +1,6 @@
 """Google's models over the official `google-genai` client.
 
-Requests go out as they were compiled: the client lets a caller replace the body that it builds (`HttpOptions.extra_body`).
+The client lets a caller replace the body that it builds (`HttpOptions.extra_body`); requests go out as they were compiled.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from palaver.errors import AuthenticationFailed, MissingExtra
+from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
 from palaver.models.answers import AnswerReader, GeminiAnswer
 from palaver.models.client import ClientProvider, streamed
-from palaver.models.failures import Fault
+from palaver.models.failures import failed, unreadable
 from palaver.wire import Request
 
 try:
@@ -26,11 +26,11 @@ except ImportError as error:
 __all__ = ["GoogleProvider"]
 
 _PLACEHOLDER = "."
-"""Contents that the client asks for and that the body replaces."""
+"""Contents that the client requires and the body replaces."""
 
 
 class GoogleProvider(ClientProvider[genai.Client]):
-    """Asks Google."""
+    """Google's Gemini API."""
 
     def __init__(
         self,
@@ -39,26 +39,28 @@ class GoogleProvider(ClientProvider[genai.Client]):
         name: str = "google",
         **options: Any,  # noqa: ANN401 - those of the client
     ) -> None:
-        """Choose the client or its options.
+        """Set the client or its options.
 
         Args:
             client: A client to use as it is, such as one for Vertex.
-            name: Who is asked, as errors and messages name it.
-            options: Those of `google.genai.Client`: `api_key`, `http_options` and so on. What is not given, the client takes from where
-                it always does.
+            name: The name that errors and messages use.
+            options: Options of `google.genai.Client`: `api_key`, `http_options` and so on. The client finds the others itself.
         """
         super().__init__(name, "gemini", client)
         self._options = options
 
     def _make(self) -> genai.Client:
         http = types.HttpOptions.model_validate(self._options.get("http_options") or {})
-        if http.retry_options is None:  # else the client retries by itself, after up to ten seconds
+        if http.retry_options is None:  # the client's default retries for up to ten seconds
             http = http.model_copy(update={"retry_options": types.HttpRetryOptions(attempts=1)})
         try:
             return genai.Client(**self._options | {"http_options": http})
-        except ValueError as error:  # no key, or options that contradict each other
-            raise AuthenticationFailed(
-                f"The client of {self._name} cannot be made: {error}", provider=self._name
+        except ValueError as error:  # no key, or contradicting options
+            raise ProviderError(
+                f"The client of {self._name} cannot be created: {error}",
+                kind="auth",
+                provider=self._name,
+                hint="Pass the provider's key as api_key, or set it as the client reads it.",
             ) from error
 
     async def _close(self, client: genai.Client) -> None:
@@ -78,16 +80,16 @@ class GoogleProvider(ClientProvider[genai.Client]):
         async for answer in stream:
             yield _plain(answer)
 
-    def _fault(self, error: Exception, model: str) -> Fault | str | None:
+    def _mapped(self, error: Exception, model: str) -> ProviderError | None:
         if isinstance(error, errors.UnknownApiResponseError | ValidationError):
-            return f"The answer makes no sense: {error}"
+            return unreadable(self._name, model, error)
         if not isinstance(error, errors.APIError):
             return None
         headers = getattr(error.response, "headers", None)
-        return Fault(
-            provider=self._name,
+        return failed(
+            self._name,
+            error.message or str(error),
             model=model,
-            message=error.message or str(error),
             status=error.code,
             codes=(error.status,) if error.status else (),
             headers={key.lower(): value for key, value in headers.items()} if isinstance(headers, Mapping) else {},
@@ -96,7 +98,7 @@ class GoogleProvider(ClientProvider[genai.Client]):
 
 
 def _plain(answer: types.GenerateContentResponse) -> dict[str, Any]:
-    """Give an answer as the JSON it came as. The client writes bytes in the alphabet for addresses; the API writes, and takes, the usual one."""
+    """Return an answer as the JSON it arrived as. The client writes bytes as URL-safe base64; the API uses the standard alphabet."""
     data: dict[str, Any] = answer.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"}, warnings=False
     )

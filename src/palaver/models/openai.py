@@ -1,19 +1,14 @@
-"""OpenAI's models, and those of every server that speaks its API, over the official `openai` client: chat completions and responses.
-
-Requests go out as they were compiled, through the client's own `post`: it knows the address, the key and the transport, and adds no fields.
-"""
+"""OpenAI's models, and every server that speaks its API, over the official `openai` client: chat completions and responses."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from palaver.errors import MissingExtra
-from palaver.messages import thaw
+from palaver.errors import MissingExtra, ProviderError
 from palaver.models.answers import AnswerReader, ChatAnswer, ResponsesAnswer
-from palaver.models.client import ClientProvider, streamed
-from palaver.models.failures import Fault
-from palaver.models.openai_faults import fault_of
+from palaver.models.client import ClientProvider, posted
+from palaver.models.failures import openai_error
 from palaver.wire import ProfileName, Request
 
 try:
@@ -23,13 +18,21 @@ except ImportError as error:
 
 __all__ = ["OpenAIProvider"]
 
-_PATHS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
-_READERS: Mapping[str, type[AnswerReader]] = {"chat": ChatAnswer, "responses": ResponsesAnswer}
-_PROFILES: Mapping[str, ProfileName] = {"chat": "openai-chat", "responses": "openai-responses"}
+
+class _API(NamedTuple):
+    path: str
+    profile: ProfileName
+    reader: type[AnswerReader]
+
+
+_APIS: Mapping[str, _API] = {
+    "chat": _API("/chat/completions", "openai-chat", ChatAnswer),
+    "responses": _API("/responses", "openai-responses", ResponsesAnswer),
+}
 
 
 class OpenAIProvider(ClientProvider[openai.AsyncOpenAI]):
-    """Asks OpenAI, or a server that speaks its API."""
+    """OpenAI, or a server that speaks its API."""
 
     def __init__(
         self,
@@ -39,17 +42,16 @@ class OpenAIProvider(ClientProvider[openai.AsyncOpenAI]):
         name: str = "openai",
         **options: Any,  # noqa: ANN401 - those of the client
     ) -> None:
-        """Choose the API, and the client or its options.
+        """Set the API, and the client or its options.
 
         Args:
             api: Chat completions, or responses.
             client: A client to use as it is, such as one for Azure.
-            name: Who is asked, where it is not OpenAI: reasoning of one is not sent to another.
-            options: Those of `openai.AsyncOpenAI`: `api_key`, `base_url`, `timeout` and so on. What is not given, the client takes
-                from where it always does.
+            name: The provider's name, if it is not OpenAI. Reasoning is sent back only to the provider it came from.
+            options: Options of `openai.AsyncOpenAI`: `api_key`, `base_url`, `timeout` and so on. The client finds the others itself.
         """
-        super().__init__(name, _PROFILES[api], client)
-        self._api = api
+        self._api = _APIS[api]
+        super().__init__(name, self._api.profile, client)
         self._options = options
 
     def _make(self) -> openai.AsyncOpenAI:
@@ -59,18 +61,11 @@ class OpenAIProvider(ClientProvider[openai.AsyncOpenAI]):
         await client.close()
 
     def _reader(self, request: Request) -> AnswerReader:
-        return _READERS[self._api](request, self._name)
+        return self._api.reader(request, self._name)
 
-    async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
+    def _answers(self, request: Request) -> AsyncGenerator[object, None]:
         client = self._client().with_options(max_retries=0)
-        path, body = _PATHS[self._api], thaw(request.body)
-        if not streamed(request):
-            yield await client.post(path, body=body, cast_to=object)
-            return
-        stream = await client.post(path, body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object])
-        async with stream:
-            async for data in stream:
-                yield data
+        return posted(client, self._api.path, request, openai.AsyncStream[object])
 
-    def _fault(self, error: Exception, model: str) -> Fault | str | None:
-        return fault_of(error, self._name, model)
+    def _mapped(self, error: Exception, model: str) -> ProviderError | None:
+        return openai_error(error, self._name, model)

@@ -1,4 +1,4 @@
-"""The seam between palaver and those who run models: a compiled request goes in, the events of an answer come out."""
+"""The provider protocol: a compiled request goes in, the events of an answer come out."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ __all__ = ["Provider"]
 
 @runtime_checkable
 class Provider(Protocol):
-    """Somebody who runs models.
+    """A service that runs models.
 
-    A provider sends a request as it was compiled: it adds nothing to the body and leaves nothing out. It does not retry: that is the
-    business of :class:`palaver.models.Retry`, where every attempt is seen. It reads no environment, though a vendor's client that it
-    makes may read its own key.
+    A provider sends a request exactly as it was compiled. It does not retry: :class:`palaver.models.Retry` does, where every attempt is
+    recorded. It reads no environment variables, although the vendor client that it creates may.
     """
 
     @property
     def name(self) -> str:
-        """Who it is, as errors and messages name it."""
+        """The name that errors and messages use."""
 
     def profile_for(self, model: str) -> Profile:
-        """Give the profile that requests for a model are compiled with."""
+        """Return the profile to compile requests for a model with."""
 
     def stream(self, request: Request) -> AsyncGenerator[Event, None]:
-        """Ask a model, and yield the events of its answer; the last one is an End.
+        """Ask a model, and yield the events of its answer; the last is an End.
 
-        Whether the answer comes in pieces is the request's own business; one that comes whole is yielded as the same events. Close the
-        generator (`contextlib.aclosing`) to leave an answer before its end: that cuts the connection.
+        The request decides whether the answer is streamed. Close the generator (`contextlib.aclosing`) to abandon an answer; that
+        closes the connection.
 
         Raises:
-            ProviderError: There is no whole answer; the error has what came of it.
+            ProviderError: There is no complete answer. `partial` is the part that arrived.
         """
 
     async def aclose(self) -> None:
-        """Let go of connections. The provider may be asked again."""
+        """Close connections. The provider may be asked again."""

@@ -1,42 +1,34 @@
-"""Asking again after a failure, as a policy: how often, how long to wait, and when to give up.
+"""Retries of failed calls: how often, how long to wait, when to give up. Built on `stamina`.
 
-The wait before retry n is drawn between nothing and `base · 2ⁿ⁻¹`, at most `cap`: exponential backoff with full jitter, which of the
-known ways makes the fewest calls when many clients fail together (Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture
-Blog, 2015). Where the provider says how long to wait (RFC 9110, section 10.2.3, Retry-After), that is waited at least. When it asks for
-more than `patience`, nothing is gained by asking earlier, and the call fails at once with what the provider said.
+The wait before retry n is `base · 2ⁿ⁻¹` seconds plus a random part of up to `base`, at most `cap`. A provider that says how long to wait
+(RFC 9110, section 10.2.3, Retry-After) is obeyed; one that asks for more than `patience` fails the call at once.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import anyio
+import stamina
 
-from palaver.errors import InvalidInput, ProviderError, RateLimited
-from palaver.models.scripted import Sleep
+from palaver.errors import InvalidInput, ProviderError
 
 __all__ = ["Attempt", "Retry", "with_retries"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """When a failed call is tried again. Rate limits count like every other failure.
+    """A retry policy. Rate limits count like every other failure.
 
     Attributes:
-        attempts: Tries in all, the first included; 1 for none but it.
-        base: Seconds that the first wait has at most.
-        cap: Seconds that any wait has at most, where the provider does not ask for more.
-        patience: Seconds that a provider may ask to wait; more fails the call at once.
-        max_elapsed: Seconds after the first try within which the last one begins.
-        jitter: Whether waits are drawn at random below their bound; without, they are the bound.
-        clock: Gives seconds of a clock that never goes back.
-        sleep: Waits a number of seconds.
-        draw: Gives a number from 0 to 1, drawn anew each time.
+        attempts: Attempts in all, including the first; 1 disables retries.
+        base: The first wait in seconds; 0 retries at once.
+        cap: The longest wait in seconds that the policy itself chooses.
+        patience: The longest wait in seconds that a provider may ask for.
+        max_elapsed: Seconds after the first attempt from which no further one begins.
+        jitter: Whether a random part of up to `base` seconds is added to each wait.
     """
 
     attempts: int = 5
@@ -45,108 +37,106 @@ class Retry:
     patience: float = 60.0
     max_elapsed: float = 300.0
     jitter: bool = True
-    clock: Callable[[], float] = time.monotonic
-    sleep: Sleep = anyio.sleep
-    draw: Callable[[], float] = random.random
 
     def __post_init__(self) -> None:
-        """Refuse figures that say nothing.
+        """Check the values.
 
         Raises:
-            InvalidInput: There is no first try, or a time is negative.
+            InvalidInput: `attempts` is less than 1, `max_elapsed` is not positive, or another time is negative.
         """
         if self.attempts < 1:
-            raise InvalidInput(f"A call is tried at least once, not {self.attempts} times.")
-        for name in ("base", "cap", "patience", "max_elapsed"):
+            raise InvalidInput(f"attempts must be at least 1, not {self.attempts!r}.")
+        if self.max_elapsed <= 0:
+            raise InvalidInput(f"max_elapsed must be more than 0 seconds, not {self.max_elapsed!r}.")
+        for name in ("base", "cap", "patience"):
             if getattr(self, name) < 0:
-                raise InvalidInput(f"{name!r} is a number of seconds, not {getattr(self, name)!r}.")
+                raise InvalidInput(f"{name} must be 0 seconds or more, not {getattr(self, name)!r}.")
 
-    def wait(self, error: ProviderError, failures: int, elapsed: float) -> float | None:
-        """Give the seconds to wait after a failure, or None to give up.
+    def wait(self, error: BaseException, attempt: int) -> float | None:
+        """Return the least seconds to wait after a failed attempt, or None to give up.
 
         Args:
-            error: The newest failure.
-            failures: How many there were, it included.
-            elapsed: Seconds since the first try.
+            error: The failure.
+            attempt: The number of the attempt, starting at 1.
         """
-        if not error.retryable or failures >= self.attempts:
+        if not isinstance(error, ProviderError) or not error.retryable or attempt >= self.attempts:
             return None
-        bound = min(self.cap, self.base * 2.0 ** min(failures - 1, _MANY))
-        wait = bound * self.draw() if self.jitter else bound
         if error.retry_after is not None:
-            if error.retry_after > self.patience:
-                return None
-            wait = max(wait, error.retry_after)
-        return wait if elapsed + wait <= self.max_elapsed else None
+            return error.retry_after if error.retry_after <= self.patience else None
+        return min(self.cap, self.base * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS))
+
+    def backoff(self, error: Exception) -> bool | float:
+        """Return what stamina asks after a failure: the provider's wait in seconds, else whether to retry at all."""
+        wait = self.wait(error, 0)
+        if isinstance(error, ProviderError) and error.retry_after is not None and wait is not None:
+            return wait
+        return wait is not None
 
 
-_MANY = 64
-"""Doublings after which any bound is above every cap."""
+_MOST_DOUBLINGS = 64
+"""Doublings after which a wait exceeds every cap; more would overflow a float."""
 
 
 class Attempt:
-    """One try, entered with `with`: a failure that is to be tried again stays in :attr:`error`, any other one is raised.
+    """One attempt, entered with `with`. It suppresses a failure that is retried, and raises any other.
 
     Attributes:
-        number: Which one it is, starting at 1.
-        error: How it failed, or None.
-        wait: Seconds until the next try; None where there is none.
-        rate_limits: Tries that a rate limit has refused so far, this one included.
+        number: The number of the attempt, starting at 1.
+        error: The failure, or None.
+        wait: The least seconds until the next attempt, or None where there is none.
     """
 
-    def __init__(self, retry: Retry, number: int, began: float, rate_limits: int) -> None:
-        self.number = number
+    def __init__(self, policy: Retry, attempt: stamina.Attempt) -> None:
+        self.number = attempt.num
         self.error: ProviderError | None = None
         self.wait: float | None = None
-        self.rate_limits = rate_limits
-        self._retry = retry
-        self._began = began
+        self._policy = policy
+        self._attempt = attempt
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin the attempt."""
+        self._attempt.__enter__()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
-    ) -> bool:
-        """Keep the failure if there is a next try."""
-        if not isinstance(error, ProviderError):
-            return False
-        self.error = error
-        self.rate_limits += isinstance(error, RateLimited)
-        self.wait = self._retry.wait(error, self.number, self._retry.clock() - self._began)
-        return self.wait is not None
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        """Keep the failure if it is retried."""
+        if error is not None:
+            self.wait = self._policy.wait(error, self.number)
+            if not isinstance(error, ProviderError) or self.wait is None:
+                return False
+            self.error = error
+        return bool(self._attempt.__exit__(kind, error, at))
 
 
 def with_retries(retry: Retry) -> AsyncIterator[Attempt]:
-    """Yield attempts until one succeeds or the policy gives up; between them the wait is slept.
+    """Iterate over attempts until one succeeds or the policy gives up, and wait between them.
 
-    The caller sees each failure before the next try, and can record it:
+    The caller sees each failure before the next attempt:
 
         async for attempt in with_retries(retry):
             with attempt:
-                message = await collect(provider.stream(request))
-            if attempt.error is not None:
-                record(attempt.error)
+                return await collect(provider.stream(request))
+            log(attempt.error, attempt.wait)
     """
     return _Attempts(retry)
 
 
 class _Attempts(AsyncIterator[Attempt]):
-    """The attempts of one call. No generator: leaving the loop by an exception leaves nothing to be closed."""
+    """The attempts of one call. A class and not a generator: a loop left by `return` leaves nothing to close."""
 
-    def __init__(self, retry: Retry) -> None:
-        self._retry = retry
-        self._began = retry.clock()
-        self._last: Attempt | None = None
+    def __init__(self, policy: Retry) -> None:
+        self._policy = policy
+        self._attempts = aiter(
+            stamina.retry_context(
+                on=policy.backoff,
+                attempts=policy.attempts,
+                timeout=policy.max_elapsed,
+                wait_initial=policy.base,
+                wait_max=policy.cap,
+                wait_jitter=policy.base if policy.jitter else 0.0,
+            )
+        )
 
     async def __anext__(self) -> Attempt:
-        """Give the next attempt, after the wait that the last one asked for."""
-        last = self._last
-        if last is not None:
-            if last.wait is None:
-                raise StopAsyncIteration
-            await self._retry.sleep(last.wait)
-        number, rate_limits = (1, 0) if last is None else (last.number + 1, last.rate_limits)
-        self._last = Attempt(self._retry, number, self._began, rate_limits)
-        return self._last
+        """Wait as long as the last failure asks for, and return the next attempt."""
+        return Attempt(self._policy, await anext(self._attempts))

@@ -1,40 +1,33 @@
-"""A provider whose answers are written down beforehand: for tests, demonstrations, and programs tried out without a key."""
+"""A provider with scripted answers: for tests, demonstrations, and programs that run without a key."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-import anyio
-
-from palaver.errors import ProviderError, ScriptExhausted
+from palaver.errors import ProviderError
 from palaver.messages import AssistantMessage
-from palaver.models.assembly import Assembly
+from palaver.models.assembly import Assembly, events_of
 from palaver.models.client import streamed
 from palaver.models.events import End, Event, UsageEvent
-from palaver.models.offline import Offline
-from palaver.models.script import Answer, read_answer
-from palaver.models.spoken import spoken
-from palaver.wire import Profile, ProfileName, Request
+from palaver.models.script import ScriptedAnswer, read_answer
+from palaver.wire import Profile, ProfileName, Request, profile
 
-__all__ = ["Script", "ScriptedProvider", "Sleep"]
+__all__ = ["Script", "ScriptedProvider"]
 
 Script: TypeAlias = Iterable[object] | Callable[[Request], object]
-"""Answers in order, or a function that gives an answer to each request."""
-
-Sleep: TypeAlias = Callable[[float], Awaitable[Any]]
-"""Anything that waits a number of seconds, as :func:`anyio.sleep` does; tests inject their own."""
+"""Answers in order, or a function that answers each request."""
 
 
-class ScriptedProvider(Offline):
-    """Gives the answers of a script, one a request, in order.
+class ScriptedProvider:
+    """Answers each request with the next answer of a script.
 
-    An answer is a text, an AssistantMessage, an object in the form of :mod:`palaver.models.script`, an exception, which is raised, or a
-    function of the request that gives one of these (a coroutine function may). A script that is one function answers every request.
+    An answer is a text, an AssistantMessage, an object in the form of :mod:`palaver.models.script`, an exception to raise, or a function of
+    the request that returns one of these (a coroutine function may). A script that is one function answers every request.
 
     Attributes:
-        requests: The requests it got, oldest first.
+        requests: The requests received, oldest first.
     """
 
     def __init__(
@@ -44,37 +37,39 @@ class ScriptedProvider(Offline):
         name: str = "scripted",
         profile: ProfileName | Profile = "openai-chat",
         chunk: int = 8,
-        start: int = 0,
-        sleep: Sleep = anyio.sleep,
     ) -> None:
-        """Take a script.
+        """Set the script.
 
         Args:
-            script: The answers. Of an iterable no more is read than is asked for.
-            name: Who it says it is.
-            profile: The profile that its requests are compiled with, or its name.
-            chunk: Characters of a delta where a request asks for an answer in pieces.
-            start: Answers to pass over, which an earlier process has given.
-            sleep: How it waits where an answer says that it comes late.
+            script: The answers. An iterable is read only as far as it is asked.
+            name: The provider's name.
+            profile: The profile of its requests, or the profile's name.
+            chunk: Characters of a delta when a request asks for a stream.
         """
-        super().__init__(name, profile)
+        self.requests: list[Request] = []
+        self._name = name
+        self._profile = profile
         self._chunk = chunk
-        self._sleep = sleep
         self._script: Callable[[Request], object] | None = script if callable(script) else None
         self._answers: Iterator[object] = iter(()) if callable(script) else iter(script)
-        self._start = start
+
+    @property
+    def name(self) -> str:
+        """The name that errors and messages use."""
+        return self._name
+
+    def profile_for(self, model: str) -> Profile:
+        """Return the profile to compile requests for a model with."""
+        return profile(self._profile, model) if isinstance(self._profile, str) else self._profile
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         """Yield the events of the next answer.
 
         Raises:
-            ScriptExhausted: There is none left.
-            ProviderError: The script says so.
+            ProviderError: The script raises it; or no answer is left, with kind `script`.
         """
         self.requests.append(request)
         answer = await self._next(request)
-        if answer.delay:
-            await self._sleep(answer.delay)
         assembly = Assembly(model=request.model, provider=self._name)
         for event in self._events(answer, request):
             if isinstance(event, End) and answer.error is not None:
@@ -82,48 +77,51 @@ class ScriptedProvider(Offline):
             assembly.add(event)
             yield event
         if answer.error is not None:
-            raise self._failed(answer.error, assembly.partial if answer.message is not None else None, request)
+            raise self._completed(answer.error, assembly.partial if answer.message is not None else None, request)
 
-    async def _next(self, request: Request) -> Answer:
-        for _ in range(self._start):
-            next(self._answers, None)
-        self._start = 0
-        given = self._script or next(self._answers, _NONE)
+    async def aclose(self) -> None:
+        """Do nothing: there are no connections."""
+
+    async def _next(self, request: Request) -> ScriptedAnswer:
+        given: Any = self._script or next(self._answers, _NONE)
         if given is _NONE:
-            raise ScriptExhausted(
-                f"The script has no answer for request {len(self.requests)}.", provider=self._name, model=request.model
+            raise ProviderError(
+                f"The script has no answer for request {len(self.requests)}.",
+                kind="script",
+                provider=self._name,
+                model=request.model,
+                hint="Add an answer to the script, or check why the model was asked again.",
             )
         while callable(given):
-            given = given() if _is_error(given) else given(request)
+            given = given() if isinstance(given, type) and issubclass(given, BaseException) else given(request)
             if inspect.isawaitable(given):
                 given = await given
         return read_answer(given)
 
-    def _events(self, answer: Answer, request: Request) -> Iterator[Event]:
+    def _events(self, answer: ScriptedAnswer, request: Request) -> Iterator[Event]:
         if answer.message is None:
             return
-        yield from spoken(answer.message, self._chunk if streamed(request) else 0)
+        yield from events_of(answer.message, self._chunk if streamed(request) else 0)
         if answer.message.usage:
             yield UsageEvent(answer.message.usage)
         yield End(self._signed(answer.message, request))
 
     def _signed(self, message: AssistantMessage, request: Request) -> AssistantMessage:
-        """Give a message with who said it, where the script does not say."""
-        own = {"model": request.model, "provider": self._name}
-        missing = {key: value for key, value in own.items() if not getattr(message, key, None)}
+        """Return a message with model and provider, where the script does not set them."""
+        missing = {
+            key: value
+            for key, value in (("model", request.model), ("provider", self._name))
+            if not getattr(message, key, None)
+        }
         return message.model_copy(update=missing) if missing else message
 
-    def _failed(self, error: BaseException, partial: AssistantMessage | None, request: Request) -> BaseException:
-        """Give the error of an answer with what is known here; any other exception as it is."""
+    def _completed(self, error: BaseException, partial: AssistantMessage | None, request: Request) -> BaseException:
+        """Return a scripted error with the facts of the request; any other exception unchanged."""
         if isinstance(error, ProviderError):
             error.provider = error.provider or self._name
             error.model = error.model or request.model
             error.partial = error.partial if partial is None else partial
         return error
-
-
-def _is_error(given: object) -> bool:
-    return isinstance(given, type) and issubclass(given, BaseException)
 
 
 _NONE = object()

@@ -2,7 +2,6 @@
 
 from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler
-from palaver.prompts.jinja import JinjaRenderer
 from palaver.prompts.parsing import DefaultTagParser, ParseFunction, Parser
 from palaver.prompts.prompt import FunctionFinder, Prompt, PromptRef, temporary_prompt, verbatim_prompt
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
@@ -14,7 +13,6 @@ __all__ = [
     "Format",
     "FunctionFinder",
     "Handler",
-    "JinjaRenderer",
     "ParseFunction",
     "Parser",
     "Prompt",

@@ -12,9 +12,8 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidInput, ParseError
-from palaver.messages.frozen import FrozenDict, freeze, thaw
-from palaver.messages.normalize import Change
-from palaver.tools.schemas import Violation, require_checkable, violations
+from palaver.messages.frozen import Change, FrozenDict, freeze, thaw
+from palaver.tools.schemas import SchemaViolation, require_checkable, violations
 
 __all__ = ["Format"]
 
@@ -77,7 +76,7 @@ class Format:
             return value["value"] if self._wrapped else value
         if self._wrapped:
             if not isinstance(value, dict) or "value" not in value:
-                _require([Violation("", "'value' is a required property", "value")], text)
+                _require([SchemaViolation("", "'value' is a required property", "value")], text)
             value = value["value"]
         try:
             return self._adapter.validate_json(json.dumps(value))
@@ -242,12 +241,12 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _violation(error: Mapping[str, Any]) -> Violation:
+def _violation(error: Mapping[str, Any]) -> SchemaViolation:
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).removeprefix(".")
-    return Violation(place, str(error["msg"]), place if error["type"] == "missing" else "")
+    return SchemaViolation(place, str(error["msg"]), place if error["type"] == "missing" else "")
 
 
-def _require(found: Iterable[Violation], text: str) -> None:
+def _require(found: Iterable[SchemaViolation], text: str) -> None:
     """Raise if anything is wrong with an answer."""
     reasons = list(found)
     if not reasons:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from palaver.errors import InvalidInput
 from palaver.messages import Message
-from palaver.messages.frozen import EMPTY, FrozenDict, freeze
-from palaver.messages.normalize import Change
+from palaver.messages.frozen import EMPTY, Change, FrozenDict, freeze
 from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler, handled
 from palaver.prompts.parsing import ParseFunction, Parser, parse_with

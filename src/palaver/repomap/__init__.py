@@ -6,13 +6,11 @@
 from palaver.repomap.drawing import Drawing, draw
 from palaver.repomap.files import Limits
 from palaver.repomap.languages import LANGUAGES, Language, language_of
-from palaver.repomap.parsing import CUT, WIDTH, Definition, Line, Tags, Use, visible
+from palaver.repomap.parsing import Definition, Line, Tags, Use, visible
 from palaver.repomap.repository import File, Repository, look, require
 
 __all__ = [
-    "CUT",
     "LANGUAGES",
-    "WIDTH",
     "Definition",
     "Drawing",
     "File",

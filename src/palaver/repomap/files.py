@@ -133,9 +133,7 @@ def _entries(folder: Path, *, top: bool) -> list[os.DirEntry[str]] | None:
     except OSError as error:
         if not top:
             return None
-        raise InvalidInput(
-            f"{folder} cannot be mapped: {error.strerror or error}.", hint="Name a folder that can be read."
-        ) from error
+        raise InvalidInput(f"{folder} cannot be mapped: {error.strerror or error}.") from error
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

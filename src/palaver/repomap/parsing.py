@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from palaver.errors import MissingExtra
 from palaver.repomap.languages import LANGUAGES, Language
 
-__all__ = ["CUT", "WIDTH", "Definition", "Line", "Tags", "Use", "parse", "visible"]
+__all__ = ["Definition", "Line", "Tags", "Use", "parse", "visible"]
 
 WIDTH = 100
 """Characters of a line that are shown, as in Aider: a minified file is one line."""

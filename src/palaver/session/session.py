@@ -3,60 +3,89 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from palaver.errors import InvalidInput, UnknownDialog
-from palaver.ids import new_session_id, now
-from palaver.log import Entry, Handle, Span, TurnEnded, decode_entry
+from palaver.errors import Ambiguous, InvalidInput, NotFound
+from palaver.ids import now
+from palaver.log import Compaction, Custom, Entry, Handle, Span, TurnEnded, decode_entry
 from palaver.messages import Content, InvokeCost, Usage
+from palaver.messages.frozen import EMPTY
 from palaver.prompts import Runtime, get_default_runtime
-from palaver.session.branches.overview import tree_lines
-from palaver.session.branches.tree import Tree
-from palaver.session.calls.quarantining import holders
-from palaver.session.carried.replay import LogBase, follower_of, read_log
-from palaver.session.carried.restore import restore
-from palaver.session.compaction.attempts import summaries_of
-from palaver.session.dialog.dialog import Dialog
-from palaver.session.dialog.family import Family, made_up_name
-from palaver.session.erasure import Receipt, erase
-from palaver.session.erasure.retention import HOLD
-from palaver.session.reading.extent import Opened, extent_of
-from palaver.session.reading.marks import labels_of
-from palaver.session.reading.recalling import recall, whole
-from palaver.session.reading.searching import searchable
-from palaver.session.reading.transcript import Messages, Stretch
+from palaver.session.dialog import Dialog
+from palaver.session.marks import holders, labels_of
+from palaver.session.messages import Messages, Stretch
+from palaver.session.opened import OpenSession
+from palaver.session.portable import restore
+from palaver.session.recall import recall, searchable, whole
+from palaver.session.replay_log import LogBase, follower_of, read_log
+from palaver.session.tree import Tree, tree_lines
 from palaver.store import Hit, SessionRecord, Store
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.finding import find_session
 from palaver.store.redacting import RedactLike, redacted_store
 
-__all__ = ["Session", "rebuild"]
+if TYPE_CHECKING:
+    from palaver.session.branches import Rewind
+    from palaver.session.differences import BranchDifference
+    from palaver.session.receipts import Receipt
+
+__all__ = ["Extent", "Session", "only_session", "rebuild"]
+
+HOLD = "palaver.hold"
+"""The key in a session's metadata that keeps it from retention; its value says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How many entries a session has, and how many of them can be read.
+
+    Attributes:
+        dialogs: The number of its dialogs.
+        total: The number of its entries.
+        damaged: Entries whose bytes are missing or differ from what was written; empty unless `verified`.
+        cut_off: Entries of dialogs whose ancestors are missing.
+        verified: Whether every entry's bytes were compared with their digest.
+    """
+
+    dialogs: int
+    total: int
+    damaged: tuple[Handle, ...] = ()
+    cut_off: int = 0
+    verified: bool = False
+
+    @property
+    def reachable(self) -> int:
+        """The number of entries that can be read."""
+        return self.total - self.cut_off - len(self.damaged)
 
 
 class Session:
     """One conversation and all its branches.
 
-    A session that was given an address opened the store itself, and closes it with `close` or at the end of a `with` block; one that
-    was given a store leaves it open.
+    A session that was given an address opened the store itself, and closes it with `close` or at the end of a `with` block; one that was given
+    a store leaves it open.
 
     Attributes:
-        store: Where it lies.
+        store: Where it is.
         session_id: The opaque id.
-        opened: How it was found, and how much of it is there when asked; None for one that was just made.
+        found_by: How `open` found it: `id`, `name` or `prefix`; empty for a session that was just made.
+        others: How many other sessions have the same name, where it was found by name; it is the one that was active last.
     """
 
-    def __init__(self, family: Family[Dialog], *, opened: Opened | None = None, owned: bool = False) -> None:
-        self._family = family
+    def __init__(
+        self, opened: OpenSession[Dialog], *, found_by: str = "", others: int = 0, owned: bool = False
+    ) -> None:
+        self._opened = opened
         self._owned = owned
-        self._closed = False
-        self.store = family.store
-        self.session_id = family.session_id
-        self.opened = opened
+        self.store = opened.store
+        self.session_id = opened.session_id
+        self.found_by = found_by
+        self.others = others
 
-    # --- making, finding, listing ---------------------------------------------------------------------------------------------
+    # --- making, finding, listing -----------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(  # noqa: PLR0913 - all but the first two by keyword
@@ -72,7 +101,7 @@ class Session:
         log_base: LogBase | None = None,
         redact: RedactLike = False,
     ) -> Session:
-        """Make a session with its first dialog.
+        """Make a session with its first dialog, in one step.
 
         Args:
             store: A store, or the address of one; in memory when not given.
@@ -80,71 +109,71 @@ class Session:
             owner: The agent that owns the first dialog.
             subject: Whose data it is.
             workdir: The working folder it is about.
-            metadata: What is to be kept with it; JSON values.
-            runtime: What paths of prompts are resolved with; the default one when not given.
+            metadata: Kept with it; JSON values.
+            runtime: Resolves paths of prompts; the default one when not given.
             log_base: A replay log that follows, or the folder for one.
-            redact: What takes secrets out of all that is written, before it is durable: a redactor, or True for one that knows the usual
-                keys and tokens. What the model sees is what was written.
+            redact: Removes secrets from all that is written, before it is durable: a redactor, or True for one that knows the usual keys and
+                tokens. The model sees what was written.
 
         Raises:
-            InvalidInput: The metadata is no JSON.
+            InvalidInput: The metadata is not JSON.
             StoreError: The store cannot be opened or written.
         """
-        opened, owned = opened_store(store, create=True)
-        opened = redacted_store(opened, redact)
-        session_id, at = new_session_id(), now()
-        record = SessionRecord(
-            session_id=session_id,
-            name=name or made_up_name(session_id, at),
+        known, owned = opened_store(store, create=True)
+        opened: OpenSession[Dialog]
+        opened, _ = OpenSession.create(
+            redacted_store(known, redact),
+            name,
+            owner=owner,
             subject=subject,
             workdir=workdir,
-            created_at=at,
-            metadata=metadata or {},
+            metadata=metadata or EMPTY,
+            runtime=runtime,
+            follower=follower_of(log_base),
         )
-        opened.create_session(record)
-        family: Family[Dialog] = Family(opened, session_id, runtime or get_default_runtime(), follower_of(log_base))
-        Dialog.of(family, family.new_root(owner))
-        return cls(family, owned=owned)
+        opened.follow_all()
+        return cls(opened, owned=owned)
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - all but the first two by keyword
         cls,
         reference: str,
         store: StoreLike,
         *,
+        create: bool = False,
+        owner: str = "assistant",
         runtime: Runtime | None = None,
         log_base: LogBase | None = None,
-        verify: bool = False,
         redact: RedactLike = False,
     ) -> Session:
-        """Open a session; `opened` says how it was found and, when asked, how much of it is there.
+        """Open a session.
 
         Args:
-            reference: Its id; or its name, of which the latest is taken; or the first digits of its id, at least 6.
+            reference: Its id; or its name, of which the last active one is opened; or the first digits of its id, at least 6.
             store: A store, or the address of one.
-            runtime: What paths of prompts are resolved with; the default one when not given.
+            create: Whether to make a session of this name where there is none. Of several processes that do so at once, one makes it.
+            owner: The agent that owns the first dialog of a session that is made.
+            runtime: Resolves paths of prompts; the default one when not given.
             log_base: A replay log that follows, or the folder for one; it begins with what is there.
-            verify: Whether to read every entry and compare it with its digest.
             redact: As for `create`, of what is written from here on.
 
         Raises:
-            UnknownSession: There is none; `close` has the names that look like it.
+            NotFound: There is none; `close` has names that look like it.
             Erased: There was one of this id, and it was erased.
             Ambiguous: Several ids begin with these digits.
             StoreError: The store cannot be opened or read.
         """
-        opened, owned = opened_store(store, create=False)
-        opened = redacted_store(opened, redact)
-        record, by, others = find_session(opened, reference)
-        family: Family[Dialog] = Family(
-            opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
-        )
-        family.tell_all()
-        count = partial(extent_of, opened, record.session_id, verify=verify)
-        found = Opened(by=by, others=others, count=count)
-        if verify:
-            _ = found.extent  # who asks for proof waits for it
-        return cls(family, opened=found, owned=owned)
+        known, owned = opened_store(store, create=create)
+        known = redacted_store(known, redact)
+        if create:
+            with known.transaction(lock=f"session {reference}"):
+                if not any(True for _ in known.sessions(name=reference, limit=1)):
+                    OpenSession[Dialog].create(known, reference, owner=owner)
+        record, by, others = find_session(known, reference)
+        follower = follower_of(log_base)
+        opened: OpenSession[Dialog] = OpenSession(known, record.session_id, runtime or get_default_runtime(), follower)
+        opened.follow_all()
+        return cls(opened, found_by=by, others=others, owned=owned)
 
     @classmethod
     def list(
@@ -157,24 +186,24 @@ class Session:
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> tuple[SessionRecord, ...]:
-        """Give the records of sessions, newest activity first: those not in the trash, or only those in it.
+        """Return the records of sessions, last active first: those outside the trash, or only those in it.
 
         Args:
             store: The store.
             name: Only sessions of exactly this name.
             subject: Only sessions about exactly this subject.
-            trashed: Whether to give those in the trash instead.
+            trashed: Whether to list the trash instead.
             limit: At most so many.
-            after: The last session of the page before: those behind it.
+            after: The last session of the page before.
         """
         return tuple(store.sessions(name=name, subject=subject, trashed=trashed, limit=limit, after=after))
 
-    # --- what it is -----------------------------------------------------------------------------------------------------------
+    # --- what it is -------------------------------------------------------------------------------------------------------------------
 
     @property
     def record(self) -> SessionRecord:
-        """What the store keeps of it: name, subject, working folder, times."""
-        return self._family.record
+        """Its record in the store: name, subject, working folder, times."""
+        return self._opened.record
 
     @property
     def name(self) -> str:
@@ -184,81 +213,100 @@ class Session:
     @property
     def dialogs(self) -> tuple[Dialog, ...]:
         """All its dialogs, in the order in which they were made."""
-        return tuple(Dialog.at(self._family, node.dialog_id) for node in self.store.nodes(self.session_id))
+        return tuple(Dialog._of(self._opened, node.dialog_id, node) for node in self.store.nodes(self.session_id))
 
     @property
     def root(self) -> Dialog:
-        """The dialog to go on with: the first one, or of an imported session the one with its newest entry.
-
-        It need not be a root of the tree: an import takes the branch that the conversation went on in, and a rewind the one that it made.
+        """The dialog to go on with: the first one; after an import or a rewind, the one that the conversation went on in.
 
         Raises:
-            UnknownDialog: It has none yet.
+            NotFound: The session has no dialog.
         """
         root = self.record.root
         if root is None:
-            raise UnknownDialog(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
-        return Dialog.at(self._family, root)
-
-    def dialog(self, reference: str) -> Dialog:
-        """Give a dialog by its id, or by the first digits of it, at least 6.
-
-        Raises:
-            UnknownDialog: The session has none.
-            Ambiguous: Several ids begin with these digits.
-        """
-        return Dialog.at(self._family, self.store.resolve(reference, self.session_id))
+            raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
+        return Dialog._of(self._opened, root)
 
     @property
     def newest(self) -> Dialog:
-        """The dialog with the newest entry; a sub-agent's does not count.
+        """The dialog with the newest entry; sub-agents' dialogs do not count.
 
         Raises:
-            UnknownDialog: There is no dialog yet.
+            NotFound: The session has no dialog.
         """
         nodes = [node for node in self.store.nodes(self.session_id) if node.relation != "subagent"]
         if not nodes:
             return self.root
         last = max(nodes, key=lambda node: (max(self.store.last(node.dialog_id).at, node.created_at), node.order))
-        return Dialog.at(self._family, last.dialog_id)
+        return Dialog._of(self._opened, last.dialog_id, last)
+
+    def dialog(self, reference: str) -> Dialog:
+        """Return a dialog by its id, or by the first digits of it, at least 6.
+
+        Raises:
+            NotFound: The session has none.
+            Ambiguous: Several ids begin with these digits.
+        """
+        return Dialog._of(self._opened, self.store.resolve(reference, self.session_id))
 
     @property
     def tree(self) -> Tree:
-        """The tree of its dialogs, by dialog id, as it stands now."""
-        return self._family.tree()
+        """The tree of its dialogs as it is now, by dialog id."""
+        return self._opened.tree()
 
     def tree_overview(self) -> str:
-        """Give the whole tree for people, a line a dialog."""
+        """Return the whole tree for people, a line a dialog."""
         roots = [node for node in self.tree.values() if node.is_root]
-        return "\n".join(line for root in roots for line in tree_lines(root, self._family.count))
+        return "\n".join(line for root in roots for line in tree_lines(root, self._opened.count))
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all its dialogs together, what summaries cost included: a message that branches share counts once. Reads all messages."""
+        """Tokens and dollars of all its dialogs, summaries included; a message that branches share counts once. Reads all messages."""
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
             last = self.store.last(node.dialog_id)
             own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
             total = sum((message.cost for message in Messages(self.store, (own,), last.number).bare()), total)
-            total = sum((usage.invoke_cost for usage in _summarising(self.store, own.span)), total)
+            total = sum((usage.invoke_cost for usage in _of_summaries(self.store, own.span)), total)
         return total
+
+    def extent(self, *, verify: bool = False) -> Extent:
+        """Count its entries.
+
+        Args:
+            verify: Whether to read every entry and compare it with its digest; else a header for each dialog is read.
+        """
+        nodes = self.store.nodes(self.session_id)
+        lengths = {node.dialog_id: self.store.last(node.dialog_id).seq + 1 for node in nodes}
+        whole_ = {
+            node.dialog_id
+            for node in nodes
+            if (node.parent_id is None or node.parent_id in lengths)
+            and all(span.stop <= lengths.get(span.dialog, 0) for span in node.ranges)
+        }
+        damaged = (
+            [Handle(one, seq) for one in lengths if one in whole_ for seq in self.store.verify(one)] if verify else []
+        )
+        cut_off = sum(length for one, length in lengths.items() if one not in whole_)
+        total = sum(lengths.values())
+        return Extent(dialogs=len(nodes), total=total, damaged=tuple(damaged), cut_off=cut_off, verified=verify)
 
     def __repr__(self) -> str:
         return f"<Session {self.session_id[:12]} name={self.name!r}>"
 
-    # --- going on -------------------------------------------------------------------------------------------------------------
+    # --- going on ---------------------------------------------------------------------------------------------------------------------
 
     def resume(self, dialog: str | None = None) -> Dialog:
-        """Give the dialog to go on with: the one named, or the newest.
+        """Return the dialog to go on with: the one named, or the newest.
 
         A turn that was left open, because its process died, is ended as `interrupted`, so that the next one can start.
 
         Raises:
-            UnknownDialog: There is none.
+            NotFound: There is none.
             Conflict: Its turn is going on in another process.
         """
         found = (self.newest if dialog is None else self.dialog(dialog)).reload()
-        if found.in_turn:
+        if self.store.last(found.dialog_id).open_turn >= 0:
             found.record(TurnEnded(outcome="interrupted"))
         return found
 
@@ -268,41 +316,81 @@ class Session:
 
     def new_dialog(self, owner: str, metadata: Mapping[str, object] | None = None) -> Dialog:
         """Make a dialog that shares nothing with the others, for another agent."""
-        return Dialog.of(self._family, self._family.new_root(owner, metadata))
+        node = self._opened.new_root(owner, metadata or EMPTY)
+        if self.record.root is None:
+            self.store.update_session(self.session_id, root=node.dialog_id)
+        made = Dialog._of(self._opened, node.dialog_id, node)
+        made.top_prompt = None
+        return made
+
+    def rewind(self, to: Handle | str | None, dialog: Dialog | None = None) -> Rewind:
+        """Preview going back to an entry: nothing is written before `apply()` on the result.
+
+        Args:
+            to: The last entry that stays; None to go back before the first.
+            dialog: The dialog; the newest when not given.
+
+        Raises:
+            NotFound: The dialog does not hold it.
+            InvalidInput: It is the newest entry: nothing would leave.
+        """
+        from palaver.session.branches import rewind  # noqa: PLC0415 - few programs rewind
+
+        return rewind(self._opened, dialog or self.newest, to)
+
+    def undo_rewind(self, dialog: Dialog | None = None) -> Dialog:
+        """Go back to the dialog that a rewind left. What was said since stays where it was said.
+
+        Raises:
+            InvalidInput: The dialog was not made by a rewind.
+        """
+        from palaver.session.branches import undo_rewind  # noqa: PLC0415 - as above
+
+        return undo_rewind(self._opened, dialog or self.newest)
+
+    def merge(self, branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
+        """Write into a dialog what happened on another branch, by one entry beside the turn, and return its handle.
+
+        The entry names the branch, the place where the two part, and the entries it was made from. It speaks as a summary, with the lowest
+        trust among them. What the branch says later can be merged later; nothing is told twice.
+
+        Args:
+            branch: The branch.
+            into: The dialog that is told.
+            summary: What happened; a record written by code when not given.
+
+        Raises:
+            InvalidInput: One of them is of another session, or the branch says nothing that the dialog does not hold.
+        """
+        from palaver.session.branches import merge  # noqa: PLC0415 - as above
+
+        return merge(branch, into, summary)
+
+    def diff(self, one: Dialog, other: Dialog) -> BranchDifference:
+        """Compare two branches: what both begin with, and what each holds alone.
+
+        Raises:
+            InvalidInput: One of them is of another session.
+        """
+        from palaver.session.differences import branch_difference  # noqa: PLC0415 - as above
+
+        for each in (one, other):
+            if (each.store, each.session_id) != (self.store, self.session_id):
+                raise InvalidInput(f"Dialog {each.dialog_id[:12]} is not of session {self.session_id[:12]}.")
+        return branch_difference(self.store, one.dialog_id, one._spans(), other.dialog_id, other._spans())
+
+    # --- places in it -----------------------------------------------------------------------------------------------------------------
 
     def recall(self, handle: Handle | str) -> Entry | Content:
-        """Give back what a handle stands for; as `Dialog.recall`."""
+        """Return what a handle names; as `Dialog.recall`."""
         return recall(self.store, self.session_id, handle)
 
-    def quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
-        """Set a block aside in every dialog of the session that holds it and shows it still; as `Dialog.quarantine`.
-
-        Returns:
-            The entries that say so, one for each dialog; none where it was set aside already.
-        """
-        place = whole(self.store, self.session_id, handle)
-        found = (self.dialog(one) for one in holders(self.store, self.session_id, place))
-        return tuple(dialog.quarantine(place, reason) for dialog in found if place not in dialog.quarantined)
-
-    def lift_quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
-        """Show again, in every dialog of the session, what was set aside; as `Dialog.lift_quarantine`.
-
-        Raises:
-            InvalidInput: No dialog has it in quarantine.
-        """
-        place = whole(self.store, self.session_id, handle)
-        found = [self.dialog(one) for one in holders(self.store, self.session_id, place)]
-        lifted = tuple(dialog.lift_quarantine(place, reason) for dialog in found if place in dialog.quarantined)
-        if not lifted:
-            raise InvalidInput(f"{place} is not in quarantine in any dialog of this session.")
-        return lifted
-
     def place(self, handle: Handle | str) -> Handle:
-        """Give a handle with the whole id of its dialog.
+        """Return a handle with the whole id of its dialog.
 
         Raises:
-            InvalidHandle: It is no handle, or not spelt like one.
-            UnknownHandle: The session has no such entry.
+            InvalidInput: It is not a handle.
+            NotFound: The session has no such entry.
         """
         found = whole(self.store, self.session_id, handle)
         self.store.header(found.dialog, found.seq)
@@ -311,39 +399,67 @@ class Session:
     @property
     def labels(self) -> Mapping[Handle, str]:
         """The labels in force in all its dialogs, the newest of each entry; reads the headers of the whole session."""
-        nodes = self.store.nodes(self.session_id)
-        return labels_of(
-            self.store, [Span(node.dialog_id, 0, self.store.last(node.dialog_id).seq + 1) for node in nodes]
+        return labels_of(self.store, self.store.nodes(self.session_id))
+
+    def quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
+        """Set a block aside in every dialog of the session that holds it; as `Marks.quarantine`.
+
+        Returns:
+            The entries that say so, one for each dialog in which it was not set aside before.
+        """
+        place = self.place(handle)
+        return tuple(
+            one.marks.quarantine(place, reason) for one in self._holding(place) if place not in one.marks.quarantined
         )
 
-    def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
-        """Give the entries that hold all the words of `query`, best first; the index is brought up to date with it before.
+    def lift(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
+        """Show again, in every dialog of the session, what was set aside; as `Marks.lift`.
 
         Raises:
-            UnsupportedCapability: The store has no full text.
+            InvalidInput: No dialog has it in quarantine.
+        """
+        place = self.place(handle)
+        lifted = tuple(one.marks.lift(place, reason) for one in self._holding(place) if place in one.marks.quarantined)
+        if not lifted:
+            raise InvalidInput(f"{place} is not in quarantine in any dialog of this session.")
+        return lifted
+
+    def _holding(self, place: Handle) -> Iterable[Dialog]:
+        found = holders(self.store, self.session_id, place._replace(block=None))
+        return [Dialog._of(self._opened, one) for one in found]
+
+    def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
+        """Return the entries that hold all words of `query`, best first. New entries are indexed first.
+
+        Raises:
+            StoreError: The store has no full text (reason `unsupported`).
         """
         self.store.index(searchable, session_id=self.session_id)
         return self.store.search(query, session_id=self.session_id, limit=limit)
 
-    # --- changing what people call it, and the trash ------------------------------------------------------------------------------
+    # --- its record, the trash, erasure -------------------------------------------------------------------------------------------------
 
     def rename(self, name: str) -> None:
-        """Give it another name."""
+        """Rename it."""
         self.store.update_session(self.session_id, name=name)
 
     def move(self, workdir: str) -> None:
-        """Say that its working folder is another one now."""
+        """Set its working folder."""
         self.store.update_session(self.session_id, workdir=workdir)
 
     def delete(self) -> None:
-        """Put it into the trash: no list and no search shows it; nothing is lost, and `restore` takes it out again."""
+        """Put it into the trash, where no list and no search shows it; `restore` takes it out again."""
         self.store.update_session(self.session_id, trashed_at=now())
 
     def restore(self) -> None:
-        """Take it out of the trash."""
+        """Restore it from the trash."""
         self.store.update_session(self.session_id, trashed_at=None)
 
-    # --- privacy --------------------------------------------------------------------------------------------------------------
+    def hold(self, reason: str | None) -> None:
+        """Keep it from retention, whatever its age; None no longer. An erasure that names it still happens."""
+        with self.store.transaction():
+            kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
+            self.store.update_session(self.session_id, metadata=kept if reason is None else {**kept, HOLD: reason})
 
     def erase(
         self,
@@ -352,53 +468,43 @@ class Session:
         entries: Iterable[Handle | str] = (),
         children: bool = False,
         tombstones: bool = False,
+        files: Iterable[str | os.PathLike[str]] = (),
         thorough: bool = True,
     ) -> Receipt:
-        """Erase the session, or a dialog or entries of it, for good, and give the receipt; as `palaver.erase`.
+        """Erase the session, or a dialog or entries of it, for good; as `palaver.erase`.
 
         Args:
             dialog: A dialog, by its id or the first digits of it; the whole session when neither this nor entries are named.
             entries: Entries, by their handles.
             children: With a dialog, erase what grew from it, too.
             tombstones: With a dialog, leave tombstones for what grew from it.
-            thorough: Whether the storage is written anew, where that is what it takes.
+            files: Files to delete, of those that `preview_erasure` listed.
+            thorough: Whether to rewrite the storage where bytes stay otherwise.
 
         Raises:
-            HasChildren: Others grew from the dialog, and nobody said what becomes of them.
-            UnknownHandle: The session has no such entry.
+            InvalidInput: Others grew from the dialog, and neither `children` nor `tombstones` says what becomes of them.
+            NotFound: The session has no such entry.
             Erased: It was erased before.
-            InvalidInput: A replay log follows, and a block of the store is open in this thread.
         """
-        self._family.require_forgetting()
+        from palaver.session.erasure import erase  # noqa: PLC0415 - few programs erase
+
         places = [self.place(entry) for entry in entries]
-        known = None if dialog is None else self.dialog(dialog).dialog_id
-        session = None if known or places else self.session_id
+        known = None if dialog is None else self.store.resolve(dialog, self.session_id)
         receipt = erase(
             self.store,
-            session=session,
+            session=None if known or places else self.session_id,
             dialog=known,
             entries=places,
             children=children,
             tombstones=tombstones,
+            files=files,
             thorough=thorough,
         )
-        self._family.forget()
+        self._opened.forget()
         return receipt
 
-    def hold(self, reason: str) -> None:
-        """Keep it from retention, whatever its age, until `release`; an erasure that names it is another matter."""
-        self.store.update_session(self.session_id, metadata={**self.record.metadata, HOLD: reason})
-
-    def release(self) -> None:
-        """Let retention have it again."""
-        kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
-        self.store.update_session(self.session_id, metadata=kept)
-
     def close(self) -> None:
-        """Let a replay log catch up, and close the store, if this session opened it."""
-        if not self._closed:
-            self._closed = True
-            self._family.tell_last()
+        """Close the store, if this session opened it."""
         if self._owned:
             self.store.close()
 
@@ -409,6 +515,20 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def only_session(store: Store, reference: str) -> SessionRecord:
+    """Return the one session of an id, a name or the first digits of an id, for whoever destroys something.
+
+    Raises:
+        NotFound: There is none.
+        Ambiguous: Several have this name; the error lists their ids.
+    """
+    record, _, others = find_session(store, reference)
+    if others:
+        named = [one.session_id for one in store.sessions(name=reference)]
+        raise Ambiguous(reference, named, hint="Name the session by its id.")
+    return record
 
 
 def rebuild(
@@ -422,23 +542,27 @@ def rebuild(
 
     Args:
         log_base: The log's folder.
-        store: Where the session is to lie, a store or the address of one; in memory when not given.
+        store: Where the session is written to, a store or the address of one; in memory when not given.
         session_id: Which session, where the folder holds several.
-        runtime: What paths of prompts are resolved with; the default one when not given.
+        runtime: Resolves paths of prompts; the default one when not given.
 
     Raises:
-        MissingStore: There is no log.
+        MissingFile: There is no log.
         Ambiguous: The log holds several sessions, and none was named.
         InvalidInput: The store has the session already.
     """
     record, dialogs = read_log(log_base, session_id)
-    opened, owned = opened_store(store, create=True)
-    restore(opened, record, dialogs)
-    return Session(Family(opened, record.session_id, runtime or get_default_runtime()), owned=owned)
+    known, owned = opened_store(store, create=True)
+    restore(known, record, dialogs)
+    return Session(OpenSession(known, record.session_id, runtime or get_default_runtime()), owned=owned)
 
 
-def _summarising(store: Store, span: Span) -> Iterator[Usage]:
-    """Give what summarisers used in a stretch of a dialog."""
+def _of_summaries(store: Store, span: Span) -> Iterable[Usage]:
+    """Yield what summarizers used in a stretch of a dialog."""
     for header in store.headers(span.dialog, span.start, span.stop):
         if header.kind in {"compaction", "custom"}:
-            yield from (usage for _, usage in summaries_of(decode_entry(store.body(span.dialog, header.seq))))
+            entry = decode_entry(store.body(span.dialog, header.seq))
+            told = entry.attempt if isinstance(entry, Compaction) else entry.data if isinstance(entry, Custom) else None
+            summary = told.get("summary") if isinstance(told, Mapping) else None
+            used = summary.get("usages", ()) if isinstance(summary, Mapping) else ()
+            yield from (Usage(one) for one in used if isinstance(one, Mapping))

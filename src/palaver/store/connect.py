@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from palaver.errors import InvalidInput, MissingExtra, MissingStore
+from palaver.errors import InvalidInput, MissingExtra, MissingFile
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, Store
 from palaver.store.sqlite import SqliteStore
@@ -18,7 +18,7 @@ StoreLike: TypeAlias = Store | str | os.PathLike[str]
 """A store, or the address of one."""
 
 _POSTGRES = {"postgres", "postgresql"}
-_MEMORY = {"memory:", ":memory:"}  # the second is how SQLite spells it; nobody means a file of that name
+_MEMORY = {"memory:", ":memory:"}  # SQLite spells it the second way; nobody means a file of that name
 
 
 def open_store(
@@ -34,14 +34,14 @@ def open_store(
         durability: What an acknowledged write survives; a store in memory has its own.
 
     Raises:
-        InvalidInput: The address names no kind of store that this palaver knows.
-        MissingExtra: The address is one of PostgreSQL, and the extra `postgres` is not installed.
-        MissingStore: Nothing is there and nothing is to be made.
+        InvalidInput: The address names no kind of store.
+        MissingExtra: The extra `postgres` is needed and not installed.
+        MissingFile: Nothing is there, and `create` is False.
         StoreError: What is there cannot be opened.
     """
     if url in _MEMORY:
         if not create:
-            raise MissingStore(url, hint="A store in memory is always a new one.")
+            raise MissingFile(url, what="store", hint="A store in memory is always a new one.")
         return MemoryStore()
     if url.partition(":")[0] in _POSTGRES:
         return _postgres(url, durability, read_only=read_only, create=create)
@@ -49,10 +49,10 @@ def open_store(
 
 
 def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
-    """Give a store, and whether it was opened here, so that whoever asked is to close it; None is a new one in memory.
+    """Return a store, and whether it was opened here, so that the caller closes it; None is a new one in memory.
 
     Raises:
-        MissingStore: Nothing is at the address, and nothing is to be made.
+        MissingFile: Nothing is at the address, and `create` is False.
         StoreError: What is there cannot be opened.
     """
     if store is None or isinstance(store, str | os.PathLike):
@@ -61,7 +61,7 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
 
 
 def _postgres(url: str, durability: Durability, *, read_only: bool, create: bool) -> Store:
-    """Open a store in PostgreSQL; only now is anything loaded that knows psycopg, which takes as long as all the rest together."""
+    """Open a store in PostgreSQL. psycopg takes as long to import as everything else together, so it is imported here."""
     if find_spec("psycopg") is None:
         raise MissingExtra("A store in PostgreSQL", "postgres", package="psycopg")
     store: Store = import_module("palaver.store.postgres").PostgresStore(
@@ -78,10 +78,11 @@ def _file(url: str) -> Path:
         return Path(url).expanduser()
     if scheme != "sqlite":
         raise InvalidInput(
-            f"{url!r} is no address of a store: give a file's path, sqlite:///absolute/path, postgresql://host/database or memory:."
+            f"{url!r} is not the address of a store.",
+            hint="Give a file's path, sqlite:///absolute/path, postgresql://host/database or memory:.",
         )
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.netloc or not path.startswith("/") or path == "/" or not rest.startswith("///"):
-        raise InvalidInput(f"{url!r} names no file: an address looks like sqlite:///absolute/path.")
+        raise InvalidInput(f"{url!r} does not name a file.", hint="An address looks like sqlite:///absolute/path.")
     return Path(path)

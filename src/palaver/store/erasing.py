@@ -1,57 +1,61 @@
-"""Erasing: the one way in which what was written leaves a store. Every store of palaver's has it; the session decides what is erased.
+"""Erasing: the one way in which what was written leaves a store. The session decides what is erased.
 
-One erasure is one transaction: entries are overwritten by their tombstones, rows are deleted, and the receipt is written with them, or nothing
-of it happened. What the storage itself still holds then (a log, free pages, dead rows) is left to `scrub`, which can be done again at any time;
-until it is done, the erasure says so.
+An erasure is one transaction: entries are overwritten by their tombstones, rows are deleted, and the receipt is written with them, or nothing
+happened. It touches the rows of what it erases and no others, so other sessions are written meanwhile. What the storage still keeps afterwards
+(a log, free pages, dead rows) is left to `scrub`, which can be repeated at any time.
+
+Sweeping removes payloads that no entry names: a writer leaves one when it dies between storing it and naming it.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import Erased, StoreDamaged
+from palaver.errors import Erased, InvalidInput, StoreError
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header, body_digest
 from palaver.store.protocol import Store
 
 __all__ = [
-    "FRESH",
+    "DAY",
+    "LEAST_AGE",
     "Eraser",
     "Erasing",
     "Gone",
     "KeptReceipt",
-    "Mark",
+    "NotedFile",
     "Placed",
     "Stray",
+    "Swept",
     "Thing",
-    "Unnamed",
-    "is_fresh",
-    "listed",
-    "may_name",
-    "named_in",
     "retotalled",
     "source_name",
+    "sweep",
+    "sweepable",
 ]
 
-FRESH = 600.0
-"""For so many seconds a payload that is put again counts as put just now: then nothing is written for it."""
+DAY = 86_400.0
+
+LEAST_AGE = 3_600.0
+"""The least age of a payload that a sweep removes, in seconds: longer than a writer takes from storing it to naming it."""
+
+_AT_A_TIME = 1_000  # payloads that one transaction of a sweep removes: others write in between
 
 Thing: TypeAlias = Literal["session", "dialog", "source"]
 """What a store remembers to have erased; of a source only `source_name`."""
 
 
 class Placed(NamedTuple):
-    """What is put in place of an entry.
+    """What replaces an entry.
 
     Attributes:
         seq: The entry's number in its dialog.
-        kind: The kind of what is put there.
-        body: Its bytes.
+        kind: The new kind.
+        body: The new bytes.
     """
 
     seq: int
@@ -71,7 +75,7 @@ class Gone(NamedTuple):
     receipt: str
 
     def error(self, what: str, name: str) -> Erased:
-        """Give the error for whoever asks for it."""
+        """Return the error for whoever asks for it."""
         return Erased(what, name, self.at, self.receipt)
 
 
@@ -89,13 +93,27 @@ class KeptReceipt(NamedTuple):
     pending: str
 
 
+class NotedFile(NamedTuple):
+    """A file that a session was written to. Only a file that is still the same may be deleted with the session.
+
+    Attributes:
+        path: Its absolute path.
+        digest: SHA-256 of its bytes, hexadecimal; empty while it is being written.
+        inode: Its inode, 0 when unknown.
+    """
+
+    path: str
+    digest: str = ""
+    inode: int = 0
+
+
 class Stray(NamedTuple):
-    """A payload that nothing names: what a writer leaves that dies between putting it and naming it.
+    """A payload that no entry and no source names.
 
     Attributes:
         blob_id: The payload.
         size: Its length, in bytes.
-        age: How long ago somebody put it last, in seconds by the store's clock, to `FRESH`.
+        age: How long ago it was stored last, in seconds.
     """
 
     blob_id: BlobId
@@ -103,42 +121,11 @@ class Stray(NamedTuple):
     age: float
 
 
-class Mark(NamedTuple):
-    """How far a store had been written when somebody began to look, for whoever looks again only at what was written since.
-
-    Attributes:
-        place: Where that was, in the store's own terms; another store can do nothing with it.
-        lists: The lists of pieces that were read since: what is named by its content says the same for ever.
-    """
-
-    place: object
-    lists: frozenset[str] = frozenset()
-
-
-class Unnamed(NamedTuple):
-    """What somebody found who looked while others wrote.
-
-    Attributes:
-        blob_ids: The payloads that nothing named.
-        mark: How far the store had been written before the look.
-    """
-
-    blob_ids: frozenset[BlobId]
-    mark: Mark
-
-
 class Eraser(Protocol):
-    """What may be done inside one erasure. All of it happens together, or none of it; nobody else writes meanwhile."""
+    """What may be done inside one erasure."""
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
-        """Overwrite own entries: digests, sizes and running sizes follow, and the full-text index forgets them.
-
-        What is put in place names no payload that the entry did not name.
-
-        Raises:
-            UnknownDialog: No such dialog.
-            UnknownHandle: It has no such entry.
-        """
+        """Overwrite own entries. Digests and sizes follow, and the full-text index forgets them; roles, calls and numbers stay."""
         ...
 
     def clear_dialog(self, dialog_id: DialogId) -> None:
@@ -146,28 +133,15 @@ class Eraser(Protocol):
         ...
 
     def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
-        """Delete dialogs with their entries and what the full-text index has of them."""
+        """Delete dialogs with their entries and what the full-text index has of them; children before their parents."""
         ...
 
     def remove_session(self, session_id: SessionId) -> None:
-        """Delete a session, whose dialogs are gone, with its sources and the files that are known of it."""
+        """Delete a session and all that is left of it."""
         ...
 
-    def remove_leases(self, ids: Collection[str]) -> None:
-        """Delete the leases whose name holds one of these ids."""
-        ...
-
-    def unnamed(
-        self, blob_ids: Collection[BlobId], older_than: float | None = None, since: Mark | None = None
-    ) -> frozenset[BlobId]:
-        """Give those payloads that nothing names: no entry, no source and no list of pieces. Reads every body that names any payload.
-
-        Args:
-            blob_ids: The payloads.
-            older_than: Only those that nobody has put for so many seconds, by the store's clock; None for all.
-            since: What was written before this mark is not read again: a look that began with it (`Erasing.unnamed`) found that it names none
-                of them. Where the store cannot tell any more what was written since, everything is read.
-        """
+    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Return those payloads that no entry and no source names. They stay unnamed until the end of the erasure."""
         ...
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
@@ -175,7 +149,7 @@ class Eraser(Protocol):
         ...
 
     def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
-        """Remember what was erased, so that whoever asks is told, and nothing brings it back silently."""
+        """Remember what was erased, so that asking for it raises `Erased` and nothing brings it back silently."""
         ...
 
     def keep_receipt(self, receipt: KeptReceipt) -> None:
@@ -198,104 +172,53 @@ class Erasing(Store, Protocol):
         ...
 
     def gone(self, thing: Thing, name: str) -> Gone | None:
-        """Tell whether something was erased, by its whole name; for a dialog, the first 6 or more digits of its id are enough."""
+        """Return when something was erased, or None; of a dialog, the first 6 or more digits of its id are enough."""
         ...
 
     def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
-        """Give all that is remembered to be erased, in order."""
+        """Return all that is remembered to be erased, in order."""
         ...
 
     def receipts(self) -> tuple[KeptReceipt, ...]:
-        """Give all receipts, the oldest first."""
+        """Return all receipts, the oldest first."""
         ...
 
-    def scrub(self, *, thorough: bool = True, payloads: bool = False) -> tuple[str, ...]:
-        """Take what was deleted out of the storage as far as this store can, and give what is still pending, in words; nothing when all is done.
+    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+        """Remove what was deleted from the storage, and return what is still pending, in words.
 
         Args:
-            thorough: Whether to write the storage anew, where that is what it takes. It costs as much as the store is large.
-            payloads: Whether nothing but payloads was deleted: then nothing else is gone over, and unless it is to be thorough, nobody waits.
+            thorough: Whether to write the storage anew where that is what it takes; it costs as much as the store is large.
         """
         ...
 
     def strays(self) -> Iterator[Stray]:
-        """Give the payloads that nothing names, in order of their ids; nobody is kept from writing.
-
-        Reads every body that names any payload. What is being written may be among them: only `Eraser.unnamed` is the proof.
-        """
+        """Return the payloads that nothing names, in order of their ids. Some may be about to be named."""
         ...
 
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float) -> Unnamed:
-        """Give those payloads that nothing names and that nobody has put for so many seconds; nobody is kept from writing.
-
-        Reads every body that names any payload. `Eraser.unnamed`, given the mark, proves it, and reads only what was written meanwhile.
-
-        Raises:
-            StoreDamaged: A list of pieces cannot be read: what it named is not known.
-        """
+    def note_file(self, session_id: SessionId, file: NotedFile) -> None:
+        """Remember that a session was written to a file, so that its erasure can reach it; a second note of a path replaces the first."""
         ...
 
-    def note_file(self, session_id: SessionId, path: str) -> None:
-        """Remember that a session was written to a file, so that its erasure can reach that, too.
-
-        Raises:
-            UnknownSession: No such session.
-        """
+    def forget_file(self, session_id: SessionId, path: str) -> None:
+        """Forget a noted file that is not there any more."""
         ...
 
-    def files(self, session_id: SessionId) -> tuple[str, ...]:
-        """Give the files that a session was written to."""
+    def files(self, session_id: SessionId) -> tuple[NotedFile, ...]:
+        """Return the noted files of a session, by path."""
         ...
 
 
 def source_name(identity: str) -> str:
-    """Name a foreign conversation without telling which it was: the SHA-256 of its identity, hexadecimal."""
+    """Return a name of a foreign conversation that does not say which it was: the SHA-256 of its identity, hexadecimal."""
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def is_fresh(put_at: float | None, at: float) -> bool:
-    """Tell whether a payload that was put at a time counts as put at another one; a time that is still to come does not."""
-    return put_at is not None and 0 <= at - put_at < FRESH
-
-
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
-
-
-def may_name(body: bytes) -> bool:
-    """Tell whether an entry may name any payload: media spell the word, and what a custom entry's keys are called is its maker's."""
-    return b'"digest"' in body or b'"custom_type"' in body
-
-
-def named_in(body: bytes) -> set[BlobId]:
-    """Give the payloads that an entry, or a list of pieces, may name: whatever is spelt like one."""
-    return {BlobId(found.decode()) for found in _DIGEST.findall(body)}
-
-
-def listed(raw: BlobId, listing: bytes, *, proven: bool) -> set[BlobId]:
-    """Give the payloads that a list of pieces names.
-
-    Args:
-        raw: The list's own id.
-        listing: Its bytes.
-        proven: Whether a list that cannot be read is an error: nobody can tell then what it named.
-
-    Raises:
-        StoreDamaged: It cannot be read, and was to be.
-    """
-    if proven:
-        try:
-            json.loads(listing)["pieces"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreDamaged(f"blob {raw}", "it lists no kept file, so what it named is not known") from error
-    return named_in(listing)
-
-
 def retotalled(headers: Sequence[Header], placed: Sequence[Placed], before: int) -> Iterator[Header]:
-    """Give the headers of neighbouring entries as they are after some were overwritten.
+    """Return the headers of neighbouring entries after some were overwritten.
 
     Args:
         headers: The headers, from the first that is overwritten to the dialog's last.
-        placed: What is put in place.
+        placed: What replaces entries.
         before: The length of all bodies before the first.
     """
     bodies = {one.seq: one for one in placed}
@@ -308,3 +231,72 @@ def retotalled(headers: Sequence[Header], placed: Sequence[Placed], before: int)
             yield header._replace(total=total)
         else:
             yield header._replace(kind=one.kind, size=size, total=total, digest=body_digest(one.body))
+
+
+# --- sweeping ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep did.
+
+    Attributes:
+        removed: The payloads that are gone.
+        pending: What the storage still keeps of them, in words.
+    """
+
+    removed: tuple[Stray, ...]
+    pending: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The length of what was removed, in bytes."""
+        return sum(one.size for one in self.removed)
+
+
+def sweepable(store: Store, *, older_than: float = DAY) -> tuple[Stray, ...]:
+    """Return the payloads that a sweep would remove; nothing is written.
+
+    Args:
+        store: The store.
+        older_than: How long ago a payload was stored last, in seconds; at least `LEAST_AGE`.
+
+    Raises:
+        InvalidInput: The age is too small.
+        StoreError: The store does not erase.
+    """
+    if not older_than >= LEAST_AGE:
+        raise InvalidInput(
+            f"A payload stored {older_than:g} seconds ago may be about to be named.",
+            hint=f"The age is at least {LEAST_AGE:.0f} seconds, 1h.",
+        )
+    return tuple(one for one in _erasing(store).strays() if one.age >= older_than)
+
+
+def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> Swept:
+    """Remove the payloads that nothing names and that are old enough. It can be killed anywhere and repeated.
+
+    Args:
+        store: The store.
+        older_than: As for `sweepable`.
+        thorough: Whether the storage is written anew, where that is what gives the room back.
+
+    Raises:
+        InvalidInput: The age is too small.
+        StoreError: The store does not erase.
+    """
+    found, erasing = sweepable(store, older_than=older_than), _erasing(store)
+    removed: list[Stray] = []
+    for start in range(0, len(found), _AT_A_TIME):
+        part = {one.blob_id: one for one in found[start : start + _AT_A_TIME]}
+        with erasing.erasing() as eraser:
+            loose = eraser.unnamed(part)
+            eraser.remove_blobs(loose)
+        removed += [part[one] for one in sorted(loose)]
+    return Swept(removed=tuple(removed), pending=erasing.scrub(thorough=thorough) if removed else ())
+
+
+def _erasing(store: Store) -> Erasing:
+    if not isinstance(store, Erasing):
+        raise StoreError("This store does not erase.", reason="unsupported")
+    return store

@@ -1,4 +1,4 @@
-"""Finding a session by what people call it: its id, its name, or the first digits of its id."""
+"""Finding a session by its id, its name, or the first digits of its id."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from palaver.errors import Ambiguous, UnknownSession
+from palaver.errors import Ambiguous, NotFound
 from palaver.ids import SessionId
 from palaver.store.protocol import SessionRecord, Store
 
@@ -33,17 +33,17 @@ class FoundSession(NamedTuple):
 
 
 def find_session(store: Store, reference: str) -> FoundSession:
-    """Find a session: by id, by name, by the first digits of its id, at least 6.
+    """Find a session by its id, its name, or the first digits of its id (at least 6).
 
     Raises:
-        UnknownSession: There is none; `close` has the names that look like it.
-        Erased: There was one of this id, and it was erased.
+        NotFound: No session matches; `close` has similar names.
+        Erased: The session with this id was erased.
         Ambiguous: Several ids begin with these digits.
     """
     if _ID.fullmatch(reference):
         try:
             return FoundSession(store.session(SessionId(reference)), "id")
-        except UnknownSession:
+        except NotFound:
             pass  # a name may look like an id
     named = list(store.sessions(name=reference))
     if named:
@@ -54,8 +54,9 @@ def find_session(store: Store, reference: str) -> FoundSession:
     if begun:
         return FoundSession(store.session(begun[0]), "prefix")
     trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
-    raise UnknownSession(
+    raise NotFound(
         reference,
+        what="session",
         hint=trash,
         close=get_close_matches(reference, sorted({record.name for record in store.sessions(limit=_COMPARED)})),
     )

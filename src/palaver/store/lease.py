@@ -1,13 +1,12 @@
 """Leases: one process at a time does something, and another takes over when it dies.
 
-Nothing that palaver writes needs one: numbers and comparisons decide between writers (ADR 0003). A lease is for work that should not be done
-twice at once: answering a user, indexing, calling a tool that charges. It ends by itself; whoever comes later takes it over and gets a larger
-*token*. Hand the token to what the work is done on, and let that refuse a smaller one than it has seen: a holder that slept through its end
-is stopped there (M. Kleppmann, "How to do distributed locking", 2016). For writes into the store itself `guard` does that::
+Nothing that palaver writes needs a lease: sequence numbers decide between writers. A lease is for work that should not be done twice at once:
+answering a user, calling a tool that charges. It ends by itself. Whoever takes it over gets a larger *token*; `guard` inside a transaction
+refuses the writes of a holder that slept through its end (M. Kleppmann, "How to do distributed locking", 2016)::
 
     lease = acquire(store, "answers:4711", holder="worker 3", seconds=30)
     ...
-    with store.together():
+    with store.transaction():
         guard(store, lease)
         store.append(dialog_id, drafts, turn_head)
 """
@@ -19,7 +18,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import InvalidInput, LeaseHeld
+from palaver.errors import Conflict, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Lease:
 
     Attributes:
         name: What it is for.
-        holder: Who has it: a host and process, a worker's name; empty when it was given back.
+        holder: Who has it: a host and process, a worker's name; empty when it was released.
         token: Larger than every earlier one of this name; 0 when nobody ever had it.
         until: When it ends, by the store's clock, in seconds since 1970-01-01 UTC.
     """
@@ -40,7 +39,7 @@ class Lease:
 
 
 Change: TypeAlias = Callable[[Lease, float], Lease]
-"""From a lease and the time by the store's clock to what the lease becomes; it raises to leave everything as it was."""
+"""From a lease and the time by the store's clock to the new lease; it raises to leave everything as it was."""
 
 
 @runtime_checkable
@@ -48,30 +47,26 @@ class Leasing(Protocol):
     """A store that keeps leases: all of palaver's do."""
 
     def change_lease(self, name: str, change: Change) -> Lease:
-        """Read a lease, change it, write it and give it, in one step that no other process can get into.
-
-        Inside `together` nobody else can change the lease before the block ends. The clock is the store's: that of the server, or of the
-        one machine.
-        """
+        """Read a lease, change it, write it and return it, in one step. Inside a transaction nobody else changes it before the end."""
         ...
 
 
 def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
-    """Take a lease that nobody has, or whose time has ended.
+    """Acquire a lease that nobody has, or whose time has ended.
 
     Args:
         store: The store.
         name: What it is for.
-        holder: Who takes it, for the words of errors; not empty.
+        holder: Who takes it; not empty.
         seconds: For how long, unless it is renewed.
 
     Raises:
-        LeaseHeld: Someone has it; also the same holder, who renews what he has.
-        InvalidInput: The holder is empty, or the time is none.
+        Conflict: Someone has it; also the same holder, who renews what he has.
+        InvalidInput: The holder is empty, or the time is not a positive number.
     """
     _check(seconds)
     if not holder:
-        raise InvalidInput("A lease has a holder: say who takes it.")
+        raise InvalidInput("A lease needs a holder: say who takes it.")
 
     def change(found: Lease, now: float) -> Lease:
         if found.holder and found.until > now:
@@ -82,18 +77,18 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
 
 
 def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
-    """Keep a lease for so many seconds from now. One that has ended may be renewed as long as nobody has taken it over.
+    """Keep a lease for so many seconds from now. One that has ended can be renewed as long as nobody has taken it over.
 
     Raises:
-        LeaseHeld: It was taken over, or given back.
-        InvalidInput: The time is none.
+        Conflict: It was taken over, or released.
+        InvalidInput: The time is not a positive number.
     """
     _check(seconds)
     return store.change_lease(lease.name, lambda found, now: replace(_ours(found, lease), until=now + seconds))
 
 
 def release(store: Leasing, lease: Lease) -> None:
-    """Give a lease back, so that nobody waits for its end; one that was taken over is left alone."""
+    """Release a lease, so that nobody waits for its end; one that was taken over is left alone."""
 
     def change(found: Lease, _now: float) -> Lease:
         return replace(found, holder="", until=0.0) if found.token == lease.token else found
@@ -102,10 +97,10 @@ def release(store: Leasing, lease: Lease) -> None:
 
 
 def guard(store: Leasing, lease: Lease) -> None:
-    """Refuse to go on with a lease that was taken over. At the beginning of `together` it makes the writes of the block safe from that.
+    """Raise when a lease was taken over. At the beginning of a transaction it protects the writes of the block.
 
     Raises:
-        LeaseHeld: It was taken over, or given back.
+        Conflict: It was taken over, or released.
     """
     store.change_lease(lease.name, lambda found, _now: _ours(found, lease))
 
@@ -116,10 +111,15 @@ def _ours(found: Lease, lease: Lease) -> Lease:
     return found
 
 
-def _held(found: Lease) -> LeaseHeld:
-    return LeaseHeld(found.name, found.holder, found.token, found.until)
+def _held(found: Lease) -> Conflict:
+    who = f"{found.holder!r} holds it" if found.holder else "nobody holds it any more"
+    return Conflict(
+        found.name,
+        why=f"The lease {found.name!r} is not ours: {who}, with token {found.token}.",
+        hint="Wait for its end and acquire it again.",
+    )
 
 
 def _check(seconds: float) -> None:
     if not (isfinite(seconds) and seconds > 0):
-        raise InvalidInput(f"A lease lasts for some seconds: {seconds!r} is no such time.")
+        raise InvalidInput(f"A lease lasts a positive number of seconds, not {seconds!r}.")

@@ -1,8 +1,8 @@
-"""What a store promises. Each docstring is a law; `palaver.testing` ships one test for each, and runs them over every store."""
+"""What a store promises. Each docstring is a law; `palaver.testing.store_laws` tests them over any store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,14 +12,16 @@ from typing import Protocol, runtime_checkable
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Handle, Header, Node, Reader
 
+__all__ = ["Capability", "Durability", "Hit", "SessionRecord", "SourceRecord", "Store"]
+
 
 class Durability(StrEnum):
     """What an acknowledged write survives.
 
     Attributes:
-        FULL: Power loss: every acknowledged write was flushed to the disk.
-        NORMAL: The death of the process, not of the machine: after power loss the newest writes may be missing, never torn.
-        MEMORY: Nothing: the store lives as long as the process.
+        FULL: Power loss. Every acknowledged write was flushed to the disk.
+        NORMAL: The death of the process. After power loss the newest writes may be missing, never torn.
+        MEMORY: Nothing. The store lives as long as the process.
     """
 
     FULL = "full"
@@ -28,7 +30,7 @@ class Durability(StrEnum):
 
 
 class Capability(StrEnum):
-    """What a store may lack. A law that needs a missing capability is skipped by name, never weakened."""
+    """What a store may lack. The conformance suite skips the laws of a missing capability by name."""
 
     DURABLE = "durable"
     SHARED = "shared"
@@ -41,18 +43,19 @@ class SessionRecord:
 
     Attributes:
         session_id: The opaque id.
-        name: A name for people; names need not be unique.
+        tenant: To whom the session belongs where one store serves several customers, or empty. It never changes.
+        name: A name for people. Names need not be unique.
         subject: Whose data it is, or empty.
         workdir: The working folder it was about, or empty; metadata, never identity.
-        created_at: When it was made, in seconds since 1970-01-01 UTC.
-        updated_at: When it was last active, in seconds since 1970-01-01 UTC: the latest of when it was made, when its dialogs were made,
-            and what the newest entry of each dialog says of its time. The store derives it; an append writes nothing for it.
-        trashed_at: When it was put into the trash, or None.
-        root: The dialog to go on with: the first one, or of an imported session the one with its newest entry. None before there is one.
-        metadata: What its maker wants kept with it; JSON values.
+        created_at: When it was created, in seconds since 1970-01-01 UTC.
+        updated_at: When it was last active: the largest time of its creation, its dialogs and all entries ever written to it. It never goes back.
+        trashed_at: When it was moved to the trash, or None.
+        root: The dialog to continue with: the first one, or of an imported session the one with its newest entry. None before there is one.
+        metadata: What its creator wants kept with it; JSON values.
     """
 
     session_id: SessionId
+    tenant: str = ""
     name: str = ""
     subject: str = ""
     workdir: str = ""
@@ -73,8 +76,8 @@ class SourceRecord:
         format: The format's name.
         path: Where the file was seen last.
         digest: SHA-256 of the file's bytes as they were imported last, hexadecimal.
-        raw: The kept file, compressed, as a blob; None when it was declined.
-        index: The blob that maps its records to entries.
+        raw: The payload that lists the pieces of the kept file; None when the file is not kept.
+        index: The payload that maps its records to entries.
         imported_at: When, in seconds since 1970-01-01 UTC.
     """
 
@@ -90,15 +93,14 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A place that a search found.
+    """An entry that a search found.
 
     Attributes:
         handle: The entry.
         session_id: Its session.
         kind: The entry's kind.
         role: The role of its message, or empty.
-        snippet: The text around the match; matches are between U+0002 and U+0003.
-        score: Higher is better; comparable within one search only.
+        snippet: The text around the first match; each match is between U+0002 and U+0003.
     """
 
     handle: Handle
@@ -106,39 +108,22 @@ class Hit:
     kind: str
     role: str
     snippet: str
-    score: float
-
-
-class TellsBlocks(Protocol):
-    """What a store says of its blocks, if it says something: it is no part of `Store`, for there are stores that were made before it was asked.
-
-    Of a store that does not say it, no thread counts as inside a block (`palaver.store.blocks.in_block`). All that is written outside of blocks
-    is the same with it. Inside one, what waits for other threads is not refused, a replay log is told of entries before the block has ended, and
-    a dialog takes what was written for sure: after a block that raised, `reload` it.
-    """
-
-    @property
-    def in_block(self) -> bool:
-        """Whether this thread is inside a block of `together`: what it waits for in another thread must not write."""
-        ...
 
 
 @runtime_checkable
 class Store(Reader, Protocol):
     """A durable log of dialogs.
 
-    Laws that hold for every method:
+    Laws of every method:
 
-    - A method that returned has happened, as durably as `durability` says; a method that raised has changed nothing.
-    - Values handed out are frozen; nothing done to them, nor to what was handed in, changes the store.
-    - A store may be used from several threads. A shared store may be opened by several processes at once.
-    - A store that finds itself in a child after fork() opens anew, and leaves the parent's connections alone.
-    - A method that names a session or a dialog that is not there raises `UnknownSession` or `UnknownDialog` when it is called.
-    - What is given lazily is what is there at the call; writing meanwhile is allowed and does not disturb it.
-    - Metadata is JSON; it comes back equal, read-only. Texts that no UTF-8 can hold are refused with `InvalidInput`.
-    - After `close()` every method raises `StoreClosed`; closing twice is allowed.
-
-    A store should say whether a thread is inside a block, too (`TellsBlocks`). The stores that come with palaver do.
+    - A method that returned has happened, as durably as `durability` says. A method that raised has changed nothing.
+    - Values handed out are frozen. Nothing done to them, nor to what was handed in, changes the store.
+    - Several threads may use one store. Several processes may open a shared store at once.
+    - A store used in a child after fork() opens new connections and leaves the parent's alone.
+    - An unknown session, dialog, handle or payload raises `NotFound`, an erased one `Erased`, when the method is called.
+    - An iterator gives what was there at the call. Writing meanwhile is allowed and does not disturb it.
+    - Metadata is JSON and comes back equal and read-only. A text that UTF-8 cannot encode raises `InvalidInput`.
+    - After `close()` every method raises `StoreError` with the reason `closed`. Closing twice is allowed.
 
     Attributes:
         durability: What an acknowledged write survives.
@@ -150,68 +135,69 @@ class Store(Reader, Protocol):
     capabilities: frozenset[Capability]
     url: str
 
-    def together(self) -> AbstractContextManager[None]:
-        """Make one durable step of the writes that this thread makes inside the block: an import, or what many callers wrote at once.
+    def transaction(self, lock: str = "") -> AbstractContextManager[None]:
+        """Make one durable step of the writes that this thread makes inside the block.
 
-        They are durable when the block ends, and undone when it raises. A write inside that raises has changed nothing, and the others
-        stand. This thread reads what it wrote; nobody else does before the end: keep blocks short. No erasure takes place meanwhile.
+        They are durable when the block ends and undone when it raises. A write inside that raises is undone alone. Blocks nest; an inner one
+        that raises is undone alone. This thread reads its own writes; nobody else does before the end. Other writers may wait until then
+        (those of a SQLite file do), so keep blocks short: no await, no model call.
 
-        Whether other writers wait until then is the store's affair: those of a SQLite file do, those of a server wait only for what the
-        block has written. What was read in the block may be overtaken, so what must be true when it ends is proven by a write that
-        compares (`append` with its turn head, `create_session` with its id, the number that `annotate` gives), never by reading alone.
+        Args:
+            lock: A name. No other thread or process is inside a transaction with the same name meanwhile: look, then create, without a race.
 
         Raises:
             StoreError: The step could not be made durable; nothing of it was written.
         """
         ...
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside a transaction: another thread that it waits for must not write."""
+        ...
+
     # --- sessions -------------------------------------------------------------------------------------------------------------
 
-    def create_session(self, record: SessionRecord) -> None:
-        """Write a new session; what the record says of `updated_at` is not kept, for the store derives it.
+    def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
+        """Write a new session, and with `root` its first dialog, in one step. The record's `root` is then that dialog.
 
         Raises:
-            InvalidInput: A session with this id exists.
+            InvalidInput: A session with this id exists, or the dialog does not fit (`create_dialog`).
         """
         ...
 
     def session(self, session_id: SessionId) -> SessionRecord:
-        """Give a session, trashed or not.
-
-        Raises:
-            UnknownSession: No such session.
-        """
+        """Return a session, also one in the trash."""
         ...
 
     def sessions(
         self,
         *,
+        tenant: str | None = None,
         name: str | None = None,
         subject: str | None = None,
         trashed: bool = False,
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
-        """Give sessions, newest activity first (`updated_at`, then `session_id`, both descending), lazily.
+        """Return sessions, newest activity first (`updated_at`, then `session_id`, both descending).
 
-        `trashed=False` leaves out what is in the trash, True gives only that; `name` and `subject` match exactly. `after` is the last
-        session of the page before: those come that stand behind it in this order. A page costs its own size, however many there are.
+        `trashed=False` leaves out the trash, True lists only the trash. `tenant`, `name` and `subject` match exactly. `after` is the last
+        session of the page before. A page without a filter costs its own size, however many sessions there are.
         """
         ...
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
-        """Give the ids of at most `limit` sessions whose id begins with `prefix` (at least 6 digits), in order, without those in the trash.
+        """Return at most `limit` ids that begin with `prefix` (at least 6 digits), in order, without the trash.
 
         Raises:
-            InvalidInput: The prefix is shorter than 6 digits, or holds something else than hexadecimal digits in lower case.
+            InvalidInput: The prefix is shorter than 6 digits, or not lower-case hexadecimal.
         """
         ...
 
     def update_session(self, session_id: SessionId, **changes: object) -> SessionRecord:
-        """Change name, subject, workdir, metadata, root or trashed_at of a session; `updated_at` moves only with entries and nodes.
+        """Change name, subject, workdir, metadata, root or trashed_at of a session.
 
         Raises:
-            UnknownSession: No such session.
             InvalidInput: A field that may not change.
         """
         ...
@@ -219,29 +205,23 @@ class Store(Reader, Protocol):
     # --- the tree ---------------------------------------------------------------------------------------------------------------
 
     def create_dialog(self, node: Node) -> Node:
-        """Write a dialog's node and give it back with `order` set. Costs the same whatever the length of the log.
+        """Write a dialog's node and return it with `order` set. It costs the same whatever the length of the log.
 
         Raises:
-            UnknownSession: The session does not exist.
-            UnknownDialog: The parent, or an ancestor named in the ranges, does not exist in this session.
-            InvalidInput: The id is not 32 lower-case hexadecimal digits, or it is taken, or its first 12 digits are taken in this
-                session, or a range is no range of what the ancestor holds.
+            NotFound: The session, the parent, or an ancestor named in the ranges is not there or not in this session.
+            InvalidInput: The id is not 32 lower-case hexadecimal digits ending in the last four of the session's id; or it, or its first 12
+                digits, are taken in this session; or a range is outside of what the ancestor holds.
         """
         ...
 
-    def nodes(self, session_id: SessionId) -> tuple[Node, ...]:
-        """Give all dialogs of a session in the order in which they were made.
-
-        Raises:
-            UnknownSession: No such session.
-        """
+    def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
+        """Return the dialogs of a session whose `order` is larger than `after`, in order."""
         ...
 
     def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
-        """Give the one dialog whose id begins with `prefix` (at least 6 digits), in one session or in the whole store.
+        """Return the one dialog whose id begins with `prefix` (at least 6 digits), in one session or in the whole store.
 
         Raises:
-            UnknownDialog: None begins so.
             Ambiguous: Several do.
             InvalidInput: The prefix is shorter than 6 digits.
         """
@@ -252,88 +232,65 @@ class Store(Reader, Protocol):
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`.
 
-        The comparison and the writes are one transaction. Numbers are given without gaps, in the order of `drafts`. The cost
-        depends on the size of the drafts, never on the length of the log. An empty sequence writes nothing and only compares.
+        Comparing and writing are one step. Numbers have no gaps and follow the order of `drafts`. The cost depends on the size of the
+        drafts, never on the length of the log. An empty sequence only compares.
 
         Raises:
-            UnknownDialog: No such dialog.
             Conflict: Another writer moved the turn head.
-            IllegalEntry: An entry may not follow (`palaver.log.legality`).
+            InvalidInput: An entry may not follow (`palaver.log.legality`).
         """
         ...
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Add an entry that may arrive beside a turn: it takes the next number and does not move the turn head.
+        """Append an entry that may stand beside a turn. It takes the next number and does not move the turn head.
 
         Raises:
-            UnknownDialog: No such dialog.
-            IllegalEntry: The entry may not stand beside a turn, or what it needs does not hold any more.
+            InvalidInput: The entry may not stand beside a turn, or what it needs does not hold any more.
         """
         ...
 
-    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
-        """Give the headers of own entries that hold beyond their place (`palaver.log.HOLDING`), the newest first, lazily.
+    def latest_of_kind(
+        self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
+    ) -> Iterator[Header]:
+        """Return the headers of own entries of some kinds, newest first, from `start` (inclusive) to `stop` (exclusive; None: all).
 
-        From `start` (inclusive) to `stop` (exclusive; None: all). Costs what is given, whatever else the dialog holds.
+        It costs what it returns, whatever else the dialog holds.
 
         Raises:
-            UnknownDialog: No such dialog.
+            InvalidInput: The kind is `message` or `call_started`: most entries are, and no index lists them.
         """
         ...
 
-    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
-        """Give the headers of own entries of one of the kinds that are looked for (`palaver.log.SOUGHT`), the newest first, lazily.
-
-        From `start` (inclusive) to `stop` (exclusive; None: all). Costs what is given, whatever else the dialog holds.
-
-        Raises:
-            UnknownDialog: No such dialog.
-            InvalidInput: It is another kind.
-        """
-        ...
-
-    # --- media and other payloads -----------------------------------------------------------------------------------------------
+    # --- payloads ---------------------------------------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> BlobId:
-        """Store a payload under its SHA-256, once, and give the id. It is durable before any entry that names it is written.
+        """Store a payload under its SHA-256, once, and return the id.
 
-        An erasure may take it as long as nothing names it, and after some time a sweep: who writes the entry in the same block (`together`) as
-        this, finds both or neither when it ends (`palaver.store.keeping`).
+        A payload that no entry names may be erased or swept. Put it in the same transaction as the entry that names it, and both are there
+        or neither.
         """
         ...
 
     def blob(self, blob_id: BlobId) -> bytes:
-        """Give a payload.
-
-        Raises:
-            MissingBlob: No such payload.
-        """
+        """Return a payload."""
         ...
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Tell whether a payload is stored."""
+        """Return whether a payload is stored."""
         ...
 
     # --- where foreign conversations came from ------------------------------------------------------------------------------------
 
     def put_source(self, record: SourceRecord) -> None:
-        """Write, or replace, what is known of a foreign conversation.
-
-        Raises:
-            UnknownSession: No such session.
-        """
+        """Write, or replace, the record of a foreign conversation."""
         ...
 
     def source(self, identity: str) -> SourceRecord | None:
-        """Give what is known of a foreign conversation, or None."""
+        """Return the record of a foreign conversation, or None."""
         ...
 
     def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
-        """Give the foreign conversations that a session came from, by identity.
-
-        Raises:
-            UnknownSession: No such session.
-        """
+        """Return the foreign conversations that a session came from, by identity."""
         ...
 
     # --- search -----------------------------------------------------------------------------------------------------------------
@@ -345,35 +302,30 @@ class Store(Reader, Protocol):
         *,
         session_id: SessionId | None = None,
     ) -> int:
-        """Bring the full-text index up to date with entries written since the last time, and give how many it took.
+        """Add the entries written since the last call to the full-text index, at most `limit`, and return how many.
 
-        The index is derived: it is never written by an append, it can be thrown away and made again, and it never holds what the log
-        does not. `extract(kind, body)` gives the text of an entry. At most `limit` entries are taken, in one transaction for each batch.
-        With a session only its entries are, and what else waits costs nothing.
+        The index is derived: an append never writes it. `extract(kind, body)` returns the text of an
+        entry. With a session, only its entries are added and only its dialogs are looked at.
         """
         ...
 
     def index_lag(self) -> int:
-        """Give how many entries are not yet in the full-text index."""
-        ...
-
-    def drop_index(self) -> None:
-        """Throw the full-text index away; the next `index` makes it again."""
+        """Return how many entries are not yet in the full-text index."""
         ...
 
     def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
-        """Give the indexed entries that hold all the words of `query`, best first, in sessions that are not in the trash.
+        """Return the indexed entries that hold all words of `query`, newest first, in sessions that are not in the trash.
 
-        A word is what stands between blanks and has a letter, a digit or a pictograph; it is looked for as it stands, ignoring case.
-        No character of it is an operator. What is found holds every word. What holds every word delimited, not inside a longer run of
-        letters and digits, is found (`palaver.store.text`). A query without a word finds nothing.
+        A word is what stands between blanks and has a letter, a digit or a pictograph. It matches as it stands, ignoring case; no character
+        is an operator. A hit holds every word. An entry that holds every word delimited, not inside a longer run of letters and digits, is a
+        hit (`palaver.store.text`). A query without a word finds nothing. The cost depends on `limit`, not on how many entries match.
         """
         ...
 
     # --- health -----------------------------------------------------------------------------------------------------------------
 
     def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
-        """Give the numbers of own entries whose body does not give the digest in its header, or that are missing; in constant memory."""
+        """Return the numbers of own entries that are missing or whose body does not match its digest; in constant memory."""
         ...
 
     def close(self) -> None:

@@ -1,17 +1,36 @@
-"""What every backend checks and freezes in the same way, so that all of them accept and refuse the same records."""
+"""What every store checks and freezes in the same way, so that all accept and refuse the same records."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite, isnan
+from struct import pack
 from typing import Any, TypeVar
+from zlib import crc32
 
-from palaver.errors import Conflict, InvalidInput, StoreDamaged, UnknownDialog
-from palaver.ids import DialogId
-from palaver.log import SOUGHT, Draft, Header, Node, Span, body_digest, next_header
+from palaver.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    StoreDamaged,
+    StoreError,
+)
+from palaver.ids import BlobId, DialogId
+from palaver.log import (
+    KINDS,
+    Draft,
+    Header,
+    Node,
+    Span,
+    body_digest,
+    decode_entry,
+    draft,
+    next_header,
+    rule,
+)
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -19,27 +38,35 @@ SHORT_DIGITS = 12
 """Digits of a dialog's id that a printed handle shows; no two dialogs of a session share them (`palaver.log.handles`)."""
 
 MIN_PREFIX_DIGITS = 6
-"""The fewest digits by which a dialog may be named."""
+"""The fewest digits that name a dialog or session."""
 
 CHANGEABLE = frozenset({"name", "subject", "workdir", "metadata", "root", "trashed_at"})
 """What `update_session` may change."""
 
+UNLISTED = frozenset({"message", "call_started"})
+"""Kinds that `latest_of_kind` does not list. The partial indexes of the stores leave them out."""
+
 _DIALOG_ID = re.compile(r"[0-9a-f]{32}\Z")
 _DIGITS = re.compile(r"[0-9a-f]+\Z")
+_BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
+_SESSION_DIGITS = 4
 _INT64 = 1 << 63
 
 Record = TypeVar("Record", SessionRecord, SourceRecord, Node)
-Kept = TypeVar("Kept", dict[str, object], list[Any])
+Json = TypeVar("Json", dict[str, object], list[Any])
+
+
+# --- JSON columns ---------------------------------------------------------------------------------------------------------------
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def metadata_text(metadata: Mapping[str, object]) -> str:
-    """Give metadata as JSON text, ASCII only, so that any string a program can hold survives.
+    """Return metadata as JSON text, ASCII only, so that every string survives.
 
     Raises:
         InvalidInput: It holds something that JSON cannot.
@@ -47,55 +74,64 @@ def metadata_text(metadata: Mapping[str, object]) -> str:
     try:
         return json.dumps(dict(metadata), default=_plain, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"The metadata is no JSON object: {error}.") from error
+        raise InvalidInput(f"The metadata is not a JSON object: {error}.") from error
 
 
 def frozen_metadata(text: str) -> Mapping[str, object]:
-    """Read metadata from its JSON text, read-only all the way down.
+    """Read metadata from its JSON text, read-only all the way down."""
+    return EMPTY if text == "{}" else FrozenDict(_stored_json(text, dict, "metadata"))
 
-    Raises:
-        StoreDamaged: It is no JSON object.
-    """
-    return EMPTY if text == "{}" else FrozenDict(_kept(text, dict, "metadata"))
+
+def ids_text(ids: Sequence[str]) -> str | None:
+    """Return a list of ids as JSON text; None when it is empty."""
+    return json.dumps(ids) if ids else None
+
+
+_QUOTES = 2  # of one id
 
 
 def ids_in(text: str | None) -> tuple[str, ...]:
-    """Read the list of ids in a header's column; None is an empty one.
+    """Read a list of ids; None is an empty one. One id, as most headers have, is read without a JSON decoder."""
+    if text is None:
+        return ()
+    if text.count('"') == _QUOTES and "\\" not in text and text[:2] == '["' and text[-2:] == '"]':
+        return (text[2:-2],)
+    return tuple(_stored_json(text, list, "a list of call ids"))
 
-    Raises:
-        StoreDamaged: It is no JSON list.
-    """
-    return () if text is None else tuple(_kept(text, list, "a header's list of call ids"))
+
+def spans_text(spans: Sequence[Span]) -> str:
+    """Return ranges as JSON text."""
+    return json.dumps([(span.dialog, span.start, span.stop) for span in spans], separators=(",", ":"))
 
 
 def spans_in(text: str) -> tuple[Span, ...]:
-    """Read the ranges of a node.
-
-    Raises:
-        StoreDamaged: They are no list of ranges.
-    """
+    """Read ranges."""
+    if text == "[]":
+        return ()
     try:
-        return tuple(Span(*span) for span in _kept(text, list, "the ranges of a dialog"))
+        return tuple(Span(*span) for span in _stored_json(text, list, "the ranges of a dialog"))
     except TypeError as error:
         raise StoreDamaged("the ranges of a dialog", str(error)) from error
 
 
-def _kept(text: str, kind: type[Kept], what: str) -> Kept:
-    """Read JSON that this store wrote."""
+def _stored_json(text: str, kind: type[Json], what: str) -> Json:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StoreDamaged(what, f"it cannot be read ({error})") from error
     if not isinstance(found, kind):
-        raise StoreDamaged(what, f"it holds {type(found).__name__} in place of {kind.__name__}")
+        raise StoreDamaged(what, f"it holds {type(found).__name__} instead of {kind.__name__}")
     return found
 
 
+# --- checks of what is written ----------------------------------------------------------------------------------------------------
+
+
 def checked(record: Record) -> Record:
-    """Give a record whose texts every backend can hold and whose metadata is frozen and shared with nobody.
+    """Return a record whose texts every store can hold and whose metadata is frozen and shared with nobody.
 
     Raises:
-        InvalidInput: A text holds a lone surrogate, a time is no number, or the metadata is no JSON object.
+        InvalidInput: A text holds a lone surrogate, a time is not a number, or the metadata is not a JSON object.
     """
     for field in fields(record):
         _check_value(field.name, getattr(record, field.name))
@@ -109,44 +145,44 @@ def _check_value(name: str, value: object) -> None:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"{name} {value!r} holds a lone surrogate, which no UTF-8 text can.") from error
+            raise InvalidInput(f"{name} {value!r} holds a lone surrogate, which UTF-8 cannot encode.") from error
     elif isinstance(value, float) and isnan(value):
-        raise InvalidInput(f"{name} is no number.")
+        raise InvalidInput(f"{name} is not a number.")
     elif isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise InvalidInput(f"{name} {value} is beyond 64 bits.")
+        raise InvalidInput(f"{name} {value} does not fit into 64 bits.")
 
 
 def check_drafts(drafts: Sequence[Draft]) -> None:
-    """Refuse drafts that no backend can hold.
+    """Refuse drafts that no store can hold.
 
     Raises:
-        InvalidInput: A text holds a lone surrogate, or a time is no number.
+        InvalidInput: A text holds a lone surrogate, or a time is not a number.
     """
-    for draft in drafts:
-        plain = draft.kind.isascii() and draft.role.isascii() and draft.response.isascii()
-        if not plain or not isfinite(draft.at):  # nearly never: an append pays for one glance
+    for one in drafts:
+        plain = one.kind.isascii() and one.role.isascii() and one.response.isascii()
+        if not plain or not isfinite(one.at):  # rare: an append pays for one glance
             for name in ("kind", "role", "response", "at"):
-                _check_value(name, getattr(draft, name))
+                _check_value(name, getattr(one, name))
 
 
 def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
-    """Give the headers of entries that belong to the turn, behind the newest one: the compare-and-swap of every store.
+    """Return the headers of entries that follow the newest one: the compare-and-swap of every store.
 
     Raises:
         Conflict: The turn head is another one.
-        IllegalEntry: An entry may not stand there.
+        InvalidInput: An entry may not stand there.
     """
     if last.turn_head != turn_head:
         raise Conflict(dialog_id, turn_head, last.turn_head)
     made = []
-    for draft in drafts:
-        last = next_header(draft, last)
+    for one in drafts:
+        last = next_header(one, last)
         made.append(last)
     return tuple(made)
 
 
 def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:
-    """Refuse entries of another store that do not follow what is here, or whose bodies are not those that their headers tell of.
+    """Refuse entries of another store that do not follow what is here, or whose bodies do not match their headers.
 
     Raises:
         InvalidInput: There is such an entry.
@@ -155,88 +191,167 @@ def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:
         if (header.seq, header.total, header.size) != (last.seq + 1, last.total + len(body), len(body)):
             raise InvalidInput(f"Entry {header.seq} does not follow entry {last.seq}.")
         if body_digest(body) != header.digest:
-            raise InvalidInput(f"The body of entry {header.seq} is not the one that was written.")
+            raise InvalidInput(f"The body of entry {header.seq} does not match its digest.")
         last = header
 
 
 def check_changes(changes: Mapping[str, object]) -> None:
-    """Refuse changes of a session's fields that may not change.
-
-    Raises:
-        InvalidInput: There is such a field.
-    """
+    """Refuse changes of a session's fields that may not change."""
     wrong = sorted(changes.keys() - CHANGEABLE)
     if wrong:
-        raise InvalidInput(
-            f"A session's {', '.join(wrong)} may not change; these may: {', '.join(sorted(CHANGEABLE))}."
-        )
+        raise InvalidInput(f"A session's {', '.join(wrong)} cannot change; these can: {', '.join(sorted(CHANGEABLE))}.")
 
 
-def check_node(node: Node, length: Callable[[DialogId], int | None]) -> None:
-    """Refuse a node that does not fit into its session's tree.
-
-    Args:
-        node: The node.
-        length: Gives how many own entries a dialog of the same session holds, None when the session has no such dialog.
+def check_kinds(kinds: str | Collection[str]) -> frozenset[str]:
+    """Return kinds that `latest_of_kind` can list.
 
     Raises:
-        UnknownDialog: The parent, or an ancestor named in the ranges, is not in this session.
-        InvalidInput: The id is malformed, or a range is no range of what its ancestor holds.
+        InvalidInput: One of them is not listed.
     """
-    if _DIALOG_ID.match(node.dialog_id) is None:
-        raise InvalidInput(f"{node.dialog_id!r} is no dialog id: one has 32 hexadecimal digits, lower case.")
-    if node.parent_id is not None and length(node.parent_id) is None:
-        raise UnknownDialog(node.parent_id)
-    for span in node.ranges:
-        held = length(span.dialog)
-        if held is None:
-            raise UnknownDialog(span.dialog)
-        if not 0 <= span.start <= span.stop <= held:
-            raise InvalidInput(
-                f"Dialog {span.dialog} holds {held} entries: {span.start} to {span.stop} is no range of them."
-            )
+    found = frozenset([kinds] if isinstance(kinds, str) else kinds)
+    if wrong := found & UNLISTED:
+        raise InvalidInput(f"Entries of kind {', '.join(sorted(wrong))} are not listed by kind: read the headers.")
+    return found
 
 
-def checked_prefix(prefix: str) -> str:
-    """Give the first digits of a session's id, or refuse what are none.
+def check_prefix(prefix: str) -> str:
+    """Return the first digits of an id.
 
     Raises:
-        InvalidInput: They are fewer than six, or something else than hexadecimal digits in lower case.
+        InvalidInput: They are fewer than six, or not lower-case hexadecimal.
     """
     if len(prefix) < MIN_PREFIX_DIGITS or _DIGITS.match(prefix) is None:
         raise InvalidInput(
-            f"{prefix!r} are no first digits of a session: give at least {MIN_PREFIX_DIGITS}, 0 to 9 and a to f."
+            f"{prefix!r} does not begin an id: give at least {MIN_PREFIX_DIGITS} of the digits 0 to 9 and a to f."
         )
     return prefix
 
 
-def check_prefix(prefix: str) -> None:
-    """Refuse a prefix that names no dialog, whatever the store holds.
+def check_dialog_prefix(prefix: str) -> str:
+    """Return the first digits of a dialog's id.
 
     Raises:
-        InvalidInput: It has fewer than six digits.
-        UnknownDialog: It holds something else than hexadecimal digits in lower case.
+        InvalidInput: They are fewer than six.
+        NotFound: They are not lower-case hexadecimal: no dialog has such an id.
     """
     if len(prefix) < MIN_PREFIX_DIGITS:
         raise InvalidInput(f"{prefix!r} is too short to name a dialog: give at least {MIN_PREFIX_DIGITS} digits.")
     if _DIGITS.match(prefix) is None:
-        raise UnknownDialog(prefix)
+        raise unknown("dialog", prefix)
+    return prefix
 
 
-def check_sought(kind: str) -> None:
-    """Refuse a kind of entry that is not looked for: no index finds it.
+def blob_digest(blob_id: str) -> bytes:
+    """Return the bytes of a payload's id; a text that is not an id names no payload."""
+    return bytes.fromhex(blob_id) if _BLOB_ID.match(blob_id) else b""
+
+
+# --- the tree ---------------------------------------------------------------------------------------------------------------------
+
+
+def check_node(
+    node: Node, parent: Sequence[Span] | None, length: Callable[[DialogId], int | None], *, taken: bool
+) -> int:
+    """Refuse a node that does not fit into its session's tree, and return how many of its first ranges are those of its parent.
+
+    Those need no check and are stored once, with the parent: so a chain of forks costs each fork only what is new in it.
+
+    Args:
+        node: The node.
+        parent: The ranges of its parent; None without a parent.
+        length: Returns how many own entries a dialog of the same session holds, None when the session has no such dialog.
+        taken: Whether the session has a dialog with this id, or with its first digits.
 
     Raises:
-        InvalidInput: It is no such kind.
+        NotFound: An ancestor named in the ranges is not in this session.
+        InvalidInput: The id is malformed or taken, or a range is outside of what its ancestor holds.
     """
-    if kind not in SOUGHT:
+    if _DIALOG_ID.match(node.dialog_id) is None or node.dialog_id[-_SESSION_DIGITS:] != node.session_id[-4:]:
         raise InvalidInput(
-            f"Entries of the kind {kind!r} are not found by kind; those of {', '.join(sorted(SOUGHT))} are."
+            f"{node.dialog_id!r} cannot be a dialog of session {node.session_id}.",
+            hint="An id has 32 lower-case hexadecimal digits and ends in the last four of its session's: new_dialog_id(session_id).",
         )
+    if taken:
+        raise InvalidInput(f"A dialog with the id {node.dialog_id}, or its first {SHORT_DIGITS} digits, exists.")
+    shared = 0
+    for ours, theirs in zip(node.ranges, parent or (), strict=False):
+        if ours != theirs:
+            break
+        shared += 1
+    for span in node.ranges[shared:]:
+        held = length(span.dialog)
+        if held is None:
+            raise unknown("dialog", span.dialog)
+        if not 0 <= span.start <= span.stop <= held:
+            raise InvalidInput(f"Dialog {span.dialog} holds {held} entries: {span.start} to {span.stop} is outside.")
+    return shared
 
 
-def taken(node: Node) -> InvalidInput:
-    """Give the error for a dialog id, or its printed digits, that the session already has."""
-    return InvalidInput(
-        f"Dialog {node.dialog_id}, or another with the digits {node.dialog_id[:SHORT_DIGITS]}, exists already."
+# --- headers ----------------------------------------------------------------------------------------------------------------------
+
+
+def header_sum(header: Header) -> int:
+    """Return the checksum that a store keeps with a header: CRC-32 over all its fields."""
+    seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest = (
+        header[:14]
     )
+    numbers = pack("<7qd", seq, turn_head, view_base, open_turn, number, size, total, at)
+    texts = "\0".join((kind, role, response, *header[14:], *calls, "", *open_calls))
+    return crc32(texts.encode("utf-8", "surrogatepass"), crc32(numbers + digest))
+
+
+def derived_header(header: Header, body: bytes, last: Header) -> Header:
+    """Return the header that follows from a body and the header before it. Of an unknown kind, only what every kind has.
+
+    Raises:
+        InvalidInput: The body is not an entry.
+    """
+    entry = decode_entry(body)
+    general: dict[str, Any] = {
+        "size": len(body),
+        "total": last.total + len(body),
+        "digest": body_digest(body),
+        "seq": last.seq + 1,
+    }
+    if entry.kind not in KINDS or entry.kind == "tombstone":
+        return header._replace(**general)
+    ready, _ = draft(entry, continues=last.response)
+    law = rule(entry.kind)
+    turn = header.turn_head == header.seq if law.turn and law.beside else law.turn
+    made = next_header(ready._replace(body=body), last, turn=turn, judged=False)
+    return made if entry.erased is None else made._replace(**_shape(header))
+
+
+def _shape(header: Header) -> dict[str, Any]:
+    """Return the fields after the digest: an erasure keeps them."""
+    return dict(zip(Header._fields[14:], header[14:], strict=True))
+
+
+# --- what entries name ------------------------------------------------------------------------------------------------------------
+
+_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+def references(body: bytes) -> frozenset[BlobId]:
+    """Return the payloads that an entry names: what is spelt like an id, where media or the maker of a custom entry may have put one."""
+    if b'"digest"' not in body and b'"custom_type"' not in body:
+        return frozenset()
+    return frozenset(BlobId(found.decode()) for found in _DIGEST.findall(body))
+
+
+def listed(listing: bytes) -> frozenset[BlobId]:
+    """Return the payloads that the list of a kept file's pieces names."""
+    return frozenset(BlobId(found.decode()) for found in _DIGEST.findall(listing))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------------------
+
+
+def unknown(what: str, name: str) -> NotFound:
+    """Return the error for a session, dialog, handle or blob that is not there."""
+    return NotFound(name, what=what)
+
+
+def closed(place: str) -> StoreError:
+    """Return the error for a store that was closed."""
+    return StoreError(f"The store {place} was closed.", reason="closed", hint="Open it again.")

@@ -1,4 +1,4 @@
-"""A store that redacts what is written, before it is written: the one gate that every writer goes through, whoever it is."""
+"""A store that redacts what is written before it is durable: every writer goes through this one gate."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, TypeAlias, TypeVar, cast
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Entry, Header, Inbox, LateResult, MessageEntry, Node, decode_entry, draft
 from palaver.log.redaction import PatternRedactor, Redactor, redact_body, redact_json
-from palaver.messages import Message, hydrate
+from palaver.messages import hydrate
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["RedactLike", "RedactingStore", "as_written", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
+__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
 
 _Entry = TypeVar("_Entry", bound=Entry)
 
 
 RedactLike: TypeAlias = Redactor | bool
-"""A redactor; True for one that knows the usual keys and tokens; False for none."""
+"""A redactor, True for one that knows the usual keys and tokens, False for none."""
 
 
 class RedactingStore:
-    """Hands everything on to another store; entries, names and metadata without the secrets that a redactor finds in them.
+    """Passes everything to another store; entries, names and metadata without the secrets that a redactor finds in them.
 
-    What is read is what was written. Entries that are copied from another store (`take_entries`) are taken as they are.
+    Reading returns what was written. Entries copied from another store (`take_entries`) stay as they are.
 
     Attributes:
         inner: The store.
@@ -43,22 +43,21 @@ class RedactingStore:
         return self.inner.append(dialog_id, [self._clean(one) for one in drafts], turn_head)
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Add an entry without its secrets beside a turn."""
+        """Append an entry without its secrets beside a turn."""
         return self.inner.annotate(dialog_id, self._clean(draft))
 
-    def create_session(self, record: SessionRecord) -> None:
+    def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
         """Write a session whose name, working folder and metadata hold no secrets."""
-        self.inner.create_session(
-            replace(
-                record,
-                name=self._text(record.name),
-                workdir=self._text(record.workdir),
-                metadata=self._fields(record.metadata),
-            )
+        clean = replace(
+            record,
+            name=self._text(record.name),
+            workdir=self._text(record.workdir),
+            metadata=self._fields(record.metadata),
         )
+        self.inner.create_session(clean, None if root is None else self._node(root))
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
-        """Change a session; what is written holds no secrets."""
+        """Change a session without writing secrets."""
         for name in ("name", "workdir"):
             if isinstance(changes.get(name), str):
                 changes[name] = self._text(changes[name])
@@ -68,14 +67,17 @@ class RedactingStore:
 
     def create_dialog(self, node: Node) -> Node:
         """Write a node whose metadata holds no secrets."""
-        return self.inner.create_dialog(replace(node, metadata=self._fields(node.metadata)))
+        return self.inner.create_dialog(self._node(node))
 
     def stored(self, entry: _Entry) -> _Entry:
-        """Give an entry as it will be written."""
+        """Return an entry as it will be written."""
         return redacted_entry(entry, self.redactor)
 
     def _clean(self, one: Draft) -> Draft:
         return one._replace(body=redact_body(bytes(one.body), self.redactor))
+
+    def _node(self, node: Node) -> Node:
+        return replace(node, metadata=self._fields(node.metadata))
 
     def _text(self, text: str) -> str:
         return self.redactor.redact(text).text
@@ -86,34 +88,27 @@ class RedactingStore:
 
 
 def redactor_of(redact: RedactLike) -> Redactor | None:
-    """Give the redactor that was asked for, or None."""
+    """Return the redactor that was asked for, or None."""
     if isinstance(redact, bool):
         return PatternRedactor() if redact else None
     return redact
 
 
 def redacted_store(store: Store, redact: RedactLike) -> Store:
-    """Give a store as it was asked for: with a redactor before it, or as it is."""
+    """Return the store behind a redactor, or as it is."""
     redactor = redactor_of(redact)
     return store if redactor is None else redacting(store, redactor)
 
 
 def redacting(store: Store, redactor: Redactor) -> Store:
-    """Give a store that redacts what is written through it; one that does so already, with the same redactor, is given back."""
+    """Return a store that redacts what is written through it; one that already does, with the same redactor, is returned as it is."""
     if isinstance(store, RedactingStore) and store.redactor is redactor:
         return cast("Store", store)
     return cast("Store", RedactingStore(store, redactor))
 
 
-def as_written(store: Store, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Give messages as a store will write them: without their secrets, where it redacts."""
-    if not isinstance(store, RedactingStore):
-        return messages
-    return tuple(store.stored(MessageEntry(message=one)).message for one in messages)
-
-
 def redacted_entry(entry: _Entry, redactor: Redactor) -> _Entry:
-    """Give an entry without its secrets, with its media in memory as they were; the same object where there are none."""
+    """Return an entry without its secrets and with its media in memory; the same object when there are no secrets."""
     ready, blobs = draft(entry)
     body = redact_body(ready.body, redactor)
     if body == ready.body:

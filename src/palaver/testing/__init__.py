@@ -1,1 +1,1 @@
-"""Shipped suites: the laws of stores, policies, profiles and importers, to run over one's own."""
+"""Shipped suites: the laws of stores, policies, providers and sessions, to run over one's own."""

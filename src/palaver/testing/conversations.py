@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from palaver.log import Entry, Pin, Place
@@ -56,7 +56,7 @@ class Step:
 
 
 def text_of_size(number: int, size: int) -> str:
-    """Give a text of about so many characters; the number makes it unlike others."""
+    """Return a text of about so many characters; the number makes it unlike others."""
     lines = [f"{number}"]
     length = 0
     while length < size:
@@ -67,25 +67,25 @@ def text_of_size(number: int, size: int) -> str:
 
 
 def picture(number: int, size: int) -> bytes:
-    """Give a PNG's head and about so many bytes after it; the number makes it unlike others. Its side is 64 pixels."""
+    """Return a PNG's head and about so many bytes after it; the number makes it unlike others. Its side is 64 pixels."""
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 64, 64, 8, 2, 0, 0, 0)
     return head + number.to_bytes(4, "big") + bytes(size)
 
 
-def played(steps: Sequence[Step]) -> Log:
-    """Write a conversation down."""
+def played(steps: Sequence[Step], spelled: Callable[[str], str] = str) -> Log:
+    """Return a log of a conversation, each text `spelled` as the function returns it."""
     log = Log()
     log.put(system("Be brief. {{ never.rendered }}"))
     for number, step in enumerate(steps):
         place = log.store.last(log.dialog).seq + 1
-        log.put(*_said(number, step))
+        log.put(*_said(number, step, spelled))
         if step.pinned:
             log.put(Pin(target=Place(dialog=log.dialog, seq=place)))
     return log
 
 
-def _said(number: int, step: Step) -> Sequence[Message | Entry]:
-    texts = [text_of_size(number, size) for size in step.sizes]
+def _said(number: int, step: Step, spelled: Callable[[str], str]) -> Sequence[Message | Entry]:
+    texts = [spelled(text_of_size(number, size)) for size in step.sizes]
     if step.kind == "ask":
         return [user(texts[0])]
     if step.kind == "note":
@@ -101,4 +101,7 @@ def _said(number: int, step: Step) -> Sequence[Message | Entry]:
         return [model(texts[0])]
     calls = [f"call-{number}-{index}" for index in range(len(texts))]
     answered = calls if step.kind == "work" else calls[:-1]
-    return [model(f"step {number}", *calls), *(result(call, text) for call, text in zip(answered, texts, strict=False))]
+    return [
+        model(spelled(f"step {number}"), *calls),
+        *(result(call, text) for call, text in zip(answered, texts, strict=False)),
+    ]

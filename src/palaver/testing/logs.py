@@ -29,7 +29,7 @@ class Log:
         self.session: SessionId = parent.session if parent else new_session_id()
         if parent is None:
             self.store.create_session(SessionRecord(session_id=self.session))
-        self.dialog = new_dialog_id()
+        self.dialog = new_dialog_id(self.session)
         self.store.create_dialog(
             Node(
                 dialog_id=self.dialog,
@@ -86,12 +86,12 @@ def result(call: str, text: str = "done") -> Message:
 
 
 def sketch(view: View) -> list[str]:
-    """Give a view in one line for each exchange: roles, texts, calls and results."""
+    """Return a view in one line for each exchange: roles, texts, calls and results."""
     return [_exchange(exchange) for exchange in view.exchanges]
 
 
 def text_of(block: Block) -> str:
-    """Give the text of a text block or of a result; empty for any other block."""
+    """Return the text of a text block or of a result; empty for any other block."""
     content = block.content
     if isinstance(content, ToolResultContent):
         return content.text()

@@ -9,7 +9,6 @@ from palaver.tokens.catalogue import ModelInfo, model_info
 from palaver.tokens.counting import (
     Counter,
     ModelCounter,
-    calibrate,
     count_block,
     count_message,
     count_request,
@@ -17,8 +16,7 @@ from palaver.tokens.counting import (
     counter,
 )
 from palaver.tokens.families import FAMILIES, Family
-from palaver.tokens.pricing import Price, Rates, price, rates
-from palaver.tokens.sizes import ContextSize, context_size
+from palaver.tokens.pricing import Rates, price, rates
 from palaver.tokens.vocabulary import BUDGET_KEYS
 
 __all__ = [
@@ -26,15 +24,11 @@ __all__ = [
     "FAMILIES",
     "SAFETY_BUFFER",
     "Budget",
-    "ContextSize",
     "Counter",
     "Family",
     "ModelCounter",
     "ModelInfo",
-    "Price",
     "Rates",
-    "calibrate",
-    "context_size",
     "count_block",
     "count_message",
     "count_request",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palaver.errors import UnknownModel
+from palaver.errors import NotFound
 from palaver.tokens import genai
-from palaver.tokens.families import FAMILIES, family_of
+from palaver.tokens.families import family_of
 from palaver.tokens.limits import limits_of
 from palaver.tokens.names import read_name
 
@@ -27,13 +27,9 @@ class ModelInfo:
         max_input: What one request may occupy at most; never the longest answer.
         max_output: The longest answer, reasoning included, or None where nobody says.
         provider: Who serves it, in the words of genai-prices; empty if nobody does.
-        id: Its identifier there; empty if there is none.
         family: Which models it counts like (``palaver.tokens.FAMILIES``).
         known: Whether the window is known. If not, ``context_window`` is a default and ``warning`` says so.
-        deprecated: Whether its provider calls it deprecated.
         warning: A sentence for the user when ``known`` is false, else empty.
-        source: Where the window comes from: ``genai-prices`` with its version, ``provider`` for its pages, ``default``, or
-            ``given`` by the caller.
     """
 
     name: str
@@ -41,23 +37,14 @@ class ModelInfo:
     max_input: int = 0
     max_output: int | None = None
     provider: str = ""
-    id: str = ""
     family: str = "other"
     known: bool = True
-    deprecated: bool = False
     warning: str = ""
-    source: str = "given"
 
     def __post_init__(self) -> None:
         """Take the whole window as input where nothing narrower was given."""
         if not self.max_input:
             object.__setattr__(self, "max_input", self.context_window)
-
-    @property
-    def tokenizer(self) -> str:
-        """How text is counted: by the model's own tokenizer, or by its factor on that one."""
-        family = FAMILIES[self.family]
-        return "o200k_base" if family.exact else f"o200k_base * {family.factor:g}"
 
 
 def model_info(name: str, *, strict: bool = False) -> ModelInfo:
@@ -72,7 +59,7 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
             suggests, ``known`` is false, and ``warning`` says what was assumed.
 
     Raises:
-        UnknownModel: ``strict``, and the window is not known; the error names close matches.
+        NotFound: ``strict``, and the window is not known; the error names close matches.
     """
     asked = read_name(name)
     family = family_of(asked.bare)
@@ -82,8 +69,11 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     long_window = asked.long_window and found is not None
     window = _LONG_WINDOW if long_window else limits.window or listed
     if window is None and strict:
-        raise UnknownModel(
-            name, close=genai.close_names(asked), hint="Give the window yourself: ModelInfo(name, window)."
+        raise NotFound(
+            name,
+            what="model",
+            close=genai.close_names(asked),
+            hint="Give the window yourself: ModelInfo(name, window).",
         )
     known = window is not None
     window = window or family.default_window
@@ -93,16 +83,13 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
         max_input=window - (limits.max_output or 0) if limits.apart and known else window,
         max_output=limits.max_output if known else None,
         provider=found.provider.id if found else "",
-        id=found.model.id if found else "",
         family=family.name,
         known=known,
-        deprecated=bool(found and found.model.deprecated),
         warning="" if known else _warning(name, window, genai.close_names(asked)),
-        source="default" if not known else genai.source() if window == listed else "provider",
     )
 
 
 def _warning(name: str, window: int, close: tuple[str, ...]) -> str:
-    """Say what was assumed of a model nobody knows."""
+    """Return the warning for an unknown model."""
     near = f" Close: {', '.join(close)}." if close else ""
     return f"The window of {name!r} is not known; {window:,} tokens are assumed.{near}"

@@ -2,7 +2,7 @@
 
 Only OpenAI publishes its tokenizer, so for every other family the count is an estimate: the o200k_base count times a factor
 of the family, plus what providers put around messages, calls and results. Each family states an error bound; both were
-measured on recorded sessions (docs/tokens.md). What a provider reports corrects the factor: :func:`calibrate`.
+measured on recorded sessions. What a provider reports corrects the budget: `Budget.corrected`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from palaver.errors import InvalidInput
 from palaver.messages import (
     AudioContent,
     Content,
@@ -35,7 +34,6 @@ from palaver.tokens.measure import pixel_size, seconds
 __all__ = [
     "Counter",
     "ModelCounter",
-    "calibrate",
     "count_block",
     "count_message",
     "count_request",
@@ -49,15 +47,6 @@ four characters. Codex estimates encrypted reasoning so."""
 
 _OPAQUE_FROM = 1_024
 """Strings of unknown blocks count as opaque from this many characters on, if they have no white space."""
-
-_TRUST = 20_000
-"""How many tokens the measured factor of a family weighs against what a provider reports."""
-
-_MEMORY = 400_000
-"""The weight, in tokens, at which calibration stops growing stiffer: a model that changes is followed again."""
-
-_STRAY = 2.0
-"""A report that differs from the estimate by more than this factor corrects by this factor and no more."""
 
 
 class Counter(Protocol):
@@ -78,67 +67,20 @@ class ModelCounter:
     Attributes:
         model: The model's name, as asked for.
         family: The family's factor, overheads and error bound.
-        scale: What :func:`calibrate` learned: reported tokens for one estimated, 1.0 at first.
-        weight: How many estimated tokens it was learned from.
     """
 
     model: str
     family: Family
-    scale: float = 1.0
-    weight: float = 0.0
-
-    @property
-    def factor(self) -> float:
-        """Tokens for one of o200k_base."""
-        return self.family.factor * self.scale
-
-    @property
-    def bound(self) -> float:
-        """The stated error bound, as a fraction of the estimate (see docs/tokens.md for how it was measured)."""
-        return self.family.bound
 
     def text(self, text: str, /) -> int:
         """Count a text, rounded up."""
-        return math.ceil(o200k.count(text) * self.factor)
-
-    def range(self, tokens: int) -> tuple[int, int]:
-        """Give the least and the most that an estimate may turn out to be, within the error bound."""
-        return math.floor(tokens * (1 - self.bound)), math.ceil(tokens * (1 + self.bound))
+        return math.ceil(o200k.count(text) * self.family.factor)
 
 
 def counter(model: str | ModelInfo) -> ModelCounter:
-    """Make the counter of a model; one that nobody knows is counted as its name suggests, else generously."""
+    """Return the counter of a model; the family of an unknown one follows from its name, else it is counted generously."""
     info = model if isinstance(model, ModelInfo) else model_info(model)
     return ModelCounter(info.name, FAMILIES[info.family])
-
-
-def calibrate(counter: ModelCounter, predicted: int, actual: int) -> ModelCounter:
-    """Learn from one request: move the factor towards what the provider reported.
-
-    The family's factor weighs as much as 20,000 tokens, so that a few requests of some size outweigh it. Estimates are per
-    request: pass what one request was estimated at and what its usage says (``Usage.input_tokens``), never sums over calls.
-
-    Args:
-        counter: The counter that made the estimate.
-        predicted: Its estimate of the request, in tokens, more than 0.
-        actual: What the provider reported for that request, in tokens, more than 0.
-
-    Returns:
-        A new counter. ``counter`` is a value and stays as it is.
-
-    Raises:
-        InvalidInput: One of the figures is not more than 0.
-    """
-    if predicted <= 0 or actual <= 0:
-        raise InvalidInput(
-            f"A counter learns from two positive figures, not from {predicted} and {actual}.",
-            hint="Skip requests whose usage is not known.",
-        )
-    share = predicted / counter.scale
-    reported = min(max(actual, predicted / _STRAY), predicted * _STRAY)
-    weight = _TRUST + counter.weight
-    scale = (counter.scale * weight + reported) / (weight + share)
-    return replace(counter, scale=scale, weight=min(counter.weight + share, _MEMORY))
 
 
 # --- what is counted ------------------------------------------------------------------------------------------------------
@@ -164,7 +106,7 @@ def count_block(block: Content, counter: Counter) -> int:
 
 
 def count_message(message: Message, counter: Counter) -> int:
-    """Count one message as it would be sent: its blocks, and what stands around a message."""
+    """Count one message as it would be sent: its blocks, and the overhead of a message."""
     blocks = sum(count_block(block, counter) for block in message.contents)
     if not message.contents:
         blocks = counter.text(message.text_content())
@@ -185,7 +127,7 @@ def count_request(
     system: str = "",
     tools: Iterable[Mapping[str, object]] = (),
 ) -> int:
-    """Count a whole request: instructions, tool schemas, messages, and what stands around a request."""
+    """Count a whole request: instructions, tool schemas, messages, and the overhead of a request."""
     said = sum(count_message(message, counter) for message in messages)
     instructions = counter.family.per_message + counter.text(system) if system else 0
     return counter.family.per_request + instructions + count_tools(tools, counter) + said
@@ -200,14 +142,14 @@ def _thinking(block: ThinkingContent, counter: Counter) -> int:
 
 
 def _arguments(block: ToolCallContent, family: Family) -> str:
-    """Give a call's arguments as the model reads them; malformed ones as they were written."""
+    """Return a call's arguments as the model reads them; malformed ones as they were written."""
     if family.json_arguments or block.error is not None:
         return block.arguments
     return "\n".join(f"{key} {value if isinstance(value, str) else _json(value)}" for key, value in block.args.items())
 
 
 def _result(block: ToolResultContent, counter: Counter) -> int:
-    """Count what a tool gave back."""
+    """Count a tool's result."""
     if isinstance(block.content, str):
         return counter.text(block.content)
     return sum(count_block(part, counter) for part in block.content)
@@ -233,7 +175,7 @@ def _sound(sound: Media, family: Family) -> int:
 
 
 def _unknown(value: object, counter: Counter) -> int:
-    """Count a block nobody knows as its JSON, long strings without white space by their length."""
+    """Count an unknown block as its JSON, long strings without white space by their length."""
     sealed: list[str] = []
     return counter.text(_json(_without_sealed(value, sealed.append))) + sum(_opaque(len(text)) for text in sealed)
 

@@ -1,7 +1,7 @@
 """Families of models that count alike: what one token of o200k_base is worth there, and what comes on top of text.
 
 The factors, overheads and bounds of ``openai``, ``anthropic``, ``gemini`` and ``deepseek`` were measured on recorded sessions
-(docs/tokens.md has the figures and the command). The others follow from published comparisons, named at each.
+(docs/explanation/tokens.md has the figures and the command). The others follow from published comparisons, named at each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Family:
         factor: Tokens of this family for one of o200k_base, over the text of agents' requests: English, code, logs, JSON.
         bound: The stated error bound, a fraction of the estimate. It holds for 95 of 100 recorded requests of that sort
             from some thousand tokens on; other scripts, and requests of a few hundred tokens, can be further off.
-        default_window: The window that is taken for a model of this family nobody knows.
+        default_window: The window that is assumed for an unknown model of this family.
         exact: Whether the tokenizer is o200k_base itself, so that plain text counts exactly.
         per_request: Around a request.
         per_message: Around each message.
@@ -168,7 +168,7 @@ _NAMES = tuple(
 
 
 def family_of(name: str) -> Family:
-    """Tell which family a model counts like.
+    """Return the family that a model counts like.
 
     Args:
         name: The model's bare name, lower case, without host or maker.

@@ -45,12 +45,12 @@ class Found:
 
 @cache
 def source() -> str:
-    """Name the data, with their version."""
+    """Return the name and version of the data."""
     return f"genai-prices {version('genai-prices')}"
 
 
 def _providers() -> list[Provider]:
-    """Give the data in force: those of the package, or the ones the program put in their place."""
+    """Return the data in force: those of the package, or those that the program set instead."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - a third of a second, on first use only
 
     return get_snapshot().providers
@@ -59,11 +59,11 @@ def _providers() -> list[Provider]:
 def find(name: ModelName) -> Found | None:
     """Find a model by its name.
 
-    The hosts in the name come first, then whoever makes models of that name, then everybody else, makers before resellers.
-    Where the first match has no window, that of the next one which has stands in.
+    The hosts in the name come first, then the makers of models of that name, then other makers, then resellers.
+    A match without a window gets the window of the next match that has one.
 
     Returns:
-        The first match, or None when nobody has such a model.
+        The first match, or None.
     """
     matches = _matches(name)
     first = next(matches, None)
@@ -75,7 +75,7 @@ def find(name: ModelName) -> Found | None:
 
 
 def _matches(name: ModelName) -> Iterator[tuple[Provider, Model, bool]]:
-    """Give every model the name can mean, in search order, and whether the name points to its host."""
+    """Return every model that the name can mean, in search order, and whether the name points to its host."""
     providers = _providers()
     for provider, certain in _search_order(name, providers):
         for reading in name.readings:
@@ -85,7 +85,7 @@ def _matches(name: ModelName) -> Iterator[tuple[Provider, Model, bool]]:
 
 
 def _search_order(name: ModelName, providers: list[Provider]) -> Iterator[tuple[Provider, bool]]:
-    """Give every provider once, and whether it is one that the name points to."""
+    """Return every provider once, and whether the name points to it."""
     from genai_prices.data_snapshot import find_provider_by_id  # noqa: PLC0415 - as above
 
     named = (find_provider_by_id(providers, _ALIASES.get(host, host)) for host in name.hosts)
@@ -101,12 +101,12 @@ def _search_order(name: ModelName, providers: list[Provider]) -> Iterator[tuple[
 
 
 def _resells(provider: Provider) -> bool:
-    """Tell a reseller, which has no names of its own, from a maker."""
+    """Return whether a provider has no names of its own: it resells."""
     return provider.model_match is None
 
 
 def close_names(name: ModelName) -> tuple[str, ...]:
-    """Give up to five identifiers in the data that look like a name, the closest first."""
+    """Return up to five identifiers in the data that look like a name, the closest first."""
     providers = sorted(_providers(), key=_resells)
     known = dict.fromkeys(model.id.lower() for provider in providers for model in provider.models)
     return tuple(difflib.get_close_matches(name.bare, known, n=_CLOSE, cutoff=0.6))

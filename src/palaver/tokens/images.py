@@ -8,20 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 __all__ = ["Area", "Flat", "ImageRule", "Patches", "Tiles"]
-
-
-class ImageRule(Protocol):
-    """How one provider turns pixels into tokens."""
-
-    @property
-    def unknown(self) -> int:
-        """What an image counts whose size is not known: as much as any image can, so that nothing overflows."""
-
-    def tokens(self, width: int, height: int) -> int:
-        """Give the tokens of an image of so many pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class Area:
 
     @property
     def unknown(self) -> int:
-        """Give the cap."""
+        """The cap."""
         return self.cap
 
     def tokens(self, width: int, height: int) -> int:
@@ -69,7 +57,7 @@ class Tiles:
 
     @property
     def unknown(self) -> int:
-        """Give an image of 2048 x 768 pixels: eight tiles, the most there can be."""
+        """An image of 2048 x 768 pixels: eight tiles, the most there can be."""
         return self.tokens(2048, 768)
 
     def tokens(self, width: int, height: int) -> int:
@@ -96,7 +84,7 @@ class Patches:
 
     @property
     def unknown(self) -> int:
-        """Give an image that fills the cap."""
+        """An image that fills the cap."""
         return math.ceil(self.cap * self.factor)
 
     def tokens(self, width: int, height: int) -> int:
@@ -126,7 +114,7 @@ class Flat:
 
     @property
     def unknown(self) -> int:
-        """Give one image, or as many tiles as assumed."""
+        """One image, or as many tiles as assumed."""
         return self.each * (self.most if self.small else 1)
 
     def tokens(self, width: int, height: int) -> int:
@@ -134,3 +122,7 @@ class Flat:
         if not self.small or (width <= self.small and height <= self.small):
             return self.each
         return self.each * math.ceil(width / self.tile) * math.ceil(height / self.tile)
+
+
+ImageRule = Area | Flat | Patches | Tiles
+"""How one provider turns pixels into tokens; `unknown` is what an image of unknown size counts: as much as any can."""

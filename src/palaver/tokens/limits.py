@@ -79,7 +79,7 @@ _TABLE = tuple(
 
 
 def limits_of(name: str) -> Limits:
-    """Give what the table says of a model.
+    """Return the limits of a model.
 
     Args:
         name: The model's bare name, lower case, without host or maker.

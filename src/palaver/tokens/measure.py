@@ -40,7 +40,7 @@ def pixel_size(data: bytes) -> tuple[int, int] | None:
 
 
 def seconds(data: bytes | None, size: int) -> float:
-    """Tell how long a recording is.
+    """Return how long a recording is.
 
     Args:
         data: The recording, or None when its bytes are not at hand.
@@ -103,7 +103,7 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int]]:
-    """Give the marker of each JPEG segment and where its length field begins."""
+    """Return the marker of each JPEG segment and where its length field begins."""
     place = 2
     while place + 4 <= len(data) and data[place] == _MARK:
         if data[place + 1] == _MARK:  # a fill byte

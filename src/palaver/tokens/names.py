@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["ModelName", "read_name"]
 
 _BRACKET = re.compile(r"\[([^\]]*)\]$")
-"""A suffix such as ``[1m]``, which Claude Code puts behind a model to ask for its million-token window."""
+"""A suffix such as ``[1m]``, which Claude Code appends to a model to ask for its million-token window."""
 
 _VARIANT = re.compile(r":(?:free|beta|thinking|online|nitro|floor|extended|exacto|latest)$")
 """OpenRouter's and Ollama's variants of one model."""

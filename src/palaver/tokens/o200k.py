@@ -11,7 +11,7 @@ Three things keep counting cheap and safe:
   has no white space; neither can happen in a short piece. Where a text has a space or a line break after a letter or a
   digit, which its splitting pattern never joins, the pieces count exactly as the whole would. Where it has none for
   some thousand characters (base64, one long word), the cut may cost a token or two per 8,000 characters.
-* Counts are remembered by the digest of the text, in a memory of bounded size.
+* Counts are kept by the digest of the text, a bounded number of them.
 * Special tokens such as ``<|endoftext|>`` have no meaning in stored text: they count as the characters they are.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Protocol
 
-__all__ = ["PATTERN", "PIECE", "Encoding", "Memory", "count", "encoding", "pieces", "ranks"]
+__all__ = ["PATTERN", "PIECE", "Encoding", "count", "encoding", "pieces", "ranks"]
 
 PIECE = 8_192
 """Characters after which a text is cut, at the next safe place."""
@@ -39,8 +39,8 @@ _TOKENS = 199_998
 _SAFE_CUT = re.compile(r"[^\W_](?=[ \n])")
 """A letter or digit before a space or line break. No alternative of the splitting pattern crosses that place."""
 
-_REMEMBERED = 32_768
-"""How many counts one generation of the memory holds: two generations are some 10 MB when full."""
+_REMEMBERED = 65_536
+"""How many counts are kept, some 10 MB; then all are forgotten."""
 
 _DIGEST_BYTES = 16
 
@@ -65,38 +65,11 @@ class Encoding(Protocol):
     """What is used of ``tiktoken.Encoding``."""
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """Give the tokens of a text, special tokens having no meaning."""
+        """Return the tokens of a text; special tokens have no meaning."""
 
 
-class Memory:
-    """Counts by digest, in two generations: when the young one is full it becomes the old one, which is forgotten.
-
-    No lock: every step is one dictionary operation, and a count lost to another thread is only counted again.
-    """
-
-    def __init__(self, size: int) -> None:
-        """Hold up to ``size`` counts in each generation."""
-        self._size = size
-        self._young: dict[bytes, int] = {}
-        self._old: dict[bytes, int] = {}
-
-    def get(self, digest: bytes) -> int | None:
-        """Give the count remembered for a digest, if any."""
-        found = self._young.get(digest)
-        return self._old.get(digest) if found is None else found
-
-    def put(self, digest: bytes, tokens: int) -> None:
-        """Remember a count."""
-        if len(self._young) >= self._size:
-            self._old, self._young = self._young, {}
-        self._young[digest] = tokens
-
-    def __len__(self) -> int:
-        """Tell how many counts are held."""
-        return len(self._young) + len(self._old)
-
-
-_memory = Memory(_REMEMBERED)
+_counts: dict[bytes, int] = {}
+"""Counts by digest of the text. No lock: a count that another thread loses is only counted again."""
 
 
 def ranks() -> dict[bytes, int]:
@@ -143,10 +116,12 @@ def count(text: str) -> int:
     """
     raw = text.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
-    known = _memory.get(digest)
+    known = _counts.get(digest)
     if known is not None:
         return known
     encode = encoding().encode_ordinary
     tokens = sum(len(encode(piece)) for piece in pieces(text))
-    _memory.put(digest, tokens)
+    if len(_counts) >= _REMEMBERED:
+        _counts.clear()
+    _counts[digest] = tokens
     return tokens

@@ -1,4 +1,4 @@
-"""What a call costs, in US dollars, by the price list of whoever serves the model.
+"""What a call costs, in US dollars, by the price list of the provider that serves the model.
 
 Prices come from genai-prices: with steps by size of the request, changes by date and cheaper hours, for the host that the
 model's name points to. A price that is not known is an error, never zero.
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.errors import InvalidInput, UnknownModel
+from palaver.errors import InvalidInput, NotFound
 from palaver.ids import now
 from palaver.messages import Usage, UsageCost
 from palaver.tokens import genai
@@ -22,7 +22,7 @@ from palaver.tokens.names import read_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
-__all__ = ["Price", "Rates", "price", "rates"]
+__all__ = ["Rates", "price", "rates"]
 
 _MILLION = 1_000_000
 _WITHOUT_PRICE = "price for the model"
@@ -47,33 +47,6 @@ class Rates:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What one call cost. The four parts add up to the total.
-
-    Attributes:
-        input: For tokens read that were not cached.
-        cache_read: For tokens read from the cache.
-        cache_write: For tokens written to the cache.
-        output: For tokens written, reasoning included.
-        total: All of it.
-        currency: Always ``USD``.
-        source: The data, host and model the figures are from.
-    """
-
-    input: float
-    cache_read: float
-    cache_write: float
-    output: float
-    total: float
-    currency: str = "USD"
-    source: str = ""
-
-    def as_cost(self) -> UsageCost:
-        """Give the same figures in the form that messages record."""
-        return UsageCost(self.input, self.output, self.cache_read, self.cache_write, self.total)
-
-
 def rates(model: str | ModelInfo, *, input_tokens: int = 0, at: float | None = None) -> Rates:
     """Look up what a token costs.
 
@@ -83,7 +56,7 @@ def rates(model: str | ModelInfo, *, input_tokens: int = 0, at: float | None = N
         at: When, in seconds since 1970 UTC; now if None.
 
     Raises:
-        UnknownModel: There is no such model, or no price for it at a host its name points to.
+        NotFound: There is no such model, or no price for it at a host its name points to.
     """
     found, listed = _listed(model, at)
     token = _per_token(listed, input_tokens, _name(model))
@@ -96,8 +69,8 @@ def rates(model: str | ModelInfo, *, input_tokens: int = 0, at: float | None = N
     )
 
 
-def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | None = None) -> Price:
-    """Price one call.
+def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | None = None) -> UsageCost:
+    """Return what one call cost, in US dollars.
 
     Args:
         usage: What it used, in any provider's words. One call's, not a sum: long requests may cost more per token.
@@ -105,11 +78,11 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         at: When, in seconds since 1970 UTC; now if None.
 
     Raises:
-        UnknownModel: There is no such model, or no price for it at a host its name points to.
+        NotFound: There is no such model, or no price for it at a host its name points to.
         InvalidInput: The usage contradicts itself, such as more cached tokens than were read.
     """
     used = usage if isinstance(usage, Usage) else Usage(usage)
-    found, listed = _listed(model, at)
+    _found, listed = _listed(model, at)
     token = _per_token(listed, used.input_tokens, _name(model))
     try:
         charged = listed.calc_price(_in_their_words(used))
@@ -117,13 +90,12 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         raise InvalidInput(f"This usage cannot be priced: {error}.", hint="Pass the usage of one call.") from error
     read = used.cache_read_tokens * token.cache_read
     written = used.cache_write_tokens * token.cache_write + _extra_for_long(used, listed, token.cache_write)
-    return Price(
+    return UsageCost(
         input=float(charged["input_price"] - read - written),
+        output=float(charged["output_price"]),
         cache_read=float(read),
         cache_write=float(written),
-        output=float(charged["output_price"]),
         total=float(charged["total_price"]),
-        source=_source(found),
     )
 
 
@@ -137,13 +109,13 @@ class _PerToken(NamedTuple):
 
 
 def _name(model: str | ModelInfo) -> str:
-    """Give the name of a model."""
+    """Return the name of a model."""
     return model.name if isinstance(model, ModelInfo) else model
 
 
-def _no_price(name: str) -> UnknownModel:
-    """Say that a model has no price, and which names have."""
-    return UnknownModel(
+def _no_price(name: str) -> NotFound:
+    """Return the error for a model without a price; it names models with one."""
+    return NotFound(
         name,
         what=_WITHOUT_PRICE,
         close=genai.close_names(read_name(name)),
@@ -162,12 +134,12 @@ def _listed(model: str | ModelInfo, at: float | None) -> tuple[genai.Found, Mode
 
 
 def _source(found: genai.Found) -> str:
-    """Name the data, host and model of a price."""
+    """Return the data, host and model of a price."""
     return f"{genai.source()}: {found.provider.id}/{found.model.id}"
 
 
 def _per_token(listed: ModelPrice, input_tokens: int, name: str) -> _PerToken:
-    """Give the price of each kind of token in a request of some size."""
+    """Return the price of each kind of token in a request of some size."""
     plain, output = _rate(listed, "input_mtok", input_tokens), _rate(listed, "output_mtok", input_tokens)
     if plain is None or output is None:
         raise _no_price(name)
@@ -176,7 +148,7 @@ def _per_token(listed: ModelPrice, input_tokens: int, name: str) -> _PerToken:
 
 
 def _rate(listed: ModelPrice, key: str, input_tokens: int) -> Decimal | None:
-    """Give dollars for one token by a key of the price list, or None if the list has none."""
+    """Return dollars for one token by a key of the price list, or None if the list has none."""
     listing = getattr(listed, key)
     if listing is None:
         return None
@@ -186,19 +158,19 @@ def _rate(listed: ModelPrice, key: str, input_tokens: int) -> Decimal | None:
 
 
 def _extra_for_long(used: Usage, listed: ModelPrice, ordinary: Decimal) -> Decimal:
-    """Give what writes to Anthropic's one-hour cache cost beyond ordinary ones."""
+    """Return what writes to Anthropic's one-hour cache cost beyond ordinary ones."""
     rate = _rate(listed, "cache_write_1h_mtok", used.input_tokens)
     return _long_writes(used) * (rate - ordinary) if rate is not None else Decimal(0)
 
 
 def _long_writes(used: Usage) -> int:
-    """Give the tokens written to Anthropic's one-hour cache."""
+    """Return the tokens written to Anthropic's one-hour cache."""
     detail = used.get("cache_creation")
     return int(detail.get("ephemeral_1h_input_tokens") or 0) if isinstance(detail, Mapping) else 0
 
 
 def _in_their_words(used: Usage) -> dict[str, int]:
-    """Say in genai-prices' words what was used; kinds that were not used are left out."""
+    """Return the usage in genai-prices' words, without the kinds that were not used."""
     audio_in, audio_out = used.invoke_cost.audio_prompt_tokens, used.invoke_cost.audio_completion_tokens
     words = {
         "input_tokens": used.input_tokens,

@@ -1,4 +1,4 @@
-"""The words that configurations use for budgets, read into one set of them."""
+"""The words that configurations use for budgets."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "context_usage_ratio": (),
     "reserve_tokens": (),
     "buffer": ("reserved",),
+    "target_tokens": ("target",),
     "max_bytes": (),
     "max_media": ("max_images",),
 }
@@ -34,7 +35,7 @@ _MEANING = {word: own for own, others in _WORDS.items() for word in (own, *other
 def read_words(config: Mapping[str, object]) -> dict[str, object]:
     """Translate a configuration into palaver's own words.
 
-    A value of None says nothing, as if the key were not there.
+    A value of None counts as absent.
 
     Args:
         config: Keys in any of the vocabularies, also mixed; ``reserveTokens`` and ``SAFETY_BUFFER`` are read as well.
@@ -43,7 +44,7 @@ def read_words(config: Mapping[str, object]) -> dict[str, object]:
         The values by palaver's own words.
 
     Raises:
-        InvalidInput: A key is not known (the error names the closest ones), or two keys for one thing differ.
+        InvalidInput: A key is unknown (the error names the closest ones), or two keys for one thing have different values.
     """
     said: dict[str, object] = {}
     for key, value in config.items():
@@ -51,11 +52,13 @@ def read_words(config: Mapping[str, object]) -> dict[str, object]:
         if meaning is None:
             close = difflib.get_close_matches(_snake(key), sorted(BUDGET_KEYS), n=3, cutoff=0.5)
             known = ", ".join(close or sorted(BUDGET_KEYS))
-            raise InvalidInput(f"{key!r} is no word for a budget.", hint=f"{'Close' if close else 'Known'}: {known}.")
+            raise InvalidInput(
+                f"{key!r} is not a word for a budget.", hint=f"{'Close' if close else 'Known'}: {known}."
+            )
         if value is None:
             continue
         if said.setdefault(meaning, value) != value:
-            raise InvalidInput(f"{key!r} says {value!r}, another word for the same says {said[meaning]!r}.")
+            raise InvalidInput(f"{key!r} is {value!r}, and another word for the same is {said[meaning]!r}.")
     return said
 
 

@@ -1,12 +1,20 @@
-"""Tools: declared to a model by a schema, called with checked arguments, answered whatever happens."""
+"""Tools: declared to a model by a schema, called with checked arguments, answered whatever happens.
 
-from palaver.tools.batch import execute_all
+What runs tools is loaded when it is first used: a program that only stores conversations needs no event loop.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from palaver.tools.calls import CallContext, Ending, Progress, ToolOutcome, ToolReply
-from palaver.tools.execution import execute, refuse
 from palaver.tools.function import Function, ToolFunction, labelled, tool
-from palaver.tools.servers import MCP
 from palaver.tools.toolbox import Toolbox
-from palaver.tools.workers import run_in_worker
+
+if TYPE_CHECKING:
+    from palaver.tools.batch import execute_all
+    from palaver.tools.execution import execute, refuse
+    from palaver.tools.servers import MCP
+    from palaver.tools.workers import run_in_worker
 
 __all__ = [
     "MCP",
@@ -25,3 +33,18 @@ __all__ = [
     "run_in_worker",
     "tool",
 ]
+
+_RUNNING = {
+    "MCP": "servers",
+    "execute": "execution",
+    "execute_all": "batch",
+    "refuse": "execution",
+    "run_in_worker": "workers",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+    """Load the module that a name comes from."""
+    if name not in _RUNNING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"palaver.tools.{_RUNNING[name]}"), name)

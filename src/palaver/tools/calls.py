@@ -16,7 +16,6 @@ Ending: TypeAlias = Literal[
     "done",
     "failed",
     "timeout",
-    "crashed",
     "repeated",
     "unknown_tool",
     "arguments",
@@ -24,10 +23,10 @@ Ending: TypeAlias = Literal[
     "unlinked",
     "refused",
 ]
-"""How a call ended. The function ran only with the first four.
+"""How a call ended. The function ran only with the first three.
 
 `done`: it returned. `failed`: it raised, or reported an error. `timeout`: it was abandoned; its effect is unknown.
-`crashed`: its process died. `repeated`: the same call already has an answer. `unknown_tool`: no tool has the name.
+`repeated`: the same call already has an answer. `unknown_tool`: no tool has the name.
 `arguments`: they are not valid. `unavailable`: the tool is switched off. `unlinked`: the tool has no implementation.
 `refused`: somebody denied it.
 """
@@ -56,8 +55,7 @@ class Progress:
 class CallContext:
     """The surroundings of a call.
 
-    A function that annotates a parameter with this class receives one; the model never sees that parameter. An
-    isolated function receives one without `dialog`, `agent`, `deps` and listener: they cannot cross to a process.
+    A function that annotates a parameter with this class receives one; the model never sees that parameter.
 
     Attributes:
         call_id: The id of the call.
@@ -137,4 +135,4 @@ class ToolOutcome:
     @property
     def executed(self) -> bool:
         """Whether the function ran, however that ended."""
-        return self.ending in {"done", "failed", "timeout", "crashed"}
+        return self.ending in {"done", "failed", "timeout"}

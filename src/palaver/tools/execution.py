@@ -14,14 +14,12 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 import anyio
-from anyio import BrokenWorkerProcess
 
 from palaver.messages import FunctionCall, ToolCallContent
 from palaver.tools.calls import CallContext, Ending, ToolOutcome
 from palaver.tools.function import Function
-from palaver.tools.isolation import Job, run_in_process
-from palaver.tools.results import Result, cut_text, describe_error, result_of
-from palaver.tools.schemas import Violation, violations
+from palaver.tools.results import RenderedResult, cut_text, describe_error, result_of
+from palaver.tools.schemas import SchemaViolation, violations
 from palaver.tools.signature import InvalidArgumentsError, is_async
 from palaver.tools.toolbox import Toolbox
 from palaver.tools.workers import hand_over, run_in_thread, run_in_worker
@@ -74,7 +72,7 @@ async def execute(
         ready = await run_in_worker(partial(_checked, found, call, own))
     cancelled: BaseException | None = None
     if isinstance(ready, _Refusal):
-        outcome = _outcome(call, Result(ready.text, is_error=ready.ending != "repeated"), ready.ending, started)
+        outcome = _outcome(call, RenderedResult(ready.text, is_error=ready.ending != "repeated"), ready.ending, started)
     else:
         if on_start is not None:
             await on_start(call, ready.function)
@@ -91,7 +89,7 @@ async def execute(
 def refuse(call: ToolCallContent, reason: str) -> ToolOutcome:
     """Return the outcome of a call that somebody denied, in their own words."""
     text = f"{call.name!r} was not run: {reason.strip() or 'it was not allowed.'}"
-    return _outcome(call, Result(text, is_error=True), "refused", perf_counter())
+    return _outcome(call, RenderedResult(text, is_error=True), "refused", perf_counter())
 
 
 # --- what is refused before anything runs ------------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def _checked(function: Function, call: ToolCallContent, context: CallContext) ->
     except InvalidArgumentsError as error:
         found = error.found
     except Exception as error:  # noqa: BLE001 - a validator in the types may raise anything
-        found = [Violation("", f"checking them failed. {describe_error(error)}")]
+        found = [SchemaViolation("", f"checking them failed. {describe_error(error)}")]
     lines = [f"- {violation}" for violation in found[:_MOST_VIOLATIONS]]
     more = [f"- and {len(found) - _MOST_VIOLATIONS} more"] if len(found) > _MOST_VIOLATIONS else []
     text = [
@@ -187,7 +185,7 @@ def _earlier_answer(toolbox: Toolbox, call: FunctionCall, earlier: Sequence[Func
 @dataclass(frozen=True, slots=True)
 class _Ran:
     ending: Ending
-    result: Result
+    result: RenderedResult
     value: Any = None
 
 
@@ -205,36 +203,20 @@ async def _run(ready: _Ready) -> tuple[_Ran, BaseException | None]:
     finally:
         ready.context.stop.set()
     if not ended:
-        left = "Its process was killed." if ready.function.isolated else "It may still be running."
-        text = f"{ready.call.name!r} did not answer within {ready.function.timeout:g} s. {left} Its effect is unknown."
-        ended.append(_Ran("timeout", Result(text, is_error=True)))
+        within = f"within {ready.function.timeout:g} s"
+        text = f"{ready.call.name!r} did not answer {within}. It may still be running. Its effect is unknown."
+        ended.append(_Ran("timeout", RenderedResult(text, is_error=True)))
     return ended[0], cancelled
 
 
 async def _finish(ready: _Ready, ended: list[_Ran]) -> None:
     """Run a function in its way. How it ended is in `ended` before anything can be cancelled."""
-    function = ready.function
-    if function.isolated:
-        ended.append(await _in_process(ready))
-    elif is_async(function.function):
+    if is_async(ready.function.function):
         await _await(ready, ready.work, ended)
     else:
         later = await run_in_thread(partial(_attempt, ready, ended))
         if later is not None:
             await _await(ready, lambda: later, ended)
-
-
-async def _in_process(ready: _Ready) -> _Ran:
-    function, call = ready.function, ready.call
-    try:
-        job = Job.of(function, call)
-        result: Result = await run_in_process(job)
-    except BrokenWorkerProcess:
-        text = f"The process of {call.name!r} died before it answered. Its effect is unknown."
-        return _Ran("crashed", Result(text, is_error=True))
-    except Exception as error:  # noqa: BLE001 - pickling runs code of the arguments' own
-        return _Ran("failed", Result(f"{call.name!r} cannot run in a process. {describe_error(error)}", is_error=True))
-    return _Ran("done", result, result.text())
 
 
 def _attempt(ready: _Ready, ended: list[_Ran]) -> Awaitable[Any] | None:
@@ -245,7 +227,7 @@ def _attempt(ready: _Ready, ended: list[_Ran]) -> Awaitable[Any] | None:
             return value
         ended.append(_answered(ready, value))
     except BaseException as error:  # noqa: BLE001 - whatever a tool raises, SystemExit too, is its result
-        ended.append(_Ran("failed", Result(describe_error(error), is_error=True)))
+        ended.append(_Ran("failed", RenderedResult(describe_error(error), is_error=True)))
     return None
 
 
@@ -258,12 +240,12 @@ async def _await(ready: _Ready, begin: Callable[[], Awaitable[Any]], ended: list
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()):
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            ended.append(_Ran("failed", Result(describe_error(error), is_error=True)))
+            ended.append(_Ran("failed", RenderedResult(describe_error(error), is_error=True)))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
     if not ended:
-        ended.append(_Ran("failed", Result("The tool cancelled itself.", is_error=True)))
+        ended.append(_Ran("failed", RenderedResult("The tool cancelled itself.", is_error=True)))
 
 
 def _answered(ready: _Ready, value: Any) -> _Ran:  # noqa: ANN401 - whatever a tool returned
@@ -275,7 +257,7 @@ def _answered(ready: _Ready, value: Any) -> _Ran:  # noqa: ANN401 - whatever a t
 
 def _outcome(
     call: ToolCallContent,
-    result: Result,
+    result: RenderedResult,
     ending: Ending,
     started: float,
     value: Any = None,  # noqa: ANN401 - whatever a tool returned

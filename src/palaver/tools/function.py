@@ -55,7 +55,6 @@ class Function:
         needs_approval: Whether somebody must agree before it runs; or a function of the arguments that decides.
         available: Whether it may be used now; it stays declared either way.
         exclusive: Whether no other call of the same response may run beside it.
-        isolated: Whether it runs in a process of its own, which can be killed.
         max_bytes: Bytes that one result may have; a longer one is cut and says so.
         reads: The arguments that name a file the call reads.
         writes: The arguments that name a file the call writes.
@@ -78,7 +77,6 @@ class Function:
     needs_approval: bool | Callable[[Mapping[str, Any]], bool] = False
     available: Availability = True
     exclusive: bool = False
-    isolated: bool = False
     max_bytes: int = MAX_BYTES
     reads: str | Sequence[str] = ()
     writes: str | Sequence[str] = ()
@@ -104,8 +102,6 @@ class Function:
             settle("binding", None)
         elif self.binding is None or self.binding.function is not self.function:
             settle("binding", _bound(self, self.function))
-        if self.isolated and self.function is not None:
-            _check_importable(self)
 
     @classmethod
     def from_callable(
@@ -132,8 +128,12 @@ class Function:
             return function.extend(**overrides) if overrides else function
         _known(cls, overrides)
         binding = read_signature(function)
-        doc = inspect.getdoc(function) if not isinstance(function, functools.partial) else None
-        stated = {"name": _called(function), "description": doc or "", "parameters": binding.schema(prop_desc)}
+        doc = None if isinstance(function, functools.partial) else function.__doc__  # its own: nothing inherited
+        stated = {
+            "name": _called(function),
+            "description": inspect.cleandoc(doc or ""),
+            "parameters": binding.schema(prop_desc),
+        }
         return ToolFunction(**{**stated, **overrides}, function=function, binding=binding)
 
     def extend(self, **overrides: Any) -> Self:  # noqa: ANN401 - fields of a tool
@@ -278,7 +278,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "description": str,
     **dict.fromkeys(("properties", "parameters", "metadata"), Mapping),
-    **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive", "isolated"), bool),
+    **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive"), bool),
     "max_bytes": int,
     "available": (bool, str, Callable),  # type: ignore[dict-item] # a type for isinstance
     "needs_approval": (bool, Callable),  # type: ignore[dict-item] # the same
@@ -355,14 +355,3 @@ def _called(function: Any) -> str:  # noqa: ANN401 - any callable
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _check_importable(function: Function) -> None:
-    qualname = getattr(function.function, "__qualname__", "<object>")
-    if "<" in qualname:
-        raise InvalidInput(
-            f"{qualname} cannot be isolated: another process cannot import it.",
-            hint="Define it at the top of a module.",
-        )
-    if function.processor is not None:
-        raise InvalidInput(f"The isolated tool {function.name!r} has a processor.", hint="Process the result in it.")

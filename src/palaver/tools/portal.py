@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-__all__ = ["run_sync", "shut_down"]
+__all__ = ["entered", "run_sync", "shut_down"]
 
 T = TypeVar("T")
 
@@ -128,6 +128,13 @@ async def _settle(done: Future[Any], function: Callable[[], Awaitable[Any]]) -> 
         done.set_result(await function())
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
         done.set_exception(error)
+
+
+@contextmanager
+def entered(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Enter an asynchronous context manager in the loop of synchronous calls, for the time of the block: a connection for many calls."""
+    with _PORTAL as portal, portal.wrap_async_context_manager(manager) as value:
+        yield value
 
 
 def shut_down() -> None:

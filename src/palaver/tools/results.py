@@ -17,7 +17,7 @@ from palaver.messages.frozen import EMPTY, freeze
 from palaver.messages.media import sniff
 from palaver.tools.calls import ToolReply
 
-__all__ = ["Result", "cut_text", "describe_error", "result_of"]
+__all__ = ["RenderedResult", "cut_text", "describe_error", "result_of"]
 
 Part: TypeAlias = TextContent | ImageContent | AudioContent | UnknownContent
 _BLOCKS = (TextContent, ImageContent, AudioContent, UnknownContent)
@@ -26,7 +26,7 @@ _ERROR_BYTES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RenderedResult:
     """A result, ready to become a block. It can be pickled."""
 
     content: str | tuple[Part, ...] = ""
@@ -45,7 +45,7 @@ class Result:
         return self.block("", "").text()
 
 
-def result_of(value: Any, max_bytes: int) -> Result:  # noqa: ANN401 - whatever a tool returned
+def result_of(value: Any, max_bytes: int) -> RenderedResult:  # noqa: ANN401 - whatever a tool returned
     """Return what a tool returned as a result of at most `max_bytes`, and a line that says what was cut.
 
     Every value has one: what JSON cannot express appears as Python prints it. May run code of the value's own.
@@ -57,7 +57,7 @@ def result_of(value: Any, max_bytes: int) -> Result:  # noqa: ANN401 - whatever 
     else:
         metadata = {}
     content, cut = _bounded(_content(value), max_bytes)
-    return Result(content, metadata=freeze({**cut, **metadata}, "", []), **flags)
+    return RenderedResult(content, metadata=freeze({**cut, **metadata}, "", []), **flags)
 
 
 def _content(value: Any) -> str | tuple[Part, ...]:  # noqa: ANN401 - anything

@@ -18,7 +18,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from palaver.errors import InvalidInput
 from palaver.messages import FrozenDict, thaw
 
-__all__ = ["Schema", "Violation", "close_objects", "is_strict", "require_checkable", "violations"]
+__all__ = ["Schema", "SchemaViolation", "close_objects", "is_strict", "require_checkable", "violations"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ _LONGEST = 300
 """Characters of one violation: it quotes the value."""
 
 
-class Violation(NamedTuple):
+class SchemaViolation(NamedTuple):
     """One way in which a value breaks its schema.
 
     Attributes:
@@ -116,7 +116,7 @@ def _strict(part: object) -> bool:
 # --- checking ----------------------------------------------------------------------------------------------------------
 
 
-def violations(schema: Schema, value: object) -> list[Violation]:
+def violations(schema: Schema, value: object) -> list[SchemaViolation]:
     """Return what is wrong with a JSON value, nothing when it is valid. Never raises.
 
     A schema that is itself invalid, and a pattern that the linear engine does not support, allow everything.
@@ -130,9 +130,9 @@ def violations(schema: Schema, value: object) -> list[Violation]:
         errors = _validator(frozen).iter_errors(value)
         return [_violation(jsonschema.exceptions.best_match([error])) for error in errors]
     except RecursionError:
-        return [Violation("", "the value is nested too deep")]
+        return [SchemaViolation("", "the value is nested too deep")]
     except _TooManyReferencesError:
-        return [Violation("", "the schema is too complex to check this value")]
+        return [SchemaViolation("", "the schema is too complex to check this value")]
     finally:
         _FOLLOWED.reset(followed)
 
@@ -183,11 +183,11 @@ def _words(part: object) -> Iterator[tuple[str, Any]]:
                 yield from _words(tuple(value.values()) if word in _NAMED and isinstance(value, Mapping) else value)
 
 
-def _violation(error: Any) -> Violation:  # noqa: ANN401 - jsonschema's
+def _violation(error: Any) -> SchemaViolation:  # noqa: ANN401 - jsonschema's
     message = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
     required = error.validator_value if error.validator == "required" else ()
     missing = next((name for name in required if message.startswith(f"{name!r} ")), "")
-    return Violation(error.json_path.removeprefix("$").removeprefix("."), message, missing)
+    return SchemaViolation(error.json_path.removeprefix("$").removeprefix("."), message, missing)
 
 
 class _TooManyReferencesError(Exception):

@@ -23,7 +23,7 @@ from typing_extensions import TypedDict  # Pydantic accepts typing's own from Py
 from palaver.errors import InvalidInput
 from palaver.messages import thaw
 from palaver.tools.calls import CallContext
-from palaver.tools.schemas import Violation, close_objects
+from palaver.tools.schemas import SchemaViolation, close_objects
 
 __all__ = ["Binding", "Implementation", "InvalidArgumentsError", "bind", "is_async", "read_signature"]
 
@@ -36,7 +36,7 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class InvalidArgumentsError(Exception):
     """Arguments that the types of a function refuse; becomes a result for the model."""
 
-    def __init__(self, found: list[Violation]) -> None:
+    def __init__(self, found: list[SchemaViolation]) -> None:
         super().__init__("; ".join(map(str, found)))
         self.found = found
 
@@ -253,13 +253,13 @@ def _described(schema: Any, parameter: inspect.Parameter, told: str | None) -> d
     return {**out, "description": said} if said else out
 
 
-def _violations(error: ValidationError) -> list[Violation]:
+def _violations(error: ValidationError) -> list[SchemaViolation]:
     """Return Pydantic's findings, each once, with places free of the names of Pydantic's own branches."""
-    found: dict[str, Violation] = {}
+    found: dict[str, SchemaViolation] = {}
     for each in error.errors(include_url=False, include_input=False):
         steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"] if _is_step(step)]
         message = each["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        violation = Violation("".join(steps).removeprefix("."), message[:1].lower() + message[1:])
+        violation = SchemaViolation("".join(steps).removeprefix("."), message[:1].lower() + message[1:])
         found.setdefault(str(violation), violation)
     return list(found.values())
 

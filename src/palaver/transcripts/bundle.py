@@ -1,52 +1,59 @@
-"""Bundles: a whole session in one file that another store, on another machine, takes back as it was."""
+"""Bundles: a whole session in one file that another store, on another machine, imports unchanged."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
-from dataclasses import fields as dataclass_fields
-from functools import cache
+from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from palaver.errors import Conflict, Erased, InvalidBundle, PalaverError, StoreDamaged, StoreError, UnknownSession
-from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import NOTHING, Draft, Header, MessageEntry, Node, body_digest, decode_entry, draft
+from palaver.errors import Conflict, NotFound, PalaverError, StoreDamaged, UnsupportedTranscript
+from palaver.formats import Limits, open_source
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Draft, Entry, Header, Node, Place, Run, body_digest, decode_entry, draft
+from palaver.log.redaction import Redactor
+from palaver.log.values import Value
 from palaver.messages import canonical_json, media_of
+from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
-from palaver.transcripts.frames import Frame, read_frames, write_frames
+from palaver.store.redacting import redacting
+from palaver.transcripts.frames import NAME, Frame, read_frames, write_frames
+from palaver.transcripts.places import Places
+from palaver.transcripts.sources import pieces_of
 
 _Kind = TypeVar("_Kind", SessionRecord, Node, SourceRecord)
-_BATCH = 1 << 20
-_BEGUN = "taking-a-bundle"
-"""The mark, in the metadata of a session in the trash, of a bundle that is not yet taken whole: taking it again goes on from there."""
+
+
+# --- writing --------------------------------------------------------------------------------------------------------------------
 
 
 def export_bundle(store: Store, session_id: SessionId) -> Iterator[bytes]:
-    """Give the bundle of a session, piece by piece.
+    """Return the bundle of a session, piece by piece: all dialogs, entries, media and kept sources.
 
-    It holds all dialogs, entries, media and kept sources. The same session gives the same bytes, from every store it was ever taken into.
+    The same session gives the same bytes, from every store it was ever imported into.
 
     Raises:
-        UnknownSession: No such session.
-        MissingBlob: The store lacks a payload that an entry names.
-        StoreDamaged: The store does not give back what was written.
+        NotFound: There is no such session, or the store lacks a payload that an entry names.
+        StoreDamaged: The store does not return what was written.
     """
     yield from write_frames(_frames(store, store.session(session_id)))
 
 
 def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
-    fields = {name: value for name, value in asdict(record).items() if name not in {"updated_at", "trashed_at"}}
-    yield Frame("session", canonical_json(fields))
+    about = {name: value for name, value in asdict(record).items() if name not in {"updated_at", "trashed_at"}}
+    yield Frame("session", canonical_json(about))
     sent: set[BlobId] = set()
     for node in store.nodes(record.session_id):
-        yield Frame("dialog", canonical_json(_node_fields(node)))
+        own = {name: getattr(node, name) for name in Node.__slots__ if name != "session_id"}
+        ranges = [[span.dialog, span.start, span.stop] for span in node.ranges]
+        yield Frame("dialog", canonical_json({**own, "ranges": ranges}))
         for header, body in _entries(store, node.dialog_id):
-            yield from _payloads(store, _named(body), sent)
+            yield from _payloads(store, _media(body), sent)
             yield Frame("entry" if header.turn_head == header.seq else "annotation", body)
     for source in store.sources(record.session_id):
         yield from _payloads(store, _of_source(store, source), sent)
@@ -54,7 +61,7 @@ def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
 
 
 def _entries(store: Store, dialog_id: DialogId) -> Iterator[tuple[Header, bytes]]:
-    """Give what a dialog holds now, each entry checked: a bundle must not make damage look like what was said."""
+    """Return what a dialog holds now, each entry checked: a bundle must not make damage look like what was said."""
     stop = store.last(dialog_id).seq + 1
     bodies = store.bodies(dialog_id, 0, stop)
     for header in store.headers(dialog_id, 0, stop):
@@ -65,7 +72,7 @@ def _entries(store: Store, dialog_id: DialogId) -> Iterator[tuple[Header, bytes]
 
 
 def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Iterator[Frame]:
-    """Give each payload once, before the frame that names it."""
+    """Return each payload once, before the frame that names it."""
     for blob_id in named:
         if blob_id not in sent:
             sent.add(blob_id)
@@ -75,54 +82,28 @@ def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Itera
             yield Frame("blob", data)
 
 
-def _named(body: bytes) -> Iterator[BlobId]:
+def _media(body: bytes) -> Iterator[BlobId]:
     if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
         return
-    entry = decode_entry(body)
-    message = getattr(entry, "message", None)
-    if message is not None:
-        for media in media_of(message):
-            if media.url is None and media.digest:
-                yield BlobId(media.digest)
+    message = getattr(decode_entry(body), "message", None)
+    for media in media_of(message) if message is not None else ():
+        if media.url is None and media.digest:
+            yield BlobId(media.digest)
 
 
 def _of_source(store: Store, source: SourceRecord) -> Iterator[BlobId]:
     if source.index is not None:
         yield source.index
     if source.raw is not None:
-        yield from (BlobId(piece) for piece in json.loads(store.blob(source.raw))["pieces"])
+        yield from pieces_of(store, source.raw)
         yield source.raw
 
 
-def _node_fields(node: Node) -> Mapping[str, Any]:
-    fields = {name: getattr(node, name) for name in Node.__slots__ if name != "session_id"}
-    return {**fields, "ranges": [[span.dialog, span.start, span.stop] for span in node.ranges]}
+# --- reading --------------------------------------------------------------------------------------------------------------------
 
 
-def _value(kind: type[_Kind], fields: Mapping[str, Any]) -> _Kind:
-    """Make a value of what a bundle says: each field of its type, none that this version does not know."""
-    unknown = sorted(set(fields) - set(_names(kind)))
-    if unknown:
-        raise TypeError(f"its fields {', '.join(unknown)} are not known")
-    try:
-        made: _Kind = _reader(cast("Any", kind)).validate_json(canonical_json(fields), strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise TypeError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    return made
-
-
-def _names(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any dataclass
-    return (field.name for field in dataclass_fields(kind))
-
-
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a class, which the cache takes for no key otherwise
-    return TypeAdapter(kind)
-
-
-class Taken(NamedTuple):
-    """What taking a bundle came to.
+class BundleImport(NamedTuple):
+    """The result of importing a bundle.
 
     Attributes:
         session_id: The session.
@@ -135,174 +116,266 @@ class Taken(NamedTuple):
     entries: int
 
 
-def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the bundle") -> Taken:
-    """Take a bundle into a store. What the store has of the session already is compared and kept; what is new is added.
+def is_bundle(path: str | Path) -> bool:
+    """Return whether a file is a bundle, of any version, by its first bytes.
+
+    Raises:
+        MissingFile: There is no such file.
+        UnsupportedTranscript: It cannot be read.
+    """
+    with open_source(path) as source:
+        return len(source.members) == 1 and source.members[0].read(len(NAME)) == NAME
+
+
+def import_bundle_file(store: Store, path: str | Path, limits: Limits | None = None) -> BundleImport:
+    """Import a file that holds a bundle, plain or compressed (.zst, .gz), as `import_bundle` does.
+
+    Raises:
+        MissingFile: There is no such file.
+        UnsupportedTranscript: It cannot be read, or as `import_bundle`.
+    """
+    with open_source(path, limits) as source:
+        return import_bundle(store, source.members[0].reader(), str(path))
+
+
+def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the bundle") -> BundleImport:
+    """Import a bundle. What the store has of the session is compared and kept; what is new is added.
+
+    The bundle is read to its end into memory, and every frame, range and reference is checked there; then it is written in one transaction.
 
     Args:
         store: The store.
-        read: Gives at most so many of the next bytes of the bundle, and none at the end.
+        read: Returns at most so many of the next bytes of the bundle, and none at the end.
         name: The bundle's name in errors.
 
     Raises:
-        InvalidBundle: It is damaged, or holds another history of a session that the store has. What was written before the damage stays: of
-            a session that is new here, in the trash; of one that the store has, as its newest entries.
+        UnsupportedTranscript: It is damaged, or contradicts itself.
+        Conflict: It holds another history of a session that the store has.
+        Erased: The session was erased from the store.
+        StoreError: The store failed.
     """
-    return _Taking(store, name).take(read_frames(read, name))
+    with MemoryStore() as whole:
+        session_id = _Reading(whole, name).read(read_frames(read, name))
+        with store.transaction():
+            written = _merge(whole, store, session_id, name)
+        return BundleImport(session_id, len(whole.nodes(session_id)), written)
 
 
-def check_bundle(read: Callable[[int], bytes], name: str) -> None:
-    """Read a bundle to its end, and write nothing.
+def redacted_copy(store: Store, session_id: SessionId, redactor: Redactor) -> Store:
+    """Return a store in memory that holds the session with the same ids and without its secrets; kept source files are left out.
 
     Raises:
-        InvalidBundle: It is damaged.
+        NotFound: There is no such session.
+        StoreDamaged: The store does not return what was written.
     """
-    for frame in read_frames(read, name):
-        if frame.kind not in _Taking.KINDS:
-            raise _unknown_kind(name, frame)
+    pieces = export_bundle(store, session_id)
+    copy = MemoryStore()
+    import_bundle(redacting(copy, redactor), lambda _size: next(pieces, b""), f"session {session_id[:12]}")
+    for source in copy.sources(session_id):
+        copy.put_source(replace(source, raw=None, path=redactor.redact(source.path).text))
+    return copy
 
 
-def _unknown_kind(name: str, frame: Frame) -> InvalidBundle:
-    return InvalidBundle(f"{name} holds a frame of the unknown kind {frame.kind!r}.")
+class _Reading:
+    """A bundle on its way into memory."""
 
-
-class _Taking:
-    """A bundle on its way into a store."""
-
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: MemoryStore, name: str) -> None:
         self._store = store
         self._name = name
-        self._record: SessionRecord | None = None
-        self._begun = False
+        self._session: SessionId | None = None
         self._dialog: DialogId | None = None
-        self._known = NOTHING
-        self._at = 0
-        self._dialogs = 0
-        self._entries = 0
-        self._pending: list[tuple[bool, Draft]] = []
-        self._held = 0
-        self._blobs: list[BlobId] = []
+        self._root: DialogId | None = None
+        self._named: dict[DialogId, int] = {}
 
-    def take(self, frames: Iterator[Frame]) -> Taken:
+    def read(self, frames: Iterator[Frame]) -> SessionId:
         for frame in frames:
-            handle = self._HANDLERS.get(frame.kind)
-            if handle is None:
-                raise _unknown_kind(self._name, frame)
-            if frame.kind != "session" and self._record is None:
-                raise InvalidBundle(f"{self._name} does not begin with its session.")
+            take = self._TAKERS.get(frame.kind)
+            if take is None:
+                raise UnsupportedTranscript(self._name, f"it holds a frame of the unknown kind {frame.kind!r}")
+            if (frame.kind == "session") != (self._session is None):
+                raise UnsupportedTranscript(self._name, "it does not begin with its one session")
             try:
-                handle(self, frame.payload)
-            except (KeyError, TypeError, ValueError, PalaverError) as error:
-                if isinstance(error, InvalidBundle | StoreError | Conflict | Erased):
-                    raise
-                raise InvalidBundle(
-                    f"{self._name} holds a {frame.kind} that cannot be taken: {error}",
-                    hint="A newer palaver may have written it.",
-                ) from error
-            if self._held >= _BATCH:
-                self._flush()
-        self._flush()
-        if self._record is None:
-            raise InvalidBundle(f"{self._name} holds no session.")
-        self._require_payloads()
-        whole = {"metadata": dict(self._record.metadata)} if self._begun else {}
-        self._store.update_session(self._record.session_id, trashed_at=None, root=self._record.root, **whole)
-        return Taken(self._record.session_id, self._dialogs, self._entries)
-
-    def _require_payloads(self) -> None:
-        """Refuse to call whole what a sweep took from, in a taking that lasted longer than its age; now everything is named, and stays."""
-        if not all(map(self._store.has_blob, self._blobs)):
-            told = f"While {self._name} was taken, payloads of it were swept from the store."
-            raise StoreError(told, hint="Take it again: what is there stays.")
-
-    def _session(self, payload: bytes) -> None:
-        self._record = record = _value(SessionRecord, self._fields(payload))
+                take(self, frame.payload)
+            except (PalaverError, KeyError, TypeError, ValueError, RecursionError) as error:
+                why, hint = f"a {frame.kind} in it cannot be read: {error}", "A newer palaver may have written it."
+                raise UnsupportedTranscript(self._name, why, hint=hint) from error
+        if self._session is None:
+            raise UnsupportedTranscript(self._name, "it holds no session")
         try:
-            self._begun = _BEGUN in self._store.session(record.session_id).metadata
-        except UnknownSession:
-            self._begun = True
-            hidden = replace(record, trashed_at=now(), root=None, metadata={**record.metadata, _BEGUN: True})
-            self._store.create_session(hidden)
+            self._check(self._session)
+        except (PalaverError, ValueError) as error:
+            raise UnsupportedTranscript(self._name, f"it contradicts itself: {error}") from error
+        return self._session
 
-    def _blob(self, payload: bytes) -> None:
-        self._blobs.append(self._store.put_blob(payload))
+    def _take_session(self, payload: bytes) -> None:
+        record = _value(SessionRecord, _json(payload))
+        self._store.create_session(replace(record, root=None, trashed_at=None))
+        self._session, self._root = record.session_id, record.root
 
-    def _node(self, payload: bytes) -> None:
-        self._flush()
-        fields = self._fields(payload)
-        ranges = [{"dialog": dialog, "start": start, "stop": stop} for dialog, start, stop in fields["ranges"]]
-        node = _value(Node, {**fields, "session_id": self._session_id, "ranges": ranges})
-        known = {one.dialog_id: one for one in self._store.nodes(self._session_id)}.get(node.dialog_id)
-        if known is None:
-            self._store.create_dialog(node)
-        elif (known.parent_id, known.ranges) != (node.parent_id, node.ranges):
-            raise self._other(f"dialog {node.dialog_id[:12]} has another place in the tree")
-        self._dialog, self._at, self._known = node.dialog_id, 0, self._store.last(node.dialog_id)
-        self._dialogs += 1
+    def _take_blob(self, payload: bytes) -> None:
+        self._store.put_blob(payload)
 
-    @property
-    def _session_id(self) -> SessionId:
-        if self._record is None:
-            raise InvalidBundle(f"{self._name} does not begin with its session.")
-        return self._record.session_id
+    def _take_dialog(self, payload: bytes) -> None:
+        own = _json(payload)
+        ranges = [{"dialog": dialog, "start": start, "stop": stop} for dialog, start, stop in own["ranges"]]
+        node = _value(Node, {**own, "session_id": self._session, "ranges": ranges})
+        self._dialog = self._store.create_dialog(node).dialog_id
 
-    def _entry(self, payload: bytes) -> None:
-        self._take(payload, turn=True)
+    def _take_entry(self, payload: bytes) -> None:
+        dialog = self._require_dialog()
+        self._store.append(dialog, [self._draft(payload)], self._store.last(dialog).turn_head)
 
-    def _annotation(self, payload: bytes) -> None:
-        self._take(payload, turn=False)
+    def _take_annotation(self, payload: bytes) -> None:
+        self._store.annotate(self._require_dialog(), self._draft(payload))
 
-    def _take(self, body: bytes, *, turn: bool) -> None:
-        if self._dialog is None:
-            raise InvalidBundle(f"{self._name} holds an entry before its dialog.")
-        seq, self._at = self._at, self._at + 1
-        if seq <= self._known.seq:
-            if self._store.body(self._dialog, seq) != body:
-                raise self._other(f"entry {self._dialog[:12]}:{seq} says something else")
-            return
-        entry = decode_entry(body)
-        newest = next((one.response for _, one in reversed(self._pending) if one.response), self._known.response)
-        ready = draft(entry, continues=newest if isinstance(entry, MessageEntry) else "")[0]
-        self._pending.append((turn, ready._replace(body=body)))
-        self._held += len(body)
+    def _take_source(self, payload: bytes) -> None:
+        source = _value(SourceRecord, _json(payload))
+        if source.session_id != self._session:
+            raise ValueError(f"it belongs to session {source.session_id[:12]}")
+        for blob in _of_source(self._store, source):
+            self._store.blob(blob)
+        if source.index is not None:
+            places = Places.decode(self._store.blob(source.index))
+            for landed in places.landed.values():
+                for put in landed:
+                    self._store.header(put.dialog, put.seq)
+            for dialog in places.dialogs.values():
+                self._store.node(dialog)
+        self._store.put_source(source)
 
-    def _flush(self) -> None:
-        """Write what is pending, in one durable step."""
-        pending, self._pending, self._held = self._pending, [], 0
-        if self._dialog is None or not pending:
-            return
-        with self._store.together():
-            for turn, group in groupby(pending, key=lambda item: item[0]):
-                drafts = [one for _, one in group]
-                if turn:
-                    self._known = self._store.append(self._dialog, drafts, self._known.turn_head)[-1]
-                else:
-                    self._known = [self._store.annotate(self._dialog, one) for one in drafts][-1]
-        self._entries += len(pending)
-
-    def _source(self, payload: bytes) -> None:
-        self._flush()
-        fields = self._fields(payload)
-        if self._store.source(fields["identity"]) is None:
-            self._store.put_source(_value(SourceRecord, fields))
-
-    def _fields(self, payload: bytes) -> dict[str, Any]:
-        fields = json.loads(payload)
-        if not isinstance(fields, dict):
-            raise TypeError("it is no JSON object")
-        return fields
-
-    def _other(self, why: str) -> InvalidBundle:
-        return InvalidBundle(
-            f"{self._name} holds another history of session {self._session_id[:12]} than this store: {why}.",
-            hint="Take it into a store of its own.",
-        )
-
-    _HANDLERS: Mapping[str, Callable[[_Taking, bytes], None]] = {
-        "session": _session,
-        "blob": _blob,
-        "dialog": _node,
-        "entry": _entry,
-        "annotation": _annotation,
-        "source": _source,
+    _TAKERS: Mapping[str, Callable[[_Reading, bytes], None]] = {
+        "session": _take_session,
+        "blob": _take_blob,
+        "dialog": _take_dialog,
+        "entry": _take_entry,
+        "annotation": _take_annotation,
+        "source": _take_source,
     }
-    KINDS = frozenset(_HANDLERS)
+
+    def _require_dialog(self) -> DialogId:
+        if self._dialog is None:
+            raise ValueError("it comes before its dialog")
+        return self._dialog
+
+    def _draft(self, body: bytes) -> Draft:
+        for blob in _media(body):
+            self._store.blob(blob)
+        entry = decode_entry(body)
+        for dialog, start, stop in _named(entry):
+            if not 0 <= start <= stop:
+                raise ValueError(f"it names entries {start} to {stop}")
+            self._named[dialog] = max(stop, self._named.get(dialog, 0))
+        return _drafted(entry, body)
+
+    def _check(self, session_id: SessionId) -> None:
+        """Check what names something that may come later in the bundle.
+
+        Raises:
+            ValueError: It is not in the bundle.
+        """
+        held = {node.dialog_id: self._store.last(node.dialog_id).seq + 1 for node in self._store.nodes(session_id)}
+        for dialog, stop in self._named.items():
+            if stop > held.get(dialog, -1):
+                raise ValueError(f"an entry names entry {stop - 1} of dialog {dialog[:12]}, which is not in it")
+        if self._root is not None and self._root not in held:
+            raise ValueError(f"its dialog to continue with, {self._root[:12]}, is not in it")
+        self._store.update_session(session_id, root=self._root)
+
+
+def _named(value: object) -> Iterator[tuple[DialogId, int, int]]:
+    """Return the entries that an entry names: the dialog, the first one, and the one after the last."""
+    match value:
+        case Run():
+            yield value.dialog, value.start, value.stop
+        case Place():
+            yield value.dialog, value.seq, value.seq + 1
+        case Value():
+            for name in type(value).model_fields:
+                yield from _named(getattr(value, name))
+        case tuple():
+            for item in value:
+                yield from _named(item)
+
+
+def _json(payload: bytes) -> dict[str, Any]:
+    read = json.loads(payload)
+    if not isinstance(read, dict):
+        raise TypeError("it is not a JSON object")
+    return read
+
+
+def _value(kind: type[_Kind], read: Mapping[str, Any]) -> _Kind:
+    """Return a value of what a bundle says: each field of its type, none that this version does not know."""
+    unknown = sorted(set(read) - {field.name for field in fields(kind)})
+    if unknown:
+        raise TypeError(f"its fields {', '.join(unknown)} are unknown")
+    try:
+        found: _Kind = TypeAdapter(cast("Any", kind)).validate_json(canonical_json(read), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise TypeError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return found
+
+
+# --- into a store -----------------------------------------------------------------------------------------------------------------
+
+
+def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -> int:
+    """Write what a store lacks of a session, and return how many entries that was."""
+    record = whole.session(session_id)
+    known = _has(store, session_id)
+    if not known:
+        store.create_session(replace(record, root=None))
+    for blob in whole.blob_ids():
+        store.put_blob(whole.blob(blob))
+    there = {node.dialog_id: node for node in store.nodes(session_id)}
+    written = 0
+    for node in whole.nodes(session_id):
+        if node.dialog_id not in there:
+            store.create_dialog(node)
+        elif why := _difference(whole, store, node, there[node.dialog_id]):
+            what = f"{name} holds another history of session {session_id[:12]} than this store: {why}."
+            raise Conflict(session_id, why=what, hint="Import it into a store of its own.")
+        written += _append_rest(whole, store, node.dialog_id, store.last(node.dialog_id))
+    for source in whole.sources(session_id):
+        if store.source(source.identity) is None:
+            store.put_source(source)
+    changes = {} if known else {"metadata": dict(record.metadata)}
+    store.update_session(session_id, trashed_at=None, root=record.root, **changes)
+    return written
+
+
+def _has(store: Store, session_id: SessionId) -> bool:
+    try:
+        store.session(session_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _difference(whole: MemoryStore, store: Store, node: Node, mine: Node) -> str:
+    """Return how what two stores hold of a dialog differs, other than in length; or an empty string."""
+    dialog = node.dialog_id
+    if (mine.parent_id, mine.ranges) != (node.parent_id, node.ranges):
+        return f"dialog {dialog[:12]} has another place in the tree"
+    common = min(store.last(dialog).seq, whole.last(dialog).seq) + 1
+    pairs = zip(store.headers(dialog, 0, common), whole.headers(dialog, 0, common), strict=False)
+    return next((f"entry {dialog[:12]}:{one.seq} differs" for one, two in pairs if one.digest != two.digest), "")
+
+
+def _append_rest(whole: MemoryStore, store: Store, dialog: DialogId, last: Header) -> int:
+    start, stop = last.seq + 1, whole.last(dialog).seq + 1
+    headers = list(whole.headers(dialog, start, stop))
+    bodies = (body for _, body in whole.bodies(dialog, start, stop))
+    for turn, group in groupby(headers, key=lambda header: header.turn_head == header.seq):
+        drafts = [_drafted(decode_entry(body), body) for _, body in zip(group, bodies, strict=False)]
+        if turn:
+            last = store.append(dialog, drafts, last.turn_head)[-1]
+        else:
+            last = [store.annotate(dialog, one) for one in drafts][-1]
+    return len(headers)
+
+
+def _drafted(entry: Entry, body: bytes) -> Draft:
+    """Return what a store writes for an entry, with the bytes that the bundle has of it."""
+    return draft(entry)[0]._replace(body=body)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 
 from palaver.errors import InvalidInput, NotFound
@@ -12,10 +15,8 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
 from palaver.store.redacting import RedactLike, redactor_of
-from palaver.transcripts.bundle import export_bundle
-from palaver.transcripts.chains import chain_report, export_chain
+from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
-from palaver.transcripts.redacting import redacted_copy
 from palaver.view import View, fold
 from palaver.wire import Call, Report, compile, profile  # noqa: A004 - the word for it
 
@@ -25,8 +26,8 @@ class Exported:
     """A session in another form.
 
     Attributes:
-        pieces: Its bytes, piece by piece; they can be taken once.
-        report: What the form cannot hold, or holds otherwise. Empty for a bundle, which holds everything.
+        pieces: Its bytes, piece by piece; they can be read once.
+        report: What the form cannot hold, or holds in another way. Empty for a bundle, which holds everything.
         suffix: How such a file's name ends, with the dot.
     """
 
@@ -49,86 +50,92 @@ def export(
     Args:
         store: Where it is.
         session_id: The session.
-        to: One of `EXPORTS`. A bundle and a session file of pi hold all dialogs; the other forms hold one.
-        dialog_id: The dialog; None for the one to go on with, `SessionRecord.root`.
+        to: One of `EXPORTS`. A bundle holds all dialogs; the other forms hold one.
+        dialog_id: The dialog; None for the one to continue with, `SessionRecord.root`.
         whole: True for everything that was said, False for what the model would see now.
-        redact: What takes secrets out of all that is written: a redactor, or True for one that knows the usual keys and tokens.
+        redact: What removes secrets from all that is written: a redactor, or True for one that knows the usual keys and tokens.
 
     Raises:
-        NotFound: There is no such form.
+        NotFound: There is no such form, or no such session.
         InvalidInput: The session has no dialog.
-        UnknownSession: No such session.
     """
-    form = EXPORTS.get(to)
-    if form is None:
+    if to not in EXPORTS:
         close = get_close_matches(to, EXPORTS)
         raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
     redactor = redactor_of(redact)
     if redactor is not None:
         store = redacted_copy(store, session_id, redactor)
     record = store.session(session_id)
-    if form.all is not None:
-        return form.all(store, session_id)
+    if to == "bundle":
+        return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=".palaver")
     dialog = dialog_id or record.root
-    if dialog is None or form.one is None:
+    if dialog is None:
         raise InvalidInput(f"Session {session_id[:12]} has no dialog yet.", hint="Append to it first.")
-    return form.one(store, session_id, fold(store, dialog, whole=whole))
+    view = fold(store, dialog, whole=whole)
+    view.load()
+    if to == "markdown":
+        pieces = (text.encode() for text in markdown(record, view))
+        return Exported(pieces=pieces, report=Report(), suffix=".md")
+    return _compiled(store, view, to)
 
 
-def _chat(store: Store, session_id: SessionId, view: View) -> Exported:
-    return _compiled(store, session_id, view, "openai-chat", ("messages", "tools"))
+EXPORTS: Mapping[str, str] = MappingProxyType(
+    {
+        "bundle": "palaver's own: everything, framed and checked",
+        "openai-chat": "chat completions messages",
+        "anthropic": "Anthropic messages",
+        "markdown": "Markdown, for people",
+    }
+)
+"""The forms that sessions are exported in, each with what it is."""
+
+_KEYS = {"openai-chat": ("messages", "tools"), "anthropic": ("system", "messages", "tools")}
 
 
-def _anthropic(store: Store, session_id: SessionId, view: View) -> Exported:
-    return _compiled(store, session_id, view, "anthropic", ("system", "messages", "tools"))
-
-
-def _compiled(store: Store, _session_id: SessionId, view: View, name: str, keys: tuple[str, ...]) -> Exported:
-    """Write the parts of a request that are the conversation. What the provider would not take is replaced, and in the report."""
-    request = compile(
-        view, profile(name), Call(model=view.model or "unknown", cache=False), lambda digest: store.blob(BlobId(digest))
-    )
-    body = {key: request.body[key] for key in keys if key in request.body}
+def _compiled(store: Store, view: View, name: str) -> Exported:
+    """Export the parts of a request that are the conversation. What the provider would refuse is replaced, and in the report."""
+    call = Call(model=view.model or "unknown", cache=False)
+    request = compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
+    body = {key: request.body[key] for key in _KEYS[name] if key in request.body}
     return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report, suffix=".json")
 
 
-def _markdown(store: Store, session_id: SessionId, view: View) -> Exported:
-    pieces = (text.encode() for text in markdown(store.session(session_id), view))
-    return Exported(pieces=pieces, report=Report(), suffix=".md")
+# --- files ----------------------------------------------------------------------------------------------------------------------
 
 
-def _bundle(store: Store, session_id: SessionId) -> Exported:
-    return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=".palaver")
+def partial_path(target: Path) -> Path:
+    """Return where a file lies while it is written: beside the target, under the same name at every try."""
+    place = target.resolve()
+    return place.with_name(f".{place.name}.partial")
 
 
-def _pi(store: Store, session_id: SessionId) -> Exported:
-    return Exported(pieces=export_chain(store, session_id), report=chain_report(store, session_id), suffix=".jsonl")
+def write_file(target: Path, pieces: Iterable[bytes], note: Callable[[Path], None] = lambda _path: None) -> int:
+    """Write a file that only its owner may read; it appears whole or not at all. Return its size in bytes.
 
+    Args:
+        target: The file. A pipe or another special file is written to directly.
+        pieces: Its bytes.
+        note: Called with the path of the unfinished file before it exists, so that an interrupted export leaves no unknown file.
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form that sessions are exported in.
-
-    Attributes:
-        title: What it is, for people.
-        suffix: How such a file's name ends.
-        one: Writes one dialog, as a view shows it; None for a form that holds a whole session.
-        all: Writes the whole session; None for a form that holds one dialog.
+    Raises:
+        OSError: It cannot be written.
     """
-
-    title: str
-    suffix: str
-    one: Callable[[Store, SessionId, View], Exported] | None = None
-    all: Callable[[Store, SessionId], Exported] | None = None
-
-
-EXPORTS: Mapping[str, Form] = MappingProxyType(
-    {
-        "bundle": Form("palaver's own: everything, framed and checked", ".palaver", all=_bundle),
-        "openai-chat": Form("chat completions messages", ".json", _chat),
-        "anthropic": Form("Anthropic messages", ".json", _anthropic),
-        "pi": Form("a session file with parents, as pi and session managers keep it", ".jsonl", all=_pi),
-        "markdown": Form("Markdown, for people", ".md", _markdown),
-    }
-)
-"""The forms, by the name that `export` takes."""
+    place = target.resolve()
+    if place.exists() and not place.is_file():
+        with place.open("wb") as file:
+            return sum(file.write(piece) for piece in pieces)
+    unfinished = partial_path(target)
+    note(unfinished)
+    try:
+        unfinished.unlink(missing_ok=True)
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            size = sum(file.write(piece) for piece in pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(place)
+    except BaseException:  # an interrupt, too, leaves no half file
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+    return size

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import NamedTuple
 
-from palaver.errors import InvalidInput, UnsupportedTranscript
-from palaver.formats import matches, open_source
-from palaver.formats.events import Branch, Conversation, Event, Loss, Put
-from palaver.formats.registry import Format, Match
-from palaver.formats.sources import Source
+from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
+from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.session.erasure import ERASED_MARK
+from palaver.store.erasing import Erasing, source_name
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry
-from palaver.transcripts.landing import BATCH, Landing
-from palaver.transcripts.origins import PART, Origin, erased_in, origin_of
-from palaver.transcripts.parts import joint
-from palaver.transcripts.sources import Keeper, file_digest
+from palaver.transcripts.landing import Landing
+from palaver.transcripts.places import Places
+from palaver.transcripts.sources import file_digest, keep, pieces_of
+
+_STEP = 512  # events that one transaction takes: other writers wait meanwhile
+_PART = (
+    "agent-"  # how Claude Code names the files of sub-agents: beside the session's file, or in its folder `subagents`
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What importing one conversation came to.
+    """The result of importing one conversation.
 
     Attributes:
         path: The file.
@@ -34,12 +36,12 @@ class Imported:
         session_id: The session it is.
         name: The session's name.
         dialogs: How many dialogs the session has.
-        entries: How many entries this import wrote; 0 when all was there.
+        entries: How many entries this import wrote; 0 when all were there.
         records: How many of the format's own message records the file holds.
         messages: How many messages they are, fragments of one response merged.
-        main: The dialog to go on with.
+        main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
-        losses: What could not be carried over whole, or was repaired, each with its place.
+        losses: What could not be imported whole, or was repaired, each with its place.
     """
 
     path: Path
@@ -55,90 +57,71 @@ class Imported:
     losses: tuple[Loss, ...]
 
 
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """Return files with those of sub-agents after the others, so that each is attached to its session."""
+    return sorted(paths, key=lambda path: path.name.startswith(_PART))
+
+
+def _by_conversation(events: Iterable[Event], progress: Callable[[int], None] | None) -> Iterator[Iterator[Event]]:
+    """Yield the events of each conversation, which comes first in them; before them, if there are any, the losses of the whole file."""
+    begun = 0
+
+    def number(numbered: tuple[int, Event]) -> int:
+        nonlocal begun
+        if progress is not None and not (numbered[0] + 1) % 256:
+            progress(numbered[0] + 1)
+        begun += isinstance(numbered[1], Conversation)
+        return begun
+
+    for _, group in groupby(enumerate(events), number):
+        yield (event for _, event in group)
+
+
 @dataclass(slots=True)
-class _Current:
-    """The conversation that is being read."""
-
-    format: Format
-    event: Conversation
-    origin: Origin
-    landing: Landing
-    records: int = 0
-    losses: list[Loss] = field(default_factory=list)
-
-
-class _Kept(NamedTuple):
-    """The file that is being imported: the digest of its bytes, and what keeps them and gives the blob, or None."""
-
-    digest: str
-    keep: Callable[[], BlobId | None]
-
-
-class _Events:
-    """What a reader tells, with a look at what comes next.
+class _File:
+    """The file that is being imported.
 
     Attributes:
-        next: What comes next; None at the end.
+        path: Where it is.
+        digest: SHA-256 of its bytes.
+        raw: The payload that lists its kept pieces; None when it is not kept.
     """
 
-    def __init__(self, events: Iterator[Event], progress: Callable[[int], None] | None) -> None:
-        """Look at the first event."""
-        self._events = enumerate(events)
-        self._progress = progress
-        self.next: Event | None = None
-        self._move()
-
-    def _move(self) -> None:
-        number, self.next = next(self._events, (1, None))
-        if self._progress is not None and not number % 256:
-            self._progress(number)
-
-    def losses(self) -> Iterator[Loss]:
-        """Take the losses that come next."""
-        while isinstance(self.next, Loss):
-            yield self.next
-            self._move()
-
-    def conversation(self) -> Conversation:
-        """Take the conversation that comes next.
-
-        Raises:
-            InvalidInput: The reader begins with something else.
-        """
-        found = self.next
-        if not isinstance(found, Conversation):
-            raise InvalidInput("the reader tells of a conversation before it begins it")
-        self._move()
-        return found
-
-    def within(self, most: int) -> Iterator[Branch | Put | Loss]:
-        """Take what comes next of the conversation, at most so many."""
-        for _ in range(most):
-            found = self.next
-            if found is None or isinstance(found, Conversation):
-                return
-            self._move()
-            yield found
+    path: Path
+    digest: str
+    raw: BlobId | None
 
 
-_STEP_EVENTS = 1024
-"""How many events one durable step takes at most: while it is open, other writers wait."""
+@dataclass(slots=True)
+class _Import:
+    """One conversation on its way in."""
+
+    file: _File
+    format: str
+    event: Conversation
+    identity: str
+    known: SourceRecord | None
+    landing: Landing
+    losses: list[Loss] = field(default_factory=list)
+    records: int = 0
 
 
 @dataclass(slots=True)
 class Importer:
     """Imports files into a store.
 
-    An import that is cut off leaves its session in the trash, marked; doing it again takes up what is there. Importing the same file again
-    adds nothing, a grown file adds what is new, and a file whose earlier part was changed becomes a branch: nothing imported is ever changed.
+    Importing the same file again adds nothing, a grown file adds what is new, and a file whose earlier part was changed becomes a branch:
+    nothing imported is ever changed. A new session stays in the trash until its import is complete; what is added to a known one is added
+    in one transaction.
 
     Attributes:
         store: Where the sessions go.
         keep_source: True to keep the file itself, compressed, in the store.
         subject: Whose data new sessions are.
-        redactor: Takes secrets out of what is read, before it is written; then no source file is kept, for it holds them.
-        again: True to import what was erased here, as a new session; else it is refused with `Erased`.
-        progress: Called with the number of records read so far, now and then.
+        redactor: Removes secrets from what is read before it is written; the source file is then not kept, since it holds them.
+        again: True to import what was erased here, as a new session; otherwise it is refused with `Erased`.
+        progress: Called with the number of events read so far, now and then.
+        limits: How much is read of a file; None for the defaults.
     """
 
     store: Store
@@ -147,13 +130,16 @@ class Importer:
     redactor: Redactor | None = None
     again: bool = False
     progress: Callable[[int], None] | None = None
+    limits: Limits | None = None
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
-        """Import a file, and give what each of its conversations came to as soon as it is done.
+        """Import a file, and yield each of its conversations as soon as it is complete.
 
         Raises:
-            UnsupportedTranscript: The file is in no known format; or nothing in it, or in a conversation of it, could be read: that one made
-                no session, and the others are there.
+            MissingFile: There is no such file.
+            UnsupportedTranscript: The file is in no known format; or nothing in it, or in a conversation of it, could be read. Such a
+                conversation makes no session; the others are there.
+            Erased: A conversation was imported and erased, and `again` is False.
             StoreError: The store failed.
         """
         unread: list[UnsupportedTranscript] = []
@@ -166,229 +152,230 @@ class Importer:
                 raise error
 
     def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
-        with open_source(path) as source:
+        with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
-            digest = ""
-            keeping: Callable[[], BlobId | None] = _nothing_kept
+            file = _File(source.path, "", None)
             for found in matches(source):
                 if isinstance(found, Loss):
                     waiting.append(found)
                     continue
-                if not digest:
-                    digest = file_digest(source.path)
-                    if self.keep_source and self.redactor is None:
-                        keeping = Keeper(self.store, source.path)
-                yield from self._conversations(source, found, waiting, _Kept(digest, keeping), unread)
-                waiting = []
+                file.digest = file.digest or file_digest(source.path)
+                early, waiting = waiting, []
+                any_conversation = False
+                for events in _by_conversation(found.format.read(found.source), self.progress):
+                    first = next(events)
+                    if isinstance(first, Loss):
+                        early += (first, *(one for one in events if isinstance(one, Loss)))
+                        continue
+                    any_conversation = True
+                    try:
+                        yield self._conversation(found, _begun(first), events, early, file)
+                    except UnsupportedTranscript as error:
+                        unread.append(error)
+                    early = []
+                if not any_conversation:
+                    unread.append(_nothing_in(source.path, early))
 
-    def _conversations(
-        self, source: Source, found: Match, waiting: list[Loss], file: _Kept, unread: list[UnsupportedTranscript]
-    ) -> Iterator[Imported]:
-        events = _Events(found.format.read(found.source), self.progress)
-        early = [*waiting, *events.losses()]
-        if events.next is None:
-            unread.append(_nothing_in(source.path, [loss for loss in early if loss.severity == "loss"]))
-        while events.next is not None:
-            try:
-                done = self._conversation(source.path, found, events, early, file)
-            except UnsupportedTranscript as error:
-                unread.append(error)
-            else:
-                yield done
-            early = []
+    def _conversation(
+        self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _File
+    ) -> Imported:
+        identity = _identity(file.path, found, event)
+        known = self._known(identity, file)
+        erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
+        if self.keep_source and self.redactor is None and not erased and file.raw is None:
+            file.raw = keep(self.store, file.path)  # outside of any transaction: it takes as long as the file is large
+        with ExitStack() as together:
+            if known is not None:  # what is added to a known session is added whole
+                together.enter_context(self.store.transaction())
+            with self.store.transaction():
+                current = self._begin(found, event, identity, known, file)
+                current.losses[:0] = early
+            for first in events:
+                with self.store.transaction():
+                    self._land(current, chain((first,), islice(events, _STEP)))
+            with self.store.transaction():
+                if known is None:
+                    self._require_something(current)
+                return self._finish(current, erased=erased)
 
-    def _conversation(self, path: Path, found: Match, events: _Events, early: list[Loss], file: _Kept) -> Imported:
-        """Import the conversation that comes next, in durable steps: a step that fails is undone, those before it stand."""
-        current: _Current | None = None
-        done: Imported | None = None
-        if isinstance(events.next, Conversation) and not erased_in(
-            self.store, path, found, events.next, again=self.again
-        ):
-            file.keep()  # outside of any step: it takes as long as the file is large
-        while done is None:
-            with self.store.together():
-                if current is None:
-                    current = self._begin(path, found, events.conversation(), file.digest)
-                    current.losses.extend(early)
-                if self._step(current, events):
-                    self._require_something(current, path)
-                    done = self._finish(current, path, file)
-        return done
+    def _known(self, identity: str, file: _File) -> SourceRecord | None:
+        """Return what an earlier import left: of this very file if it was rewritten since, else of the newest one."""
+        known = self.store.source(_earlier(identity, file.digest)) or self.store.source(identity)
+        if known is None and not self.again and isinstance(self.store, Erasing):
+            gone = self.store.gone("source", source_name(identity))
+            if gone is not None:
+                hint = "To have it again as a new session, say so (--again)."
+                raise Erased("session that was imported from", str(file.path), *gone, hint=hint)
+        return known if known is not None and known.index is not None else None
 
-    def _step(self, current: _Current, events: _Events) -> bool:
-        """Take as much as one durable step should hold; True when the conversation ends."""
-        current.landing.written = 0
-        for event in events.within(_STEP_EVENTS):
-            self._take(current, event)
-            if current.landing.written >= BATCH:
-                break
+    # --- the steps of one conversation --------------------------------------------------------------------------------------------
+
+    def _begin(
+        self, found: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _File
+    ) -> _Import:
+        whole = self.store.source(f"{found.format.name}:{event.part_of}") if event.part_of else None
+        whole = whole if whole is not None and whole.index is not None else None
+        places = Places()
+        if known is not None:
+            session_id = known.session_id
+            places = Places.decode(self.store.blob(known.index)) if known.index is not None else places
         else:
-            if events.next is None or isinstance(events.next, Conversation):
-                return True
-        current.landing.flush()
-        return False
-
-    def _require_something(self, current: _Current, path: Path) -> None:
-        """Refuse a new conversation of which nothing was read: what this step wrote is undone, and an earlier step's is in the trash."""
-        current.landing.flush()
-        lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
-        unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
-        said = current.origin.known is not None or any(last.number for last in lasts)
-        if not said and (unread or all(last.seq < 0 for last in lasts)):
-            raise _nothing_in(path, unread)
-
-    def _begin(self, path: Path, found: Match, event: Conversation, digest: str) -> _Current:
-        origin = origin_of(self.store, path, found, event, digest, again=self.again)
-        whole = joint(self.store, found.format.name, event)
-        if origin.known is None:
-            session_id = self._session(path, event, origin.identity) if whole is None else whole.session
-            begun = SourceRecord(identity=origin.identity, session_id=session_id, format=found.format.name)
-            self.store.put_source(begun)
-        else:
-            session_id = origin.known.session_id
-        if whole is not None and whole.session != session_id:
-            whole = None  # it was imported before what it belongs to, and stays a session of its own
-        part = "" if whole is None else origin.identity
-        landing = Landing(self.store, session_id, origin.places(self.store, part), whole, event.started_at)
-        current = _Current(found.format, event, origin, landing)
-        current.losses.extend(self._of_beginning(current))
+            session_id = self._session(file.path, event) if whole is None else whole.session_id
+        under = None if whole is None or whole.session_id != session_id else self._starter(whole, event)
+        landing = Landing(self.store, session_id, places, under, event.started_at)
+        current = _Import(file, found.format.name, event, identity, known, landing)
+        if event.part_of and whole is None:
+            reason = (
+                f"It belongs to session {event.part_of}, which was not imported before it: it is a session of its own."
+            )
+            current.losses.append(Loss(place="whole file", reason=reason, code="part", severity="note"))
+        if self.keep_source and self.redactor is not None:
+            reason = "The file is not kept, because what is imported of it is redacted."
+            current.losses.append(Loss(place="whole file", reason=reason, code="redacted", severity="note"))
         return current
 
-    def _session(self, path: Path, event: Conversation, identity: str) -> SessionId:
-        """Make the session, in the trash as long as its import is not complete."""
+    def _starter(self, whole: SourceRecord, part: Conversation) -> DialogId:
+        """Return the dialog that a part hangs on: the one that started the sub-agent, if that is known, else the session's first."""
+        places = Places() if whole.index is None else Places.decode(self.store.blob(whole.index))
+        shown = places.dialogs.get(part.key.partition("/")[2])
+        parent = None if shown is None else self.store.node(shown).parent_id
+        return parent or self.store.nodes(whole.session_id)[0].dialog_id
+
+    def _session(self, path: Path, event: Conversation) -> SessionId:
+        """Create the session, in the trash until its import is complete."""
         session_id = new_session_id()
-        self.store.create_session(
-            SessionRecord(
-                session_id=session_id,
-                name=self._clean(
-                    event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
-                ),
-                subject=self.subject,
-                workdir=self._clean(event.workdir),
-                created_at=event.started_at or now(),
-                trashed_at=now(),
-                metadata={
-                    **(event.metadata if self.redactor is None else redact_json(event.metadata, self.redactor)),
-                    "importing": identity,
-                },
-            )
+        name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
+        metadata = event.metadata if self.redactor is None else redact_json(event.metadata, self.redactor)
+        record = SessionRecord(
+            session_id=session_id,
+            name=self._clean(name),
+            subject=self.subject,
+            workdir=self._clean(event.workdir),
+            created_at=event.started_at or now(),
+            trashed_at=now(),
+            metadata=metadata,
         )
+        self.store.create_session(record)
         return session_id
 
     def _clean(self, text: str) -> str:
         return text if self.redactor is None else self.redactor.redact(text).text
 
-    def _of_beginning(self, current: _Current) -> Iterator[Loss]:
-        """Say what is to be said of where the conversation goes."""
+    def _land(self, current: _Import, events: Iterable[Event]) -> None:
+        """Write what a few events say."""
         landing = current.landing
-        record = self.store.session(landing.session_id)
-        if ERASED_MARK in record.metadata:
-            reason = "Entries of it were erased here: they stay so, and the file is not kept."
-            yield Loss(place="session", reason=reason, code="erased", severity="note")
-        elif self.keep_source and self.redactor is not None:
-            reason = "The file is not kept, because what is imported of it is redacted."
-            yield Loss(place="whole file", reason=reason, code="redacted", severity="note")
-        if record.trashed_at is not None and "importing" not in record.metadata:
-            yield Loss(
-                place="session", reason="It was in the trash and was taken out.", code="restored", severity="note"
-            )
-        if landing.joint is not None and landing.joint.shown is not None:
-            reason = f"What the progress of its call showed of it is dialog {landing.joint.shown[:12]}."
-            yield Loss(place="whole file", reason=reason, code="beside", severity="note")
-        elif landing.joint is None and current.event.part_of:
-            reason = f"It belongs to session {current.event.part_of}, which was not imported before it: it is a session of its own."
-            yield Loss(place="whole file", reason=reason, code="part", severity="note")
+        for event in events:
+            match event:
+                case Branch():
+                    landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog}))
+                case Put():
+                    current.records += event.counted
+                    entry = event.entry if self.redactor is None else redacted_entry(event.entry, self.redactor)
+                    landing.put(event if entry is event.entry else replace(event, entry=entry))
+                case Loss():
+                    current.losses.append(event)
+        landing.flush()
 
-    def _take(self, current: _Current, event: Branch | Put | Loss) -> None:
-        match event:
-            case Branch():
-                part = {} if current.landing.joint is None else {PART: current.origin.identity}
-                current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog, **part}))
-            case Put():
-                current.records += event.counted
-                entry = event.entry if self.redactor is None else redacted_entry(event.entry, self.redactor)
-                current.landing.put(event if entry is event.entry else replace(event, entry=entry))
-            case Loss():
-                current.losses.append(event)
+    def _require_something(self, current: _Import) -> None:
+        """Refuse a new conversation of which nothing was read; its session stays in the trash."""
+        lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
+        unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
+        if not any(last.number for last in lasts) and (unread or all(last.seq < 0 for last in lasts)):
+            raise _nothing_in(current.file.path, unread)
 
-    def _finish(self, current: _Current, path: Path, file: _Kept) -> Imported:
-        landing = current.landing
+    def _finish(self, current: _Import, *, erased: bool) -> Imported:
+        landing, file = current.landing, current.file
         landing.finish()
-        main = landing.places.dialogs.get(current.event.main)
-        nodes = self.store.nodes(landing.session_id)
+        if erased:
+            reason = "Entries of it were erased here: they stay erased, and the file is not kept."
+            current.losses.append(Loss(place="session", reason=reason, code="erased", severity="note"))
         record = self.store.session(landing.session_id)
-        metadata = {key: value for key, value in record.metadata.items() if key != "importing"}
-        root = main or (nodes[0].dialog_id if nodes else None)
-        older = landing.shrunk or current.origin.older
-        if landing.joint is not None:
-            root = record.root
-        if current.origin.complete and older and not landing.added:
-            root = record.root  # an older copy, or a piece of one: what came with the newer one stays
+        whole = landing.under is None
+        root = landing.places.dialogs.get(current.event.main) if whole else record.root
+        older = landing.shrunk or (current.known is not None and current.known.identity != current.identity)
+        if older and not landing.added:
+            root = record.root  # an older copy: what came with the newer one stays
         else:
-            current.origin.put(self.store, current.format.name, path, landing, (file.digest, self._raw(current, file)))
-        record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
+            self._put_source(current, erased=erased)
+        record = self.store.update_session(landing.session_id, trashed_at=None, root=root or record.root)
+        nodes = self.store.nodes(landing.session_id)
+        outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
         return Imported(
-            path=path,
-            format=current.format.name,
+            path=file.path,
+            format=current.format,
             session_id=landing.session_id,
             name=record.name,
             dialogs=len(nodes),
             entries=landing.added,
             records=current.records,
             messages=sum(self.store.last(node.dialog_id).number for node in nodes),
-            main=root,
-            outcome=_outcome(current),
+            main=record.root,
+            outcome="rewritten" if landing.rewritten and current.known is not None else outcome,
             losses=(*current.losses, *landing.losses),
         )
 
-    def _raw(self, current: _Current, file: _Kept) -> BlobId | None:
-        """Keep the file, unless something of its session was erased: it would bring that back."""
-        if ERASED_MARK in self.store.session(current.landing.session_id).metadata:
-            return None
-        known = current.origin.known
-        return file.keep() or (None if known is None else known.raw)
+    def _put_source(self, current: _Import, *, erased: bool) -> None:
+        """Record where the conversation came from, and what of it was imported; a rewritten file keeps its earlier record, too."""
+        file, landing, known = current.file, current.landing, current.known
+        if known is not None and landing.rewritten and known.digest != file.digest:
+            self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
+        raw = None if erased else file.raw
+        if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_of(self.store, raw)))):
+            raw = keep(self.store, file.path)  # a sweep took pieces of it from an import that lasted very long
+        self.store.put_source(
+            SourceRecord(
+                identity=current.identity,
+                session_id=landing.session_id,
+                format=current.format,
+                path=str(file.path.resolve()),
+                digest=file.digest,
+                raw=raw,
+                index=self.store.put_blob(landing.places.encode()),
+                imported_at=now(),
+            )
+        )
 
 
-def require_something(path: str | Path) -> None:
+def require_something(path: str | Path, limits: Limits | None = None) -> None:
     """Read a file up to its first message, and write nothing.
 
     Raises:
+        MissingFile: There is no such file.
         UnsupportedTranscript: It is in no known format, or an import would find nothing in it.
     """
     losses: list[Loss] = []
-    anything = False
-    with open_source(path) as source:
+    with open_source(path, limits) as source:
         for found in matches(source):
             for event in (found,) if isinstance(found, Loss) else found.format.read(found.source):
                 if isinstance(event, Put) and event.entry.kind == "message":
                     return
-                if isinstance(event, Loss) and event.severity == "loss" and event.code != "torn_tail":
+                if isinstance(event, Loss):
                     losses.append(event)
-                anything |= isinstance(event, Put)
-        if losses or not anything:
-            raise _nothing_in(source.path, losses)
+        raise _nothing_in(source.path, losses)
 
 
-def _nothing_kept() -> None:
-    """Keep no file."""
+def _begun(event: Event) -> Conversation:
+    if not isinstance(event, Conversation):
+        raise InvalidInput("The reader emits an event before it begins a conversation.")
+    return event
+
+
+def _identity(path: Path, found: Match, event: Conversation) -> str:
+    """Return a conversation's name among all that is ever imported: the format's own id, or the file and its number there."""
+    if event.key:
+        return f"{found.format.name}:{event.key}"
+    member = found.source.members[0].name
+    return f"{found.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
+
+
+def _earlier(identity: str, digest: str) -> str:
+    """Return the name of what was imported of a file before it was rewritten."""
+    return f"{identity}@{digest[:16]}"
 
 
 def _nothing_in(path: Path, losses: Sequence[Loss]) -> UnsupportedTranscript:
-    """Give the error for what holds no conversation, or none of which anything could be read."""
-    if not losses:
+    lost = [loss for loss in losses if loss.severity == "loss"]
+    if not lost:
         return UnsupportedTranscript(path, "there is nothing in it")
-    first = f"The first thing is at {losses[0].place}: {losses[0].reason}"
+    first = f"The first loss is at {lost[0].place}: {lost[0].reason}"
     return UnsupportedTranscript(path, "nothing in it could be read", hint=first)
-
-
-def _outcome(current: _Current) -> str:
-    if current.origin.known is None:
-        return "new"
-    if current.landing.rewritten:
-        return "rewritten"
-    return "grown" if current.landing.added else "unchanged"
-
-
-def losses_by_code(losses: tuple[Loss, ...]) -> dict[str, int]:
-    """Count losses by their code, most frequent first."""
-    return dict(Counter(loss.code for loss in losses).most_common())

@@ -1,51 +1,42 @@
-"""The view: what a model is to see, computed from the log by the fold and made smaller by plans."""
+"""The view: what a model sees, computed from the log by the fold and made smaller by plans."""
 
-from palaver.view.apply import Applied, apply, inserted, merged
-from palaver.view.checkpoint import checkpoint
-from palaver.view.fold import RULES, Folding, fold
-from palaver.view.hearing import Hearing, speaker_at
-from palaver.view.lines import header_at, held
-from palaver.view.manifest import Manifest, changed, manifest, patched, restored, rules_of
+from palaver.view.apply import apply
+from palaver.view.blocks import Block, Reason, Turn
+from palaver.view.checkpoint import checkpoint, header_at, held
+from palaver.view.edits import Change
+from palaver.view.exchange import Exchange
+from palaver.view.fold import Fold, fold, omitted
+from palaver.view.manifest import Manifest, changed, manifest, patched, restored
+from palaver.view.message_list import fold_messages
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
-from palaver.view.protocol import call_in, dressed, outside, result_in, shown
-from palaver.view.reasons import Reason
-from palaver.view.view import CARRIED, Block, Exchange, Omission, Stated, Turn, View
+from palaver.view.source import Result
+from palaver.view.view import Omission, View
 
 __all__ = [
-    "CARRIED",
-    "RULES",
-    "Applied",
     "Block",
+    "Change",
     "Drop",
     "Exchange",
-    "Folding",
-    "Hearing",
+    "Fold",
     "Insert",
     "Manifest",
     "Omission",
     "Plan",
     "Reason",
     "Remove",
+    "Result",
     "Rewrite",
-    "Stated",
     "Turn",
     "View",
     "apply",
-    "call_in",
     "changed",
     "checkpoint",
-    "dressed",
     "fold",
+    "fold_messages",
     "header_at",
     "held",
-    "inserted",
     "manifest",
-    "merged",
-    "outside",
+    "omitted",
     "patched",
     "restored",
-    "result_in",
-    "rules_of",
-    "shown",
-    "speaker_at",
 ]

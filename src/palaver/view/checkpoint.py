@@ -1,86 +1,81 @@
-"""Checkpoints: a view written down as one entry, from which later views are computed."""
+"""Checkpoints: a view recorded as one entry, and where a later fold starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
 
-from palaver.log import BlockEdit, Compaction, Derived, Handle, Omitted, Place, Run, Span, clip
-from palaver.messages import TextContent, ToolResultContent
-from palaver.view.reasons import Reason
-from palaver.view.view import Block, Omission, View
+from palaver.ids import DialogId
+from palaver.log import (
+    NOTHING,
+    BlockEdit,
+    Compaction,
+    Derived,
+    Handle,
+    Header,
+    Reader,
+    Run,
+    Span,
+    entry_at,
+    lineage,
+)
+from palaver.messages import Role, TextContent
+from palaver.view.blocks import Block, Reason
+from palaver.view.edits import Change, to_edit
+from palaver.view.view import View, to_omitted
 
 
-def checkpoint(
-    view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int, apart: bool = False
-) -> Compaction:
-    """Write a view down.
-
-    Folding the entry gives the view back: `fold(append(checkpoint(view))) == view`, up to the number of the entry itself.
+def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int) -> Compaction:
+    """Return the entry that records a view: a fold that starts from it returns the same view.
 
     Args:
         view: The view.
-        spans: All that the dialog holds up to `view.at`, oldest first (`palaver.view.lines.held`).
-        policy: The policy that made it.
+        spans: What the dialog holds up to `view.at`, oldest first (`held`).
+        policy: The policy that made the view.
         tokens_before: The size of the view before, in tokens.
         tokens_after: The size of this view, in tokens.
-        apart: Whether a run stops wherever the view shows nothing. Else it goes on over entries that no view shows, which makes fewer of them; but one
-            that was damaged since is shown by a line that says so.
     """
-    blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
+    firsts = {exchange.first for exchange in view.exchanges}
     return Compaction(
         base=view.at,
-        pieces=(
-            *(_derived(block) for each in view.carried for block in each.blocks()),
-            *_pieces(view, spans, apart=apart),
-        ),
-        edits=tuple(_edits(blocks)),
-        omitted=tuple(map(omitted, view.omissions)),
+        pieces=tuple(_pieces(view, spans)),
+        edits=tuple(_edits(view)),
+        omitted=tuple(map(to_omitted, view.omissions)),
         leading=view.leading,
-        closed=view.response is None or view.response not in {exchange.first for exchange in view.exchanges},
+        closed=view.response is None or view.response not in firsts,
         policy=policy,
         tokens_before=tokens_before,
         tokens_after=tokens_after,
     )
 
 
-def _pieces(view: View, spans: Sequence[Span], *, apart: bool) -> Iterator[Run | Derived]:
-    """Give the runs that the view is made of, in the order of the log, and each derived text before the exchange it precedes.
+def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
+    """Return the runs that the view is made of and the derived texts between them, in the order of the log.
 
-    A foreign compaction may have put exchanges into another order: then they are written down one by one, as the view has them.
+    A view whose exchanges have another order, as a compaction of another agent may leave them, is recorded exchange by exchange.
     """
     before: dict[Handle, list[Derived]] = {}
     waiting: list[Derived] = []
     for exchange in view.exchanges:
         if exchange.first is None:
-            waiting.extend(_derived(block) for block in exchange.blocks())
+            waiting.extend(map(_derived, exchange.blocks()))
         elif waiting:
             before.setdefault(exchange.first, []).extend(waiting)
             waiting = []
-    if not _as_logged(view, spans):
-        yield from _as_shown(view, before, spans)
-        yield from waiting
-        return
-    shown = sorted(set(_needed(view)))
-    gone = sorted({omission.span for omission in view.omissions if omission.span is not None})
-    for span in spans:
-        yield from _of_span(list(clip((span,), shown)), None if apart else list(clip((span,), gone)), before)
+    ranks = [_rank(exchange.first, spans) for exchange in view.exchanges if exchange.first is not None]
+    ordered = all(one <= other for one, other in pairwise(ranks))
+    yield from (_in_log_order if ordered else _in_view_order)(view, spans, before)
     yield from waiting
 
 
-def _as_logged(view: View, spans: Sequence[Span]) -> bool:
-    """Tell whether the exchanges stand in the order of the log."""
-    places = [_rank(exchange.first, spans) for exchange in view.exchanges if exchange.first is not None]
-    return all(one <= other for one, other in pairwise(places))
-
-
 def _rank(place: Handle, spans: Sequence[Span]) -> tuple[int, int]:
-    """Give a place's order in the log."""
+    """Return a place's order in the log."""
     return next((index for index, span in enumerate(spans) if place in span), len(spans)), place.seq
 
 
-def _as_shown(view: View, before: Mapping[Handle, Sequence[Derived]], spans: Sequence[Span]) -> Iterator[Run | Derived]:
-    """Give what the view depends on, in the order of the log, then its exchanges in their own order."""
+def _in_view_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
+    """Return what the view depends on in the order of the log, then its exchanges in their own order."""
     for span in sorted(set(view.state), key=lambda one: _rank(Handle(one.dialog, one.start), spans)):
         yield Run(dialog=span.dialog, start=span.start, stop=span.stop)
     for exchange in view.exchanges:
@@ -89,92 +84,140 @@ def _as_shown(view: View, before: Mapping[Handle, Sequence[Derived]], spans: Seq
         yield from (Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
 
 
+def _in_log_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
+    """Return the runs of each span. A run goes on over entries that no view shows, and stops before a derived text and at what this view leaves out."""
+    parts: dict[DialogId, list[tuple[int, bool, int]]] = {}
+    for span in chain(view.state, (run for exchange in view.exchanges for run in exchange.runs)):
+        cuts = (seq for seq in range(span.start + 1, span.stop) if Handle(span.dialog, seq) in before)
+        edges = pairwise((span.start, *cuts, span.stop))
+        parts.setdefault(span.dialog, []).extend((start, False, stop) for start, stop in edges)
+    for gone in (omission.span for omission in view.omissions if omission.span is not None):
+        parts.setdefault(gone.dialog, []).append((gone.start, True, gone.stop))
+    for part in parts.values():
+        part.sort()
+    for span in spans:
+        yield from _of_span(span, parts.get(span.dialog, ()), before)
+
+
 def _of_span(
-    shown: Sequence[Span], gone: Sequence[Span] | None, before: Mapping[Handle, Sequence[Derived]]
+    span: Span, parts: Iterable[tuple[int, bool, int]], before: dict[Handle, list[Derived]]
 ) -> Iterator[Run | Derived]:
-    """Give the pieces of one span: a run goes on over entries that no view shows, and stops at what this view leaves out."""
-    run: Span | None = None
-    for part in sorted(shown):
-        for piece in _split(part, before):
-            derived = before.get(Handle(piece.dialog, piece.start), ())
-            if run is not None and not derived and not _parted(run, piece, gone):
-                run = Span(run.dialog, run.start, max(run.stop, piece.stop))
-                continue
-            if run is not None:
-                yield Run(dialog=run.dialog, start=run.start, stop=run.stop)
-            yield from derived
-            run = piece
-    if run is not None:
-        yield Run(dialog=run.dialog, start=run.start, stop=run.stop)
-
-
-def _parted(run: Span, piece: Span, gone: Sequence[Span] | None) -> bool:
-    """Tell whether something is left out between a run and a piece; anything at all where nobody says what is."""
-    if gone is None:
-        return piece.start > run.stop
-    return any(hole.start < piece.start and hole.stop > run.stop for hole in gone)
-
-
-def _split(part: Span, before: Mapping[Handle, object]) -> Iterator[Span]:
-    """Cut a span where a derived text goes before an entry in it."""
-    cuts = sorted(place.seq for place in before if place.dialog == part.dialog and part.start < place.seq < part.stop)
-    edges = [part.start, *cuts, part.stop]
-    yield from (Span(part.dialog, start, stop) for start, stop in pairwise(edges))
-
-
-def _needed(view: View) -> Iterator[Span]:
-    yield from view.state
-    for exchange in view.exchanges:
-        yield from exchange.runs
+    """Return the runs of one span, from the sorted parts of its dialog: first entry, whether it is left out, number after the last entry."""
+    run = Run(dialog=span.dialog, start=span.start, stop=span.start)
+    hole = 0
+    for first, omitted, last in parts:
+        start, stop = max(first, span.start), min(last, span.stop)
+        if omitted or start >= stop:
+            hole = max(hole, stop)
+            continue
+        texts = before.pop(Handle(span.dialog, start), ())
+        joins = run.start < run.stop and not texts and hole <= run.stop
+        if not joins and run.start < run.stop:
+            yield run
+        yield from texts
+        run = Run(dialog=span.dialog, start=run.start if joins else start, stop=max(run.stop, stop) if joins else stop)
+    if run.start < run.stop:
+        yield run
 
 
 def _derived(block: Block) -> Derived:
-    text = block.content.content if isinstance(block.content, TextContent) else ""
     return Derived(
-        text=text,
+        text=block.content.content if isinstance(block.content, TextContent) else "",
         label=block.derived,
         speaker=block.speaker.value,
         trust=block.trust.name.lower(),
         sources=block.sources,
-        facts=block.facts or None,
     )
 
 
-def _edits(blocks: Iterable[Block]) -> Iterator[BlockEdit]:
-    for block in blocks:
-        # What is quarantined is found again by itself: its entry is among the state.
-        if block.reason is None or block.reason is Reason.QUARANTINED or block.origin is None:
+def _edits(view: View) -> Iterator[BlockEdit]:
+    """Return the blocks in another form. What is set aside or left out is recorded elsewhere: as an entry of the state, as an omission."""
+    for block in view.system:
+        if block.reason is not None and block.reason is not Reason.QUARANTINED and block.origin is not None:
+            text = block.content.content if isinstance(block.content, TextContent) else ""
+            trust = block.trust if block.sources else None
+            yield to_edit(block.origin, Change(block.reason, text, block.reversible, block.sources, trust))
+    for exchange in view.exchanges:
+        if exchange.role is not Role.ASSISTANT:
+            unpaired = (handle for handle, letter in exchange.shape() if letter == "r")
+            yield from (to_edit(handle, Change(Reason.UNPAIRED)) for handle in unpaired)
+        for target, change in exchange.changes.items():
+            if change.text is not None and change.reason is not Reason.QUARANTINED:
+                yield to_edit(target, change)
+
+
+def held(reader: Reader, dialog_id: DialogId, at: int | None) -> tuple[Span, ...]:
+    """Return the spans that a dialog holds up to its own entry `at`, inclusive (None: the newest; -1: inherited entries only)."""
+    length = reader.last(dialog_id).seq + 1 if at is None else at + 1
+    return lineage(reader.node(dialog_id), length)
+
+
+def header_at(reader: Reader, dialog_id: DialogId, at: int | None) -> Header:
+    """Return the header of a dialog's own entry, or of the newest when `at` is None or beyond it.
+
+    Raises:
+        NotFound: The log has no such dialog.
+    """
+    newest = reader.last(dialog_id)
+    if at is None or at >= newest.seq:
+        return newest
+    return reader.header(dialog_id, at) if at >= 0 else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a fold reads.
+
+    Attributes:
+        tail: The spans to read, after the checkpoint where there is one.
+        checkpoint: The compaction to start from; None to start at the beginning.
+        damaged: Compactions that cannot be read.
+    """
+
+    tail: tuple[Span, ...]
+    checkpoint: Compaction | None = None
+    damaged: tuple[Handle, ...] = ()
+
+
+def find_start(reader: Reader, spans: Sequence[Span], upto: Header) -> Start:
+    """Find the newest checkpoint that holds for these spans.
+
+    An ancestor's checkpoint holds for a fork only when the fork shares everything that the checkpoint was made of: a fork that keeps a window asked for
+    exactly those messages.
+
+    Args:
+        reader: The log.
+        spans: What the dialog holds, oldest first; the last span ends at `upto`.
+        upto: The header of the last own entry, or `NOTHING`.
+    """
+    damaged: list[Handle] = []
+    for index in range(len(spans) - 1, -1, -1):
+        span = spans[index]
+        own = index == len(spans) - 1 and upto.seq == span.stop - 1
+        base = (upto if own else reader.header(span.dialog, span.stop - 1)).view_base
+        if base < span.start:
             continue
-        content = block.content
-        text = (
-            content.text()
-            if isinstance(content, ToolResultContent)
-            else content.content
-            if isinstance(content, TextContent)
-            else ""
-        )
-        yield BlockEdit(
-            target=_place(block.origin),
-            text=text,
-            reason=block.reason.value,
-            reversible=block.reversible,
-            sources=block.sources or None,
-            trust=block.trust.name.lower() if block.sources else None,
-        )
+        place = Handle(span.dialog, base)
+        entry = entry_at(reader, place)
+        if not isinstance(entry, Compaction):
+            damaged.append(place)
+        elif _complete(entry, spans[: index + 1]):
+            meanwhile = Span(span.dialog, max(entry.base + 1, span.start), base)
+            after = Span(span.dialog, base + 1, span.stop)
+            tail = tuple(part for part in (meanwhile, after, *spans[index + 1 :]) if len(part))
+            return Start(tail, entry, tuple(damaged))
+    return Start(tuple(spans), damaged=tuple(damaged))
 
 
-def omitted(omission: Omission) -> Omitted:
-    """Give what a view leaves out in the form that an entry records."""
-    span = omission.span
-    return Omitted(
-        run=None if span is None else Run(dialog=span.dialog, start=span.start, stop=span.stop),
-        target=None if omission.handle is None else _place(omission.handle),
-        reason=omission.reason.value,
-        by=omission.by,
-        messages=omission.messages,
-        size=omission.size,
+def _complete(entry: Compaction, spans: Iterable[Span]) -> bool:
+    """Return whether the spans hold every entry that a checkpoint shows or leaves out."""
+    held_of: dict[DialogId, list[Span]] = {}
+    for span in spans:
+        held_of.setdefault(span.dialog, []).append(span)
+    runs = [piece for piece in entry.pieces if isinstance(piece, Run)]
+    runs += [gone.run for gone in entry.omitted if gone.run is not None]
+    return all(
+        sum(max(0, min(run.stop, span.stop) - max(run.start, span.start)) for span in held_of.get(run.dialog, ()))
+        == run.stop - run.start
+        for run in runs
     )
-
-
-def _place(handle: Handle) -> Place:
-    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block)

@@ -1,146 +1,128 @@
-"""What compactions, context edits and quarantines say about single blocks."""
+"""Changes of single blocks: the form in which a view shows them, or that it leaves them out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
 
-from palaver.log import BlockEdit, Handle, Omitted, Place, Run, Span
+from palaver.log import BlockEdit, Handle, Place, Run
 from palaver.messages import TextContent, ToolCallContent, ToolResultContent, Trust
-from palaver.view.reasons import Reason
-from palaver.view.texts import QUARANTINED_ARGUMENT, quarantined
-from palaver.view.view import Block, Omission
+from palaver.messages.frozen import EMPTY
+from palaver.view.blocks import Block, Reason, Turn
+
+QUARANTINED_ARGUMENT = "quarantined"
+"""The one argument that a view shows of a call whose arguments a provider refused."""
 
 
-def rewrite(
-    block: Block,
-    text: str,
-    reason: Reason,
-    *,
-    reversible: bool,
-    sources: tuple[Run, ...] = (),
-    trust: Trust | None = None,
-) -> Block:
-    """Give a block that shows `text` instead, with its place in the conversation unchanged.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a view shows one block.
 
-    A tool result keeps its id; a tool call is given back as it is, because its result hangs on it; everything else becomes text. What the form
-    before was made from counts on: the new one may be a part of it.
+    Attributes:
+        reason: Why.
+        text: What the model sees instead; None when the block is left out.
+        reversible: Whether the handle in the text returns all that was taken out.
+        sources: The entries that the text was made from besides the block.
+        trust: The lowest trust among them; None for that of the block.
     """
-    content = block.content
-    if isinstance(content, ToolCallContent):
-        return block
-    shown = (
-        content.model_copy(update={"content": text})
-        if isinstance(content, ToolResultContent)
-        else TextContent(content=text)
-    )
-    return replace(
-        block,
-        content=shown,
-        reason=reason,
-        reversible=reversible,
-        sources=tuple(dict.fromkeys((*block.sources, *sources))),
-        trust=block.trust if trust is None else min(block.trust, trust),
-    )
+
+    reason: Reason
+    text: str | None = None
+    reversible: bool = True
+    sources: tuple[Run, ...] = ()
+    trust: Trust | None = None
+
+    def after(self, before: Change | None) -> Change:
+        """Return this change as it applies to a block that was changed before: sources add up, trust never rises."""
+        if before is None or before.text is None or self.text is None:
+            return self
+        known = [trust for trust in (before.trust, self.trust) if trust is not None]
+        sources = tuple(dict.fromkeys((*before.sources, *self.sources)))
+        return replace(self, sources=sources, trust=min(known, default=None))
 
 
-def edited(block: Block, edit: BlockEdit) -> Block:
-    """Give a block in the form that is written down for it."""
-    return rewrite(
-        block,
-        edit.text,
-        Reason(edit.reason),
-        reversible=edit.reversible,
-        sources=edit.sources or (),
-        trust=None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE),
-    )
+NO_CHANGES = cast("Mapping[Handle, Change]", EMPTY)
+
+QUARANTINE = Change(Reason.QUARANTINED, "[A block the provider refused was set aside; recall {}]")
+"""The change of a block, or of all blocks of an entry, that a provider refused; the text names the block."""
 
 
-def set_aside(block: Block, origin: Handle) -> Block:
-    """Give the block that stands for one that a provider refused.
-
-    A call keeps its name and its id, for its result hangs on it; its arguments, and what its provider signed, are replaced.
-    """
-    told = quarantined(origin)
-    content = block.content
-    if not isinstance(content, ToolCallContent):
-        # a result without its call stays marked as one: a checkpoint must not join them again
-        reason = Reason.UNPAIRED if block.reason is Reason.UNPAIRED else Reason.QUARANTINED
-        return rewrite(block, told, reason, reversible=True)
-    spared = {"args": {QUARANTINED_ARGUMENT: told}, "raw_args": None, "error": None, "artefact": {}, "changes": ()}
-    return replace(block, content=content.model_copy(update=spared), reason=Reason.QUARANTINED)
+def from_edit(edit: BlockEdit) -> Change:
+    """Read a change from its recorded form."""
+    trust = None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE)
+    return Change(Reason(edit.reason), edit.text, edit.reversible, edit.sources or (), trust)
 
 
-def omission(gone: Omitted) -> Omission:
-    """Give what an entry recorded as left out in the form that a view holds."""
-    return Omission(
-        reason=Reason(gone.reason),
-        span=None if gone.run is None else Span(gone.run.dialog, gone.run.start, gone.run.stop),
-        handle=None if gone.target is None else handle_of(gone.target),
-        by=gone.by,
-        messages=gone.messages,
-        size=gone.size,
+def to_edit(target: Handle, change: Change) -> BlockEdit:
+    """Return the recorded form of a change that shows a text."""
+    return BlockEdit(
+        target=place_of(target),
+        text=change.text or "",
+        reason=change.reason.value,
+        reversible=change.reversible,
+        sources=change.sources or None,
+        trust=None if change.trust is None else change.trust.name.lower(),
     )
 
 
 def handle_of(place: Place) -> Handle:
-    """Give a stored place as a handle."""
+    """Return a stored place as a handle."""
     return Handle(place.dialog, place.seq, place.block)
 
 
-@dataclass(slots=True)
-class Edits:
-    """The edits in force while a view is folded; for one block the newest wins.
+def place_of(handle: Handle) -> Place:
+    """Return a handle in its stored form."""
+    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block)
 
-    Attributes:
-        shown_as: The form in which a block is shown.
-        removed: The blocks that are left out.
-        quarantined: The blocks that a provider refused, and the entries that say so.
-        apart: The results that a checkpoint found without their call; what closed the call may have left the view since.
-        omissions: The entries that are left out.
-        policies: The policies that decided, in order.
-    """
 
-    shown_as: dict[Handle, BlockEdit] = field(default_factory=dict)
-    removed: dict[Handle, Omission] = field(default_factory=dict)
-    quarantined: dict[Handle, Handle] = field(default_factory=dict)
-    apart: set[Handle] = field(default_factory=set)
-    omissions: list[Omission] = field(default_factory=list)
-    policies: list[str] = field(default_factory=list)
+def in_force(changes: Mapping[Handle, Change], block: Handle) -> Change | None:
+    """Return the change of a block; a quarantine of the whole entry comes before a change of the block itself."""
+    entry = changes.get(Handle(block.dialog, block.seq))
+    return entry if entry is not None and entry.reason is Reason.QUARANTINED else changes.get(block)
 
-    def take(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
-        """Put what an entry decided in force."""
-        for edit in edits:
-            target = handle_of(edit.target)
-            if edit.reason == Reason.UNPAIRED:
-                self.apart.add(target)
-                continue
-            self.shown_as[target] = edit
-            self.removed.pop(target, None)
-        for gone in map(omission, omitted):
-            if gone.handle is None or gone.handle.block is None:
-                self.omissions.append(gone)
-            else:
-                self.removed[gone.handle] = gone
-        if policy and policy not in self.policies:
-            self.policies.append(policy)
 
-    def all_shown(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """Give the blocks as they are to be shown, without those that are left out; the same tuple when nothing is edited."""
-        if not (self.removed or self.shown_as or self.quarantined):
-            return blocks
-        shown = tuple([one for block in blocks if (one := self.shown(block)) is not None])
-        return blocks if shown == blocks else shown
+def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, Change]) -> tuple[Turn, ...]:
+    """Return turns with their blocks as the changes show them, without turns that say nothing more."""
+    if not changes:
+        return turns
+    made = ((turn, shown_blocks(turn.blocks, changes)) for turn in turns)
+    return tuple(turn if blocks is turn.blocks else replace(turn, blocks=blocks) for turn, blocks in made if blocks)
 
-    def shown(self, block: Block) -> Block | None:
-        """Give the block as it is to be shown, or None when it is left out."""
-        origin = block.origin
-        if origin is None:
+
+def shown_blocks(blocks: tuple[Block, ...], changes: Mapping[Handle, Change]) -> tuple[Block, ...]:
+    """Return blocks as the changes show them; the same tuple when no change names one of them."""
+    made = tuple(_shown(blocks, changes))
+    return blocks if made == blocks else made
+
+
+def _shown(blocks: Iterable[Block], changes: Mapping[Handle, Change]) -> Iterable[Block]:
+    for block in blocks:
+        change = None if block.origin is None else in_force(changes, block.origin)
+        if change is None:
+            yield block
+        elif change.text is not None:
+            yield _in_form(block, change, change.text)
+        elif isinstance(block.content, ToolCallContent | ToolResultContent):
+            yield block  # a call and its result stay together
+
+
+def _in_form(block: Block, change: Change, text: str) -> Block:
+    """Return a block that shows a text in its place. A result keeps its call id; a call keeps its name and id, because its result needs it."""
+    content = block.content
+    if change.reason is Reason.QUARANTINED:
+        text = text.format(block.origin)
+    if isinstance(content, ToolCallContent):
+        if change.reason is not Reason.QUARANTINED:
             return block
-        if origin in self.removed:
-            return None
-        if origin in self.quarantined or Handle(origin.dialog, origin.seq) in self.quarantined:
-            return set_aside(block, origin)  # before any edit: a shortened form may hold just what was refused
-        if origin in self.shown_as:
-            return edited(block, self.shown_as[origin])
-        return block
+        emptied = {"args": {QUARANTINED_ARGUMENT: text}, "raw_args": None, "error": None, "artefact": {}, "changes": ()}
+        return replace(block, content=content.model_copy(update=emptied), reason=change.reason)
+    result = isinstance(content, ToolResultContent)
+    return replace(
+        block,
+        content=content.model_copy(update={"content": text}) if result else TextContent(content=text),
+        reason=change.reason,
+        reversible=change.reversible,
+        sources=tuple(dict.fromkeys((*block.sources, *change.sources))),
+        trust=block.trust if change.trust is None else min(block.trust, change.trust),
+    )

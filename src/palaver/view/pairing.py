@@ -1,333 +1,277 @@
-"""From messages to exchanges: fragments become one turn, results stand with their calls."""
+"""From headers to exchanges: fragments become one turn, and results go to their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
 
-from palaver.log import Handle, Run, Span
-from palaver.messages import (
-    Content,
-    ImageContent,
-    Message,
-    Role,
-    Speaker,
-    StopReason,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolResultContent,
-    Trust,
-)
-from palaver.view.edits import Edits
-from palaver.view.lines import Line
-from palaver.view.reasons import Reason
-from palaver.view.texts import NO_RESULT, unpaired
-from palaver.view.view import Block, Exchange, Omission, Turn
+from palaver.ids import DialogId
+from palaver.log import Derived, Handle, Header, Span, part_of
+from palaver.messages import Role, Speaker, TextContent, Trust
+from palaver.messages.roles import SPEAKER_OF_ROLE
+from palaver.view.blocks import Block, Reason, Turn
+from palaver.view.exchange import Exchange, Given
+from palaver.view.source import SUMMARY, Reading, Recorded
+from palaver.view.view import Omission
 
-_FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
+_SPEAKERS = {role.value: speaker for role, speaker in SPEAKER_OF_ROLE.items()} | {each.value: each for each in Speaker}
 
 
-@dataclass(slots=True)
 class Response:
-    """A model's response while its fragments and results may still come.
+    """A model's response, to which fragments and results may still come.
 
     Attributes:
-        message: The message it began with.
-        inherited: True when an ancestor owns its first entry.
-        stale: True when what stands before it was edited after it was said.
-        blocks: What it says so far.
-        results: The results so far, by the index in `blocks` of the call that each answers.
-        waiting: For each call id, the indexes of its calls that have no result yet.
-        runs: The entries so far.
+        id: The provider's id of it, or empty.
+        index: Its place among the exchanges.
+        inherited: Whether an ancestor owns its first entry.
+        entries: The entries in which the model speaks, with their shapes.
+        calls: The ids of its calls, in order.
+        waiting: For each call id, the places in `calls` that have no result yet.
+        results: The results so far with their sizes, by the place in `calls` of the call that each answers.
+        runs: Its entries so far.
         messages: How many messages it was made of.
-        size: The size of its entries in bytes.
+        size: The size of its entries, in bytes.
     """
 
-    message: Message
-    inherited: bool
-    stale: bool
-    blocks: list[Block] = field(default_factory=list)
-    results: dict[int, Block] = field(default_factory=dict)
-    waiting: dict[str, list[int]] = field(default_factory=dict)
-    runs: list[Span] = field(default_factory=list)
-    messages: int = 0
-    size: int = 0
+    __slots__ = ("calls", "entries", "id", "index", "inherited", "messages", "results", "runs", "size", "waiting")
+
+    def __init__(self, response_id: str, index: int, *, inherited: bool) -> None:
+        """Begin with nothing said."""
+        self.id = response_id
+        self.index = index
+        self.inherited = inherited
+        self.entries: list[tuple[DialogId, int, str]] = []
+        self.calls: list[str] = []
+        self.waiting: dict[str, list[int]] = {}
+        self.results: dict[int, tuple[DialogId, int, int, int]] = {}
+        self.runs: list[tuple[DialogId, int, int]] = []
+        self.messages = 0
+        self.size = 0
 
     @property
     def first(self) -> Handle:
         """The handle of its first entry."""
-        return Handle(self.runs[0].dialog, self.runs[0].start)
+        return Handle(*self.entries[0][:2])
 
-    def count(self, line: Line, messages: int) -> None:
+    def call_handles(self) -> Iterator[Handle]:
+        """Return the handles of its calls, in order."""
+        for dialog, seq, letters in self.entries:
+            yield from (Handle(dialog, seq, index) for index, letter in enumerate(letters) if letter == "c")
+
+    def speak(self, dialog: DialogId, header: Header) -> None:
+        """Add what an entry says."""
+        self.entries.append((dialog, header.seq, header.blocks))
+        if "c" in header.blocks:
+            for call in header.calls:
+                self.waiting.setdefault(call, []).append(len(self.calls))
+                self.calls.append(call)
+
+    def count(self, dialog: DialogId, header: Header, messages: int) -> None:
         """Count an entry as part of the exchange, once."""
-        dialog, seq, _ = line.handle
-        newest = self.runs[-1] if self.runs else None
-        if newest is None or newest.dialog != dialog or not newest.start <= seq <= newest.stop:
-            self.runs.append(Span(dialog, seq, seq + 1))
-        elif newest.stop == seq:
-            self.runs[-1] = Span(dialog, newest.start, seq + 1)
+        seq, runs = header.seq, self.runs
+        newest, start, stop = runs[-1] if runs else ("", 0, 0)
+        if newest != dialog or not start <= seq <= stop:
+            runs.append((dialog, seq, seq + 1))
+        elif stop == seq:
+            runs[-1] = (dialog, start, seq + 1)
         else:
             return
         self.messages += messages
-        self.size += line.size
-
-    def speak(self, blocks: Sequence[Block]) -> None:
-        """Add blocks to what it says; their calls wait for results."""
-        for block in blocks:
-            if isinstance(block.content, ToolCallContent):
-                self.waiting.setdefault(block.content.id, []).append(len(self.blocks))
-            self.blocks.append(block)
-
-
-Standing: TypeAlias = Exchange | Response
-"""What was read so far, unedited: a response may still grow, everything else is whole at once."""
+        self.size += header.size
 
 
 @dataclass(slots=True)
 class Pairing:
-    """The exchanges so far, and the response whose calls can still be answered: always the newest one.
+    """The exchanges so far, and the newest response, whose calls can still be answered.
 
-    A result that comes after a newer response began is not put back into the past: a request had been sent without it. It is shown
-    where it came.
+    A result that comes after a newer response began does not go back to its call, because a request was sent without it. It is shown where it came.
 
     Attributes:
-        apart: The results that are shown where they stand, whatever call waits for them.
-        edited: True while what is read was said before what stands before it was edited.
-        standing: The exchanges so far, as they were said.
+        read: Reads entries of the log.
+        open_at: Returns the ids of the calls that were open where the branch begins, for an entry that an ancestor owns.
+        holes: What the branch does not share between entries that it shares.
+        apart: The results that are shown where they came, whatever call waits for them.
+        exchanges: The exchanges so far, unchanged.
         response: The newest response.
-        omissions: The entries that are left out.
-        doubled: The results that are left out because their call has one.
+        omissions: The entries left out.
+        parted: The calls whose result may be on another branch.
+        blocks: The other single blocks left out.
     """
 
+    read: Reading
+    open_at: Callable[[Handle], Collection[str]]
+    holes: Sequence[Span] = ()
     apart: AbstractSet[Handle] = frozenset()
-    edited: bool = False
-    standing: list[Standing] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     response: Response | None = None
     omissions: list[Omission] = field(default_factory=list)
-    doubled: list[Omission] = field(default_factory=list)
-    _newest: int = -1
-    _shown: list[Exchange | None] = field(default_factory=list)
+    parted: dict[Handle, Omission] = field(default_factory=dict)
+    blocks: dict[Handle, Omission] = field(default_factory=dict)
+    _grown: bool = False
 
-    def derived(self, block: Block, line: Line | None = None) -> None:
-        """Put in a text that no one said; `line` is the entry it stands for, where there is one."""
-        turn = Turn(role=Role.USER, blocks=(block,))
-        runs, size = ((_one(line),), line.size) if line is not None else ((), 0)
-        self.standing.append(Exchange(turns=(turn,), runs=runs, derived=True, size=size, stale=self.edited))
+    def leave_out(self, dialog: DialogId, header: Header, reason: Reason) -> None:
+        """Leave a whole message out."""
+        span = Span(dialog, header.seq, header.seq + 1)
+        self.omissions.append(Omission(reason=reason, span=span, messages=1, size=header.size))
 
-    def respond(self, line: Line, message: Message) -> None:
-        """Take a model's response, or its next fragment."""
-        said = blocks(line, message)
-        if not said:
-            failed = bool(message.error) or message.stop_reason in _FAILED
-            self.leave_out(line, Reason.FAILED_RESPONSE if failed else Reason.EMPTY)
-            return
-        response = self.response
-        fragment = response is not None and _continues(response, line, message)
-        if response is None or not fragment:
-            response = self.response = Response(message, line.inherited, self.edited)
-            self._newest = len(self.standing)
-            self.standing.append(response)
-        response.count(line, 0 if fragment else 1)
-        response.speak(said)
+    def derived(self, text: Derived) -> None:
+        """Add a text that nobody said."""
+        block = Block(
+            content=TextContent(content=text.text),
+            derived=text.label,
+            sources=text.sources,
+            speaker=Speaker(text.speaker),
+            trust=Trust[text.trust.upper()],
+        )
+        self.exchanges.append(Exchange.of((Turn(role=Role.USER, blocks=(block,)),), derived=text.label))
 
-    def say(self, line: Line, message: Message, role: Role, *, speaker: Speaker | None = None) -> None:
-        """Take a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own.
+    def summary(self, dialog: DialogId, header: Header) -> None:
+        """Add a recorded summary: of a branch, or by another agent's compaction."""
+        seq = header.seq
+        self.exchanges.append(
+            Exchange(
+                source=Recorded(self.read, Role.USER, ((dialog, seq, SUMMARY),), ((dialog, seq, seq + 1),)),
+                speaker=Speaker.SUMMARY,
+                derived="summary",
+                size=header.size,
+            )
+        )
+
+    def respond(self, dialog: DialogId, header: Header, before: Header, *, inherited: bool) -> None:
+        """Add a model's response, or its next fragment.
 
         Args:
-            line: Where it stands.
-            message: The message.
-            role: Whose turn it is.
-            speaker: Who said it, where the conversation tells that it was somebody else than the message says.
+            dialog: The dialog that owns the entry.
+            header: The entry's header.
+            before: The header before it in its dialog.
+            inherited: Whether an ancestor owns the entry.
         """
-        rest: list[Block] = []
-        placed = False
-        for block in blocks(line, message, speaker):
-            if not isinstance(block.content, ToolResultContent):
-                rest.append(block)
-            elif block.origin not in self.apart and self._answered(line, block, block.content):
-                placed = True
-            else:
-                rest.extend(_as_text(block, block.content))
-        if rest:
-            turn = _turn(role, message, tuple(rest))
-            self.standing.append(
-                Exchange(
-                    turns=(turn,),
-                    runs=(_one(line),),
-                    messages=0 if placed else 1,
-                    size=line.size,
-                    stale=self.edited,
-                )
+        if header.blocks in _EMPTY:
+            self.leave_out(dialog, header, _EMPTY[header.blocks])
+            return
+        response = self.response
+        fragment = response is not None and (
+            self._continues(response, dialog, header)
+            if header.number == before.number
+            else not header.response and _goes_on(response, dialog, header)
+        )
+        if response is None or not fragment:
+            self.finish(live=False)
+            response = self.response = Response(header.response, len(self.exchanges), inherited=inherited)
+            self.exchanges.append(_COMING)
+        response.count(dialog, header, 0 if fragment else 1)
+        response.speak(dialog, header)
+        self._grown = True
+
+    def _continues(self, response: Response, dialog: DialogId, header: Header) -> bool:
+        """Return whether a fragment belongs to a response: to that of its id, unless the branch does not share what lies between them."""
+        last, _, stop = response.runs[-1]
+        places = Handle(last, stop - 1), Handle(dialog, header.seq)
+        return response.id == header.response and len({part_of(place, self.holes) for place in places}) == 1
+
+    def say(self, dialog: DialogId, header: Header, role: Role) -> None:
+        """Add a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own."""
+        letters, seq = header.blocks, header.seq
+        if not letters:
+            self.leave_out(dialog, header, Reason.EMPTY)
+            return
+        aside = self._answer(dialog, header) if "r" in letters else _NO_BLOCKS
+        rest = letters if not aside else "".join([each for index, each in enumerate(letters) if index not in aside])
+        if not rest.strip("."):
+            return
+        speaker = _SPEAKERS.get(header.speaker or header.role, Speaker.HARNESS)
+        self.exchanges.append(
+            Exchange(
+                source=Recorded(self.read, role, ((dialog, seq, letters),), ((dialog, seq, seq + 1),), aside),
+                role=role,
+                speaker=Speaker.TOOL if speaker is Speaker.HUMAN and not rest.strip(".r") else speaker,
+                messages=0 if aside else 1,
+                size=header.size,
             )
-        elif not placed:
-            self.leave_out(line, Reason.EMPTY)
+        )
 
-    def _answered(self, line: Line, block: Block, content: ToolResultContent) -> bool:
-        """Put a result with its call; a second result of the newest response's call is left out. False when the call is not there."""
-        waiting = None if self.response is None else self.response.waiting.get(content.id)
-        if self.response is None or waiting is None:
-            return False
-        if waiting:
-            self.response.results[waiting.pop(0)] = block
-            self.response.count(line, 1)
-        else:
-            self.doubled.append(Omission(reason=Reason.DUPLICATE_RESULT, handle=block.origin, size=len(content.text())))
-        return True
+    def _answer(self, dialog: DialogId, header: Header) -> frozenset[int]:
+        """Return the results of a message to the calls of the newest response; return the blocks that need no other place."""
+        response = self.response
+        if response is None or not response.waiting:
+            return _NO_BLOCKS
+        aside = []
+        size = header.size // (len(header.calls) or 1)
+        calls = iter(header.calls)
+        for index, letter in enumerate(header.blocks):
+            if letter != "r":
+                continue
+            waiting = response.waiting.get(next(calls, ""))
+            if waiting is None or (self.apart and Handle(dialog, header.seq, index) in self.apart):
+                continue
+            aside.append(index)
+            if waiting:
+                response.results[waiting.pop(0)] = (dialog, header.seq, index, size)
+                response.count(dialog, header, 1)
+                self._grown = True
+            else:
+                handle = Handle(dialog, header.seq, index)
+                self.blocks[handle] = Omission(reason=Reason.DUPLICATE_RESULT, handle=handle, size=size)
+        return frozenset(aside)
 
-    def leave_out(self, line: Line, reason: Reason) -> None:
-        """Leave a whole message out."""
-        self.omissions.append(Omission(reason=reason, span=_one(line), messages=1, size=line.size))
+    def finish(self, *, live: bool = True) -> list[Exchange]:
+        """Return the exchanges, with the newest response as it stands.
 
-    def outdate(self, targets: Collection[Handle]) -> None:
-        """Take down that what was said so far was edited, from the first of these places on.
-
-        A result that is edited outdates what was said after it, not the words that called for it.
+        Args:
+            live: Whether its calls can still be answered. Those of a response that an ancestor owns never wait.
         """
-        self.unsettle()
-        for index, one in enumerate(self.standing):
-            if any(target in run for run in one.runs for target in targets):
-                for later in range(index if _says(one, targets) else index + 1, len(self.standing)):
-                    self.standing[later] = _outdated(self.standing[later])
-                return
+        response = self.response
+        if response is not None and (self._grown or (self.exchanges[response.index].open and not live)):
+            self.exchanges[response.index] = self._exchange(response, live=live and not response.inherited)
+            self._grown = False
+        return self.exchanges
 
-    def unsettle(self) -> None:
-        """Take down that exchanges are to be shown in another way than before."""
-        self._shown.clear()
-
-    def finish(self, edits: Edits, pins: Collection[Handle]) -> tuple[Exchange, ...]:
-        """Give the exchanges as they are to be shown: what stands before the newest response is settled, and made once."""
-        shown = self._shown
-        shown += [self._as_shown(one, edits, pins) for one in self.standing[len(shown) :]]
-        made = tuple([exchange for exchange in shown if exchange is not None])
-        if self.response is not None:
-            del shown[self._newest :]
-        return made
-
-    def _as_shown(self, one: Standing, edits: Edits, pins: Collection[Handle]) -> Exchange | None:
-        if isinstance(one, Response):
-            return _responded(one, edits, pins, live=one is self.response and not one.inherited)
-        first = one.turns[0]
-        said = edits.all_shown(first.blocks)
-        if not said:
-            return None
-        turns = one.turns if said is first.blocks else (replace(first, blocks=said),)
-        pinned = bool(pins) and _holds(one.runs, pins)
-        return one if turns is one.turns and not pinned else replace(one, turns=turns, pinned=pinned)
-
-
-def _continues(response: Response, line: Line, message: Message) -> bool:
-    """Tell whether a message goes on with a response.
-
-    It does when it has the same id; or, where ids are not recorded, when it makes further calls directly after calls that nothing has
-    answered yet: no provider answers unanswered calls with a new response, so that was one, recorded call by call.
-    """
-    if message.response_id:
-        return response.message.response_id == message.response_id
-    dialog, seq, _ = line.handle
-    neighbours = bool(response.runs) and (response.runs[-1].dialog, response.runs[-1].stop) == (dialog, seq)
-    return neighbours and bool(response.waiting) and not response.results and bool(message.tool_calls())
-
-
-def _one(line: Line) -> Span:
-    dialog, seq, _ = line.handle
-    return Span(dialog, seq, seq + 1)
-
-
-def _says(one: Standing, targets: Collection[Handle]) -> bool:
-    """Tell whether one of these places, a block or a whole entry, is in its first turn."""
-    blocks = one.blocks if isinstance(one, Response) else one.turns[0].blocks
-    said = {block.origin for block in blocks if block.origin is not None}
-    return any(target in said or any((dialog, seq, None) == target for dialog, seq, _ in said) for target in targets)
-
-
-def _outdated(one: Standing) -> Standing:
-    if isinstance(one, Exchange):
-        return one if one.stale else replace(one, stale=True)
-    one.stale = True
-    return one
-
-
-def _holds(runs: Sequence[Span], places: Collection[Handle]) -> bool:
-    return any(place in run for run in runs for place in places)
-
-
-def _responded(response: Response, edits: Edits, pins: Collection[Handle], *, live: bool) -> Exchange | None:
-    """Give a response with a result for each of its calls, as it is to be shown."""
-    said = edits.all_shown(tuple(response.blocks))
-    if not said:
-        return None
-    spoken = _turn(Role.ASSISTANT, response.message, said)
-    results = tuple(_results(response, edits, live=live)) if response.waiting else ()
-    return Exchange(
-        turns=(spoken, Turn(role=Role.TOOL, blocks=results)) if results else (spoken,),
-        runs=tuple(response.runs),
-        pinned=bool(pins) and _holds(response.runs, pins),
-        open=any(block.derived == "pending" for block in results),
-        messages=response.messages,
-        size=response.size,
-        stale=response.stale,
-    )
-
-
-def _results(response: Response, edits: Edits, *, live: bool) -> Iterator[Block]:
-    """Give one result for each call, in the order of the calls."""
-    for index, block in enumerate(response.blocks):
-        if isinstance(block.content, ToolCallContent):
-            answer = response.results.get(index)
-            shown = None if answer is None else edits.shown(answer)
-            yield _missing(block, block.content, live=live) if shown is None else shown
-
-
-def _missing(block: Block, call: ToolCallContent, *, live: bool) -> Block:
-    origin = block.origin
-    return Block(
-        content=ToolResultContent(id=call.id, content=NO_RESULT, is_error=True, name=call.name),
-        derived="pending" if live else "interrupted",
-        sources=() if origin is None else (Run(dialog=origin.dialog, start=origin.seq, stop=origin.seq + 1),),
-        speaker=Speaker.HARNESS,
-        trust=Trust.HARNESS,
-    )
-
-
-def _turn(role: Role, message: Message, said: tuple[Block, ...]) -> Turn:
-    return Turn(
-        role=role,
-        blocks=said,
-        name="" if message.name in (role, message.role) else message.name,
-        model=message.model or "",
-        provider=message.provider or "",
-    )
-
-
-def blocks(line: Line, message: Message, speaker: Speaker | None = None) -> tuple[Block, ...]:
-    """Give the blocks of a message that say something, each with its handle and who said it."""
-    dialog, seq, _ = line.handle
-    speaker = speaker or message.speaker
-    trust = speaker.trust
-    return tuple(
-        [
-            Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=trust)
-            for index, content in enumerate(message.contents)
-            if _says_something(content)
+    def _exchange(self, response: Response, *, live: bool) -> Exchange:
+        results = response.results
+        missing = len(response.calls) - len(results)
+        parted = self._parted(response) if response.inherited else ()
+        answers: list[tuple[DialogId, int, int, int] | str] = [
+            results.get(index) or ("parted" if index in parted else _MISSING[live])
+            for index in range(len(response.calls))
         ]
-    )
+        source = Recorded(
+            self.read, Role.ASSISTANT, tuple(response.entries), tuple(response.runs), _NO_BLOCKS, tuple(answers)
+        )
+        return Exchange(
+            source=source,
+            role=Role.ASSISTANT,
+            speaker=Speaker.MODEL,
+            open=live and missing > 0,
+            messages=response.messages,
+            size=response.size,
+        )
+
+    def _parted(self, response: Response) -> frozenset[int]:
+        """Return the calls whose result may be on another branch; each is an omission that names the call."""
+        missing = set(range(len(response.calls))).difference(response.results)
+        opened = self.open_at(response.first) if missing else ()
+        parted = frozenset(index for index in missing if response.calls[index] in opened)
+        for index, handle in enumerate(response.call_handles()):
+            self.parted.pop(handle, None)
+            if index in parted:
+                self.parted[handle] = Omission(reason=Reason.PARTED, handle=handle)
+        return parted
 
 
-def _says_something(content: Content) -> bool:
-    if isinstance(content, TextContent):
-        return bool(content.content) and not content.content.isspace()
-    if isinstance(content, ThinkingContent):
-        return bool(content.content or content.signature or content.redacted or content.artefact)
-    return True
+_EMPTY = {"": Reason.EMPTY, "!": Reason.FAILED_RESPONSE}
+_MISSING = {True: "pending", False: "interrupted"}
+_NO_BLOCKS: frozenset[int] = frozenset()
+_COMING = Exchange(source=Given(()))
+"""Holds the place of a response until it is finished."""
 
 
-def _as_text(block: Block, content: ToolResultContent) -> Iterator[Block]:
-    """Show a result that has no call as text, its images after it."""
-    yield replace(block, content=TextContent(content=unpaired(content.id, content.text())), reason=Reason.UNPAIRED)
-    if not isinstance(content.content, str):
-        for part in content.content:
-            if isinstance(part, ImageContent):
-                yield replace(block, content=part, reason=Reason.UNPAIRED)
+def _goes_on(response: Response, dialog: DialogId, header: Header) -> bool:
+    """Return whether calls without a response id continue a response.
+
+    They do directly after calls that nothing has answered: no provider answers unanswered calls with a new response, so that was one response recorded
+    call by call.
+    """
+    last, _, stop = response.runs[-1]
+    unanswered = bool(response.calls) and not response.results
+    return unanswered and "c" in header.blocks and (last, stop) == (dialog, header.seq)

@@ -1,136 +1,30 @@
-"""The view: what a model is to see, in order, with where each block came from and why the rest was left out.
-
-A view is made of exchanges, and an exchange is whole: an assistant response stands with all its results. No policy can part them,
-because no policy can name half of one.
-"""
+"""The view: what a model sees, in order, with the origin of each block and a reason for everything left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Run, Span, ToolSpec
-from palaver.messages import Content, Role, Speaker, Trust
-from palaver.view.reasons import Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One block as the model is to see it.
-
-    Attributes:
-        content: The content.
-        origin: The block of the log that it shows or stands for; None for what no entry holds (a derived text, a derived result).
-        reason: Why it is not shown as it was recorded; None when it is.
-        reversible: True when the handle brings back all that was taken out; always True when `reason` is None.
-        derived: What it is when no one said it: `record`, `summary`, `notice`, `pending`, `interrupted`; empty otherwise.
-        sources: The entries a derived text was made from; of a block in another form those that this form was made from besides the block.
-        facts: What a record says, as canonical JSON, from which the next record goes on; empty where the text is all there is.
-        speaker: Provenance: who really said it, whatever role carries it.
-        trust: How far it may be followed; a derived text has the lowest trust of its sources.
-    """
-
-    content: Content
-    origin: Handle | None = None
-    reason: Reason | None = None
-    reversible: bool = True
-    derived: str = ""
-    sources: tuple[Run, ...] = ()
-    facts: str = ""
-    speaker: Speaker = Speaker.HARNESS
-    trust: Trust = Trust.OUTSIDE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One role's words in an exchange: the fragments of a response are merged, the results of a batch stand together in call order.
-
-    Attributes:
-        role: `user`, `assistant`, `tool` or `system`.
-        blocks: What it says, at least one.
-        name: The sender's name where it is not the role's default, or empty.
-        model: The model that said it, or empty; native artefacts are sent back only to the same one.
-        provider: The provider that said it, or empty.
-    """
-
-    role: Role
-    blocks: tuple[Block, ...]
-    name: str = ""
-    model: str = ""
-    provider: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """The unit of cutting.
-
-    Attributes:
-        turns: A user or system turn alone; or an assistant turn, and after it the tool turn with a result for each of its calls.
-        runs: The entries it was made of, in order; empty when it is derived.
-        pinned: True when every view must hold it.
-        open: True when it holds a call that still waits for its result.
-        derived: True when no one said it: a record, summary or notice that a policy put in.
-        messages: How many recorded messages it was made of.
-        size: The size of their recorded form, in bytes.
-        stale: True when what stands before it has been edited since it was said: what a provider signed in it was signed for other
-            words. Two exchanges are equal whatever it is.
-    """
-
-    turns: tuple[Turn, ...]
-    runs: tuple[Span, ...] = ()
-    pinned: bool = False
-    open: bool = False
-    derived: bool = False
-    messages: int = 0
-    size: int = 0
-    stale: bool = field(default=False, compare=False)
-
-    @property
-    def role(self) -> Role:
-        """The role of its first turn."""
-        return self.turns[0].role
-
-    @property
-    def observes(self) -> bool:
-        """Whether it is what a tool gave back in a text protocol: a user's turn that says what no user said."""
-        first = self.turns[0].blocks[0]
-        said = first.speaker is Speaker.TOOL and first.reason is not Reason.UNPAIRED
-        return said and self.role is Role.USER and not self.derived
-
-    @property
-    def first(self) -> Handle | None:
-        """The handle of its first entry; None when it is derived."""
-        return Handle(self.runs[0].dialog, self.runs[0].start) if self.runs else None
-
-    def blocks(self) -> Iterator[Block]:
-        """Give its blocks in order."""
-        for turn in self.turns:
-            yield from turn.blocks
-
-
-CARRIED = "carried"
-"""The label of a derived text that is not shown: it has no words, and carries what is known of what left."""
-
-
-def carrying(block: Block) -> tuple[Exchange, ...]:
-    """Give what a view carries without showing it; nothing where the facts were erased."""
-    turn = Turn(role=Role.USER, blocks=(block,))
-    return (Exchange(turns=(turn,), derived=True),) if block.facts else ()
+from palaver.log import Handle, Omitted, Reader, Run, Span, ToolSpec
+from palaver.messages import Role, Speaker
+from palaver.view.blocks import Block, Reason
+from palaver.view.edits import handle_of, place_of
+from palaver.view.exchange import Exchange
+from palaver.view.source import Reading, Recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """Something the view leaves out.
+    """Something that a view leaves out.
 
     Attributes:
         reason: Why.
-        span: The entries left out, when whole entries are; else None.
-        handle: The block left out, when a single block is; else None.
+        span: The entries left out; None when it is a single block.
+        handle: The block left out; None when it is whole entries.
         by: The policy that decided it, or `palaver`.
         messages: How many messages it held.
-        size: The size of what was left out, in bytes of its recorded form.
+        size: Its size in bytes of its recorded form.
     """
 
     reason: Reason
@@ -141,7 +35,7 @@ class Omission:
     size: int = 0
 
     def handles(self) -> Iterator[Handle]:
-        """Give a handle for everything it left out: one for each entry, or the block's."""
+        """Return a handle for each entry left out, or that of the block."""
         if self.handle is not None:
             yield self.handle
         if self.span is not None:
@@ -149,44 +43,57 @@ class Omission:
                 yield Handle(self.span.dialog, seq)
 
 
-class Stated(NamedTuple):
-    """A constraint that was put on the user's list by hand, or taken off it.
+def from_omitted(gone: Omitted) -> Omission:
+    """Read an omission from its recorded form."""
+    return Omission(
+        reason=Reason(gone.reason),
+        span=None if gone.run is None else Span(gone.run.dialog, gone.run.start, gone.run.stop),
+        handle=None if gone.target is None else handle_of(gone.target),
+        by=gone.by,
+        messages=gone.messages,
+        size=gone.size,
+    )
 
-    Attributes:
-        text: The sentence.
-        stands: Whether it is on the list.
-        at: The entry that says so.
-    """
 
-    text: str
-    stands: bool
-    at: Handle
+def to_omitted(omission: Omission) -> Omitted:
+    """Return an omission in its recorded form."""
+    span = omission.span
+    return Omitted(
+        run=None if span is None else Run(dialog=span.dialog, start=span.start, stop=span.stop),
+        target=None if omission.handle is None else place_of(omission.handle),
+        reason=omission.reason.value,
+        by=omission.by,
+        messages=omission.messages,
+        size=omission.size,
+    )
+
+
+_CHUNK = 512
+"""Exchanges whose entries are noted at once."""
+
+_NOTED = ("", -1)
+"""Where it is noted of how many exchanges the entries are not noted yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the model is to see.
+    """What the model sees.
 
     Attributes:
         dialog_id: The dialog.
-        at: The number of the dialog's last own entry that was taken into account, or -1.
+        at: The number of the dialog's last own entry that the view takes into account, or -1.
         system: The instructions, in order.
         tools: The declared tools.
         exchanges: The conversation, in order.
-        omissions: Everything the log holds up to `at` that could be shown and is not, with the reason.
+        omissions: What the log holds up to `at` and the view does not show, with the reason.
         model: The model in force, or empty.
-        state: The entries, other than messages, that this view depends on: instructions, toolset, model change, pins, quarantines,
-            constraints.
-        leading: How many system messages are part of the instructions, because they stood before the conversation.
-        response: The first entry of the newest response, whose calls can still be answered, whether it is shown or not; None before the first.
+        state: The entries besides messages that the view depends on: instructions, toolset, model change, pins, quarantines.
+        leading: How many system messages are part of the instructions because they came before the conversation.
+        response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
-        constraints: What was changed by hand in the list of the user's constraints, the oldest change first.
-        shared: The ancestors' entries that the dialog shares (`Node.ranges`); what lies between two of one ancestor it does not hold. Two views are
-            equal whatever it is.
-        carried: What stands for something that was left out before and has no words in the view: the facts of it go on here, as derived exchanges that
-            are not shown, until a text is made of them. Two views are equal whatever it is.
-        settled: How many of its exchanges were there when a plan last shaped it: what was decided about them then is not decided again
-            before something new comes. Two views are equal whatever it is.
+        edited: How many of the first exchanges were said before the view was last edited: what a provider signed in them was signed for other words.
+        shared: The ranges of its ancestors that the dialog shares.
+        reader: The log; None for a view that a program made.
     """
 
     dialog_id: DialogId
@@ -200,38 +107,65 @@ class View:
     leading: int = 0
     response: Handle | None = None
     policies: tuple[str, ...] = ()
-    constraints: tuple[Stated, ...] = ()
-    shared: tuple[Span, ...] = field(default=(), compare=False)
-    settled: int = field(default=0, compare=False)
-    carried: tuple[Exchange, ...] = field(default=(), compare=False)
+    edited: int = 0
+    shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    reader: Reader | None = field(default=None, compare=False, repr=False)
+    _places: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def known(self) -> tuple[Exchange, ...]:
-        """Give what facts are read from: what it carries without showing it, and what it shows."""
-        return (*self.carried, *self.exchanges)
+    def load(self, indexes: Iterable[int] | None = None) -> None:
+        """Read the bodies of some exchanges in few scans; of all when no indexes are given. What was read before is not read again."""
+        chosen = self.exchanges if indexes is None else (self.exchanges[index] for index in indexes)
+        by_log: dict[Reading, list[Recorded]] = {}
+        for exchange in chosen:
+            if isinstance(exchange.source, Recorded) and not exchange.source.loaded:
+                by_log.setdefault(exchange.source.read, []).append(exchange.source)
+        for read, sources in by_log.items():
+            entries = read(place for source in sources for place in source.places())
+            for source in sources:
+                source.build(entries)
+
+    def find(self, handle: Handle) -> int | None:
+        """Return the index of the exchange that shows an entry or a block; None when no exchange does."""
+        for index in self.showing(handle):
+            if handle.block is None or any(shown == handle for shown, _ in self.exchanges[index].shown()):
+                return index
+        return None
+
+    def showing(self, handle: Handle) -> Sequence[int]:
+        """Return the indexes of the exchanges that an entry is part of."""
+        place = (handle.dialog, handle.seq)
+        while place not in self._places and self._places.get(_NOTED) != [0]:
+            self._note()
+        return self._places.get(place, ())
+
+    def _note(self) -> None:
+        """Note where the entries of some more exchanges are, the newest first, because plans change new ones."""
+        stop = self._places.setdefault(_NOTED, [len(self.exchanges)])[0]
+        start = max(0, stop - _CHUNK)
+        while start > 0 and not set(self.exchanges[start].entries()).isdisjoint(self.exchanges[start - 1].entries()):
+            start -= 1  # an entry with a result and words is part of two neighbours
+        self._places[_NOTED] = [start]
+        for index in range(stop - 1, start - 1, -1):
+            for dialog, begin, end in self.exchanges[index].source.runs:
+                for seq in range(begin, end):
+                    self._places.setdefault((dialog, seq), []).insert(0, index)
 
     def newest_user(self) -> int | None:
-        """Give the index of the exchange that holds the newest words of the user, or None; words a policy put in do not count."""
-        for index in range(len(self.exchanges) - 1, -1, -1):
-            exchange = self.exchanges[index]
-            if (
-                exchange.role is Role.USER
-                and not exchange.derived
-                and exchange.turns[0].blocks[0].speaker is Speaker.HUMAN
-            ):
-                return index
-        return None
-
-    def unanswered(self) -> int | None:
-        """Give the index of the newest output of a tool in a text protocol that the model has not read yet, or None."""
-        for index in range(len(self.exchanges) - 1, -1, -1):
-            exchange = self.exchanges[index]
-            if exchange.observes:
-                return index
-            if not exchange.derived and exchange.role is Role.ASSISTANT:
-                return None
-        return None
+        """Return the index of the user's newest message; None when there is none. Words that a program added do not count."""
+        return self._newest(Role.USER, Speaker.HUMAN)
 
     def protected(self) -> frozenset[int]:
-        """Give the indexes of the exchanges that every plan must leave in: the newest user message and tool output, the pinned, the open."""
+        """Return the indexes that every plan must keep: the newest user message, a newer message that waits for an answer, the pinned, the open."""
         keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
-        return frozenset(keep.union(index for index in (self.newest_user(), self.unanswered()) if index is not None))
+        newest, answered = self._newest(Role.USER), self._newest(Role.ASSISTANT)
+        if newest is not None and (answered is None or answered < newest):
+            keep.add(newest)
+        user = self.newest_user()
+        return frozenset(keep if user is None else {*keep, user})
+
+    def _newest(self, role: Role, speaker: Speaker | None = None) -> int | None:
+        for index in range(len(self.exchanges) - 1, -1, -1):
+            exchange = self.exchanges[index]
+            if exchange.role is role and not exchange.derived and (speaker is None or exchange.speaker is speaker):
+                return index
+        return None

@@ -1,23 +1,23 @@
-"""The wire: what each provider accepts, requests compiled for it, and what it would refuse."""
+"""The wire: what each provider accepts, requests compiled for it, and the rules it would refuse them by."""
 
-from palaver.wire.check import RULES, validate
+from palaver.wire.check import Rule, Violation, validate
 from palaver.wire.compile import compile  # noqa: A004 - the word for it
-from palaver.wire.compiled import Compiled
+from palaver.wire.memo import Memo
 from palaver.wire.prefix import broken_at, units
-from palaver.wire.profiles import PROFILES, Profile, ProfileName, profile
+from palaver.wire.profiles import PROFILES, profile
 from palaver.wire.provided import PROVIDED
-from palaver.wire.request import COMPILER, Call, Change, How, Report, Request
-from palaver.wire.violations import Rule, Violation
+from palaver.wire.report import Change, How, Report
+from palaver.wire.request import COMPILER, Call, Request
+from palaver.wire.table import Profile, ProfileName
 
 __all__ = [
     "COMPILER",
     "PROFILES",
     "PROVIDED",
-    "RULES",
     "Call",
     "Change",
-    "Compiled",
     "How",
+    "Memo",
     "Profile",
     "ProfileName",
     "Report",

@@ -1,4 +1,4 @@
-"""The structure that is asked of an answer: in the provider's own field where that can be, otherwise in words."""
+"""The structure that is asked of an answer: in the provider's own field where it has one, otherwise in words."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.messages import canonical_json, thaw
-from palaver.prompts import Format
-from palaver.wire.narrowing import Narrowed, narrowed
 from palaver.wire.parts import TextPart
-from palaver.wire.profiles import Profile
-from palaver.wire.request import Call, How, Notes
+from palaver.wire.report import How, Notes
+from palaver.wire.request import Call
+from palaver.wire.schemas import narrowed
+from palaver.wire.table import Profile
 from palaver.wire.words import answer_as
 
-__all__ = ["Asked", "asked"]
+__all__ = ["Structure", "structure"]
 
 _SAID: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
@@ -29,15 +29,15 @@ _SAID: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
         ),
     }
 )
-"""Where each provider's own parameters say the same thing."""
+"""The provider's own parameters for the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is sent of a format.
+class Structure:
+    """A format as it is sent.
 
     Attributes:
-        name: The name, as the provider takes it.
+        name: The name, as the provider accepts it.
         description: What it is for; may be empty.
         schema: The schema, in the provider's dialect.
         strict: Whether the provider is to hold the model to it.
@@ -49,47 +49,45 @@ class Asked:
     strict: bool
 
 
-def asked(call: Call, profile: Profile, *, tools: bool, notes: Notes) -> tuple[Asked | None, tuple[TextPart, ...]]:
-    """Give what the provider is asked in its own field, and what is asked in words: one of the two at most.
+def structure(
+    call: Call, profile: Profile, *, tools: bool, prefill: bool, notes: Notes
+) -> tuple[Structure | None, tuple[TextPart, ...]]:
+    """Return what goes into the provider's own field, and what the instructions ask: one of the two at most.
 
     Args:
         call: The call.
         profile: The provider's rules.
         tools: Whether any tools are declared.
-        notes: Where changes are taken down.
+        prefill: Whether the answer goes on from the assistant's words.
+        notes: The changes so far.
 
     Raises:
-        InvalidInput: A parameter of the call says the same in the provider's words.
+        InvalidInput: A parameter of the call asks for another structure in the provider's words.
     """
-    if call.format is None:
+    wanted = call.format
+    if wanted is None:
         return None, ()
     _refuse_said_twice(call, profile)
-    rules, found = profile.answers, narrowed(call.format.schema, profile.answers.dialect)
-    why = (
-        "this model takes no schema"
-        if not rules.native
-        else "this model takes none while tools are declared"
-        if tools and not rules.beside_tools
-        else found.obstacle
-        if not rules.loose
-        else ""
-    )
+    rules, found = profile.answers, narrowed(wanted.schema, profile.dialect)
+    reasons = {
+        "this model takes no schema": not rules.native,
+        "this model takes none while tools are declared": tools and not rules.beside_tools,
+        "an answer with a schema cannot go on from the assistant's words": prefill and profile.name == "anthropic",
+        found.obstacle: not rules.loose,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), "")
     if why:
         notes.add(None, "answer schema", How.CHANGED, f"the instructions ask for it in words: {why}")
-        return None, (TextPart(answer_as(canonical_json(call.format.schema).decode())),)
-    return _in_the_field(call.format, found, notes, loose=rules.loose), ()
-
-
-def _in_the_field(wanted: Format, found: Narrowed, notes: Notes, *, loose: bool) -> Asked:
-    if loose and (found.obstacle or not wanted.strict):
+        return None, (TextPart(answer_as(canonical_json(wanted.schema).decode())),)
+    if rules.loose and (found.obstacle or not wanted.strict):
         if wanted.strict:
             notes.add(None, "answer schema", How.CHANGED, f"answers are not held to it, because {found.obstacle}")
-        return Asked(wanted.name, wanted.description, thaw(wanted.schema), strict=False)
+        return Structure(wanted.name, wanted.description, thaw(wanted.schema), strict=False), ()
     for place in found.told:
         notes.add(None, "answer schema", How.CHANGED, f"without {place}: the description says it")
     for place in found.required:
         notes.add(None, "answer schema", How.CHANGED, f"{place} is asked for, and could be left out")
-    return Asked(wanted.name, wanted.description, found.schema, strict=True)
+    return Structure(wanted.name, wanted.description, found.schema, strict=True), ()
 
 
 def _refuse_said_twice(call: Call, profile: Profile) -> None:

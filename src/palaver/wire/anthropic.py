@@ -1,52 +1,52 @@
-"""A draft in the words of Anthropic's Messages API (platform.claude.com/docs/en/api/messages)."""
+"""Anthropic's Messages API (platform.claude.com/docs/en/api/messages)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
-from palaver.wire.profiles import Profile
-from palaver.wire.request import Call, How, Notes
+from palaver.log import Handle
+from palaver.wire.draft import Body, Declared, Draft, together, with_parameters
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.report import How, Notes
+from palaver.wire.request import Call
+from palaver.wire.table import Profile
 
-__all__ = ["MAX_TOKENS", "OWNED", "body", "written"]
+__all__ = ["MAX_TOKENS", "OWNED", "finished", "head", "neighbours", "without_thinking", "written"]
 
 OWNED = frozenset({"model", "messages", "system", "tools"})
-"""The fields that are compiled from the view and the call, and that no parameter may replace."""
+"""The fields that are compiled from the view and the call; no parameter may replace them."""
 
 MAX_TOKENS = 4096
-"""Tokens the answer may have when the call does not say: the API asks for a figure, and this is the most that every model gives
-(Claude 3 Haiku and Opus, docs/en/about-claude/models/overview). A thinking budget is added to it."""
+"""Tokens of the answer when the call does not say: the API requires a figure, and every model accepts this one (Claude 3 Haiku and Opus,
+docs/en/about-claude/models/overview). A thinking budget is added to it."""
 
-_ROLES: Mapping[str, str] = MappingProxyType({"user": "user", "tool": "user", "assistant": "assistant"})
 _CHOICES: Mapping[str, str] = MappingProxyType({"auto": "auto", "none": "none", "required": "any"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _MARKED_MESSAGES = 2
-"""Messages of the user that end in a cache mark: the newest is written, and the one before it is what the last request wrote."""
+"""The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""
 
 
-def body(draft: Draft) -> Body:
-    """Write the body of a message's creation."""
+def head(draft: Draft) -> Body:
+    """Write the body of a message's creation without its messages."""
     call = draft.call
     out: Body = {"model": call.model, "max_tokens": _max_tokens(call)}
-    if draft.system:
-        out["system"] = [_text(part) for part in draft.system]
-    if draft.tools or draft.provided.tools:
-        out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
+    system: list[Body] = [{"type": "text", "text": part.text} for part in draft.system]
+    tools = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
+    for field, blocks in (("system", system), ("tools", tools)):
+        if blocks:
+            last = {**blocks[-1], **(_mark(draft) if call.cache else {})}
+            out[field] = [*blocks[:-1], last]
     if draft.choice:
         choice = _CHOICES.get(draft.choice)
         out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
-    out["messages"] = list(draft.said)
-    if call.cache:
-        _mark(out, draft)
-    if draft.asked is not None:
-        out["output_config"] = {"format": {"type": "json_schema", "schema": draft.asked.schema}}
+    if draft.structure is not None:
+        out["output_config"] = {"format": {"type": "json_schema", "schema": draft.structure.schema}}
     if call.stream:
         out["stream"] = True
-    return with_parameters(out | _sampling(draft), call, without=_forbidden(draft, out["messages"]))
+    return with_parameters(out | _sampling(draft), call)
 
 
 def _max_tokens(call: Call) -> int:
@@ -62,58 +62,43 @@ def _tool(tool: Declared) -> Body:
     return {"name": tool.name, **described, "input_schema": tool.schema, **({"strict": True} if tool.strict else {})}
 
 
-# --- parameters that the conversation forbids ----------------------------------------------------------------------------
-
-
 def _sampling(draft: Draft) -> Body:
-    """Give the temperature, where the model takes one."""
-    temperature = draft.call.temperature
-    if temperature is None:
-        return {}
-    if not draft.profile.reasoning.sampling:
-        draft.notes.add(None, "parameter", How.DROPPED, "temperature: this model takes no sampling parameters")
-        return {}
-    if _thinks(draft.call) and temperature != 1:
-        draft.notes.add(None, "parameter", How.DROPPED, "temperature: it is 1 while the model thinks")
+    """Return the temperature, where the model accepts one."""
+    temperature, config = draft.call.temperature, draft.call.parameters.get("thinking")
+    thinks = isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}
+    why = "" if draft.profile.reasoning.sampling else "this model takes no sampling parameters"
+    why = why or ("it is 1 while the model thinks" if thinks and temperature != 1 else "")
+    if temperature is None or why:
+        if temperature is not None:
+            draft.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
         return {}
     return {"temperature": temperature}
 
 
-def _thinks(call: Call) -> bool:
-    config = call.parameters.get("thinking")
-    return isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}
+def without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: Notes) -> Body:
+    """Drop the thinking parameter while results go back in a turn that did not begin with thinking of this model's.
 
-
-def _forbidden(draft: Draft, messages: Sequence[Body]) -> frozenset[str]:
-    """Name the thinking parameter while results go back in a turn that did not begin with thinking of this model's.
-
-    «When `thinking` is enabled, a final `assistant` message must start with a thinking block» (anomalyco/opencode#3077). Such a turn
-    comes from another model, or its thinking was signed for words that have been edited; the next turn thinks again.
+    «When `thinking` is enabled, a final `assistant` message must start with a thinking block» (anomalyco/opencode#3077). Such a turn comes
+    from another model, or its thinking was signed for words that have been edited; the next turn thinks again.
     """
-    config = draft.call.parameters.get("thinking")
-    if not (isinstance(config, Mapping) and config.get("type") == "enabled" and _began_without_thinking(messages)):
-        return frozenset()
-    draft.notes.add(
-        None, "parameter", How.DROPPED, "thinking: the turn that uses tools did not begin with thinking of this model"
-    )
-    return frozenset({"thinking"})
-
-
-def _began_without_thinking(messages: Sequence[Body]) -> bool:
-    """Tell whether the messages end in results, and the first words of that turn are no thinking."""
-    if not _has(messages[-1], {"tool_result"}):
-        return False
+    config = body.get("thinking")
+    if not isinstance(config, Mapping) or config.get("type") != "enabled" or not _has_result(messages[-1]):
+        return body
     opening = None
     for each in reversed(messages):
         if each["role"] == "assistant":
             opening = each
-        elif not _has(each, {"tool_result"}):
+        elif not _has_result(each):
             break
-    return opening is not None and opening["content"][0]["type"] not in _THOUGHTS
+    if opening is None or opening["content"][0]["type"] in _THOUGHTS:
+        return body
+    why = "thinking: the turn that uses tools did not begin with thinking of this model"
+    notes.add(None, "parameter", How.DROPPED, why)
+    return {name: value for name, value in body.items() if name != "thinking"}
 
 
-def _has(message: Body, kinds: set[str]) -> bool:
-    return any(block["type"] in kinds for block in message["content"])
+def _has_result(message: Mapping[str, Any]) -> bool:
+    return any(block["type"] == "tool_result" for block in message["content"])
 
 
 # --- messages ------------------------------------------------------------------------------------------------------------
@@ -121,88 +106,96 @@ def _has(message: Body, kinds: set[str]) -> bool:
 
 def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
     """Write a speech as one message."""
-    yield {"role": _ROLES[speech.role], "content": [_BLOCKS[type(part)](part) for part in speech.parts]}
+    role = "assistant" if speech.role == "assistant" else "user"
+    yield {"role": role, "content": [_block(part) for part in speech.parts]}
 
 
-def _text(part: TextPart) -> Body:
-    return {"type": "text", "text": part.text}
+def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
+    """Return two messages as one where they have the same role: roles alternate."""
+    return together(before, item, "content") if before["role"] == item["role"] else None
 
 
-def _image(part: MediaPart) -> Body:
-    if part.media.url is not None:
-        return {"type": "image", "source": {"type": "url", "url": part.media.url}}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": part.data}}
-
-
-def _thought(part: ThinkingPart) -> Body:
-    said = part.content
-    if said.redacted:
-        return {"type": "redacted_thinking", "data": said.redacted}
-    return {"type": "thinking", "thinking": said.content, "signature": said.signature}
-
-
-def _call(part: CallPart) -> Body:
-    return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args}
+def _block(part: Part) -> Body:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, MediaPart):
+        bytes_ = {"type": "base64", "media_type": part.media_type, "data": part.data}
+        return {"type": "image", "source": {"type": "url", "url": part.media.url} if part.media.url else bytes_}
+    if isinstance(part, ThinkingPart):
+        said = part.content
+        whole = {"type": "thinking", "thinking": said.content, "signature": said.signature}
+        return {"type": "redacted_thinking", "data": said.redacted} if said.redacted else whole
+    if isinstance(part, CallPart):
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args}
+    return _result(part) if isinstance(part, ResultPart) else {"type": part.kind, **part.fields}
 
 
 def _result(part: ResultPart) -> Body:
-    """Write a result. Of a failed call it must say something («content cannot be empty if `is_error` is true»)."""
-    content: str | list[Body] = part.text
-    if not all(isinstance(inner, TextPart) for inner in part.body):
-        content = [_BLOCKS[type(inner)](inner) for inner in part.body]
+    """Write a result. That of a failed call must say something («content cannot be empty if `is_error` is true»)."""
+    texts = all(isinstance(inner, TextPart) for inner in part.body)
+    content = part.text if texts else [_block(inner) for inner in part.body]
     out: Body = {"type": "tool_result", "tool_use_id": part.id, "content": content}
     return out | {"is_error": True} if part.error else out
-
-
-def _served(part: ServedPart) -> Body:
-    return {"type": part.kind, **part.fields}
-
-
-_BLOCKS: Mapping[type, Callable[[Any], Body]] = MappingProxyType(
-    {
-        TextPart: _text,
-        MediaPart: _image,
-        ThinkingPart: _thought,
-        CallPart: _call,
-        ResultPart: _result,
-        ServedPart: _served,
-    }
-)
 
 
 # --- cache marks ---------------------------------------------------------------------------------------------------------
 
 
-def _mark(out: Body, draft: Draft) -> None:
-    """Put cache marks at the end of the tools, of the instructions, and of the user's newest messages or where the call wants them.
+def _mark(draft: Draft) -> Body:
+    ttl = {} if draft.call.cache_ttl == "5m" else {"ttl": draft.call.cache_ttl}
+    return {draft.profile.cache.field: {"type": "ephemeral", **ttl}}
 
-    The provider reads tools, instructions and messages in this order, and what is cached up to a mark is found again by a request
-    that begins alike (docs/en/build-with-claude/prompt-caching). Of more marks than it takes, the first ones of the messages are left out.
+
+def finished(
+    messages: Sequence[Mapping[str, Any]], body: Body, draft: Draft, origins: Sequence[Sequence[Handle | None]]
+) -> Iterator[tuple[int, Body]]:
+    """Return the messages that change because of their place, by index: a prefill, and those that get a cache mark.
+
+    The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
+    (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
-    rules, call = draft.profile.cache, draft.call
-    heads = [blocks[-1] for blocks in (out.get("system", ()), out.get("tools", ())) if blocks]
-    ttl = {} if call.cache_ttl == "5m" else {"ttl": call.cache_ttl}
-    mark = {rules.field: {"type": "ephemeral", **ttl}}
-    for block in heads:
-        block.update(mark)
-    ends = list(_wanted(draft)) if call.cache_at else list(_newest(out["messages"]))
-    for number, index in ends[len(heads) - rules.marks :]:
-        message = out["messages"][number]
-        blocks = [*message["content"][:index], message["content"][index] | mark, *message["content"][index + 1 :]]
-        out["messages"][number] = message | {"content": blocks}
+    changed: dict[int, Body] = {}
+    if draft.prefill:
+        changed[len(messages) - 1] = _prefill(messages[-1], body, draft.notes)
+    heads = sum(bool(body.get(field)) for field in ("system", "tools"))
+    places = list(_wanted(messages, draft, origins) if draft.call.cache_at else _newest(messages))
+    for number, index in places[heads - draft.profile.cache.marks :] if draft.call.cache else ():
+        message = changed.get(number, messages[number])
+        blocks = list(message["content"])
+        if len(blocks) < len(messages[number]["content"]):
+            continue  # a prefill without its thinking
+        blocks[index] = {**blocks[index], **_mark(draft)}
+        changed[number] = {**message, "content": blocks}
+    yield from changed.items()
 
 
-def _wanted(draft: Draft) -> Iterator[tuple[int, int]]:
-    """Give message and block of each place where the call wants a mark, as far as it can stand there."""
-    places = frozenset(draft.call.cache_at)
-    for number, (speech, message) in enumerate(zip(draft.script, draft.said, strict=True)):
-        for index, part in enumerate(speech.parts):
-            if part.origin in places and message["content"][index]["type"] in draft.profile.cache.places:
+def _prefill(message: Mapping[str, Any], body: Body, notes: Notes) -> Body:
+    """Return the assistant's last words as the model may go on from them: without white space at the end, and without thinking that is off."""
+    blocks = list(message["content"])
+    config = body.get("thinking")
+    if not (isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}):
+        blocks = [block for block in blocks if block["type"] not in _THOUGHTS]
+    if len(blocks) < len(message["content"]):
+        notes.add(None, "thinking", How.DROPPED, "thinking is off, and the model goes on from the words after it")
+    text = blocks[-1].get("text", "")
+    if text != text.rstrip():
+        notes.add(None, "text", How.CHANGED, "white space at the end of the words that the model goes on from")
+        blocks[-1] = {**blocks[-1], "text": text.rstrip()}
+    return {**message, "content": blocks}
+
+
+def _wanted(
+    messages: Sequence[Mapping[str, Any]], draft: Draft, origins: Sequence[Sequence[Handle | None]]
+) -> Iterator[tuple[int, int]]:
+    """Return message and block of each place where the call wants a mark, as far as a mark can stand there."""
+    for number, (message, said) in enumerate(zip(messages, origins, strict=True)):
+        for index, (block, origin) in enumerate(zip(message["content"], said, strict=True)):
+            if origin is not None and origin in draft.call.cache_at and block["type"] in draft.profile.cache.places:
                 yield number, index
 
 
-def _newest(messages: Sequence[Body]) -> Iterator[tuple[int, int]]:
-    """Give message and block of the ends of the user's newest messages, the older one first."""
+def _newest(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Return message and block of the ends of the user's newest messages, the older one first."""
     numbers = (number for number in range(len(messages) - 1, -1, -1) if messages[number]["role"] == "user")
     for number in sorted(islice(numbers, _MARKED_MESSAGES)):
         yield number, len(messages[number]["content"]) - 1

@@ -1,78 +1,87 @@
 """Compiling: a view in, the request of one provider out.
 
-A straight row of passes, each in a file of its own: `gather` spells the view out, `pairing` sees that every call is answered, `reasoning`
-that thinking goes back only to the model that thought it, `media` that images and sounds are taken, `arrange` that the right ones speak; then the
-provider's file writes the body. Pure: the same view, profile, call and bytes give the same request, on any machine; and so does a compiler that
-is gone on with (`Compiled`), which does with what is new only what a fresh one does with all (`rounds`).
+Every exchange is compiled alone, in a row of passes: `gather` spells it out, `pairing` has every call answered, `reasoning` sends thinking back
+only to the model that thought it, and the provider's module writes it. Then the exchanges are put together: neighbours of one role are joined,
+and `media` chooses the images and sounds that the whole request can have. The same view, profile, call and bytes give the same request on any
+machine, with and without the memo of an earlier request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from palaver.errors import InvalidInput
+from palaver.log import Handle
 from palaver.messages import FrozenDict, canonical_json, freeze
+from palaver.messages.frozen import Change as Cleaned
 from palaver.messages.frozen import frozen_dict, frozen_list
-from palaver.messages.normalize import Change as Cleaned
-from palaver.view import View
+from palaver.view import Exchange, View
 from palaver.wire import anthropic, gemini, openai_chat, openai_responses
-from palaver.wire.answers import Asked, asked
-from palaver.wire.arrange import added, are_one, together
-from palaver.wire.compiled import Compiled
+from palaver.wire.answers import structure
+from palaver.wire.check import CONVERSATION
 from palaver.wire.draft import Body, Declared, Draft
-from palaver.wire.gather import instructions
-from palaver.wire.held import field_of
-from palaver.wire.media import Load, with_media
-from palaver.wire.pairing import Names
-from palaver.wire.parts import TextPart
-from palaver.wire.profiles import Profile
+from palaver.wire.gather import gather, instructions
+from palaver.wire.media import Load, with_media, without_media
+from palaver.wire.memo import Compiled, Memo, Taken
+from palaver.wire.pairing import Names, paired
+from palaver.wire.parts import CallPart, ResultPart, Speech, TextPart, media_parts
 from palaver.wire.provided import Provided, provided
-from palaver.wire.request import Call, How, Notes, Request
-from palaver.wire.rounds import PASSES, Round, Rounds, Weight, Words, Write
+from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.report import How, Notes, Report
+from palaver.wire.request import Call, Piece, Request
 from palaver.wire.schemas import in_dialect, not_strict
-from palaver.wire.words import NO_TOOL, NO_TOOL_DESCRIPTION
+from palaver.wire.table import Profile
+from palaver.wire.words import BEGINS_WITH_ASSISTANT, NO_TOOL, NO_TOOL_DESCRIPTION, NOT_BEGUN, from_harness
 
 __all__ = ["compile"]
 
 
-class _Writer(NamedTuple):
-    """How one provider's body is written: from a draft, each speech of it, and the fields of it that no parameter may replace."""
+_Neighbours: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None]
 
-    body: Callable[[Draft], Body]
-    speech: Write
+
+class _Writer(NamedTuple):
+    """How one provider's body is written: its head, a speech, neighbours that are one, and the fields that no parameter may replace."""
+
+    head: Callable[[Draft], Body]
+    speech: Callable[[Speech, Profile, Notes], Iterator[Body]]
+    neighbours: _Neighbours
     owned: frozenset[str]
+
+
+def _never(_before: Mapping[str, Any], _item: Mapping[str, Any]) -> None:
+    return None
 
 
 _WRITERS: Mapping[str, _Writer] = MappingProxyType(
     {
-        "openai-chat": _Writer(openai_chat.body, openai_chat.written, openai_chat.OWNED),
-        "openai-responses": _Writer(openai_responses.body, openai_responses.written, openai_responses.OWNED),
-        "anthropic": _Writer(anthropic.body, anthropic.written, anthropic.OWNED),
-        "gemini": _Writer(gemini.body, gemini.written, gemini.OWNED),
+        "openai-chat": _Writer(openai_chat.head, openai_chat.written, _never, openai_chat.OWNED),
+        "openai-responses": _Writer(openai_responses.head, openai_responses.written, _never, openai_responses.OWNED),
+        "anthropic": _Writer(anthropic.head, anthropic.written, anthropic.neighbours, anthropic.OWNED),
+        "gemini": _Writer(gemini.head, gemini.written, gemini.neighbours, gemini.OWNED),
     }
 )
-
 _CHOICES = frozenset({"auto", "none", "required"})
-_ROOM_PER_PART = 512
-"""Bytes that the fields around a part take at most: names, types, ids, a mark, or the text in the place of a medium."""
+_BESIDE = 1024
+"""Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
 
 
 def compile(  # noqa: A001 - the word for it
-    view: View, profile: Profile, call: Call, media: Load, compiled: Compiled | None = None
+    view: View, profile: Profile, call: Call, media: Load, memo: Memo | None = None
 ) -> Request:
     """Compile a view into a request.
 
-    Neither the view nor the log changes. Everything the provider does not get as the view shows it is in the report.
+    Neither the view nor the log changes. The report lists everything that the provider does not get as the view shows it.
 
     Args:
         view: What the model is to see.
         profile: What the provider accepts: `palaver.wire.profile(name, model)`.
         call: The model and what is asked of it.
-        media: Gives the bytes of a payload by its digest; called only for payloads that are not in memory.
-        compiled: What was compiled before, to be gone on with; it takes the place of what this request has. The request is the same with it.
+        media: Returns the bytes of a payload by its digest; called only for payloads that are not in memory.
+        memo: The exchanges of an earlier request of the conversation; those of this one replace them.
 
     Raises:
         InvalidInput: A parameter of the call names what is compiled from the view.
@@ -81,35 +90,33 @@ def compile(  # noqa: A001 - the word for it
     _refuse_owned(call, writer.owned)
     notes = Notes()
     names = Names(view.tools, profile, notes)
-    theirs = provided(call, profile, frozenset(names.wire(tool.name) for tool in view.tools), notes)
-    system = instructions(view, profile, notes)
-    shelf = (compiled or Compiled()).shelf(profile, call.model, view.model, asked=bool(theirs.tools))
-    rounds = Rounds(profile, call.model, bool(theirs.tools), names, writer.speech, shelf.rounds)
-    made = shelf.rounds = rounds.of(view)
-    shelf.made += rounds.made
-    for number in range(PASSES):
-        notes.extend(change for each in made.values() for change in each.changes[number])
-    tools = tuple(_declared(view, profile, call, names, notes)) or _one_for_the_history(made.values(), profile, notes)
-    answer, request = asked(call, profile, tools=bool(tools or theirs.tools), notes=notes)
-    system = (*system, *request)
-    room = partial(_room, system, tools, made.values(), (call, answer, theirs), profile)
-    said = _said(_shown(made.values(), rounds, media, room, notes), rounds, call, notes)
-    choice = _choice(view, tools, call, names, notes)
-    notes.extend(change for one in said for change in one.changes)
-    items = [item for one in said for item in one.items]
-    draft = Draft(profile, call, system, tools, theirs, answer, choice, [one.speech for one in said], items, notes)
-    body = _frozen(writer.body(draft), field_of(profile), notes, cleaned=any(one.cleaned for one in said))
+    theirs = provided(call, profile, frozenset(names.ours), notes)
+    each = _Exchanges(profile, call.model, names, writer, bool(theirs.tools))
+    label = (profile, call.model, tuple(names.ours.items()), each.asked)
+    compiled = each.compiled(view, memo.known(label) if memo else {})
+    if memo:
+        memo.keep(label, compiled)
+    draft = _draft(view, call, each, theirs, notes, compiled)
+    for one in compiled:
+        notes.extend(one.changes)
+    head = writer.head(draft)
+    said = _Said(writer.neighbours)
+    ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), draft, each)
+    if profile.name == "anthropic":
+        head = anthropic.without_thinking(head, said.items, notes)
+        for index, item in anthropic.finished(said.items, head, draft, said.origins):
+            said.items[index], said.data[index] = item, canonical_json(item)
     return Request(
         profile=profile,
         model=call.model,
-        body=body,
-        report=notes.report(),
-        tool_names=MappingProxyType(names.both()),
-        history=said[-1].speech.role == "assistant",
+        body=_frozen(head, CONVERSATION[profile.name], said, notes),
+        report=Report(tuple(notes)),
+        tool_names=MappingProxyType(names.ours),
+        history=said.last == "assistant",
         view=view,
         call=call,
-        written=_written(body[field_of(profile)], items, [data for one in said for data in one.data]),
-        checked=shelf.checked,
+        pieces=tuple(Piece(one, *where) for one, where in zip(compiled, ends, strict=True)),
+        written=tuple(said.data),
     )
 
 
@@ -122,11 +129,185 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
         )
 
 
+def _frozen(head: Body, field: str, said: _Said, notes: Notes) -> Mapping[str, Any]:
+    """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
+    found: list[Cleaned] = []
+    body = freeze(head, "body", found)
+    if found or said.cleaned:
+        notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
+    items = [item if type(item) is FrozenDict else freeze({"": item}, "body", found)[""] for item in said.items]
+    return frozen_dict({**body, field: frozen_list(items)})
+
+
+# --- exchanges -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchanges:
+    """Compiles exchanges one by one.
+
+    Attributes:
+        profile: The provider's rules.
+        model: The model that the request is for.
+        names: The names of tools.
+        writer: How the provider's body is written.
+        asked: Whether the request asks for tools of the provider's own.
+    """
+
+    profile: Profile
+    model: str
+    names: Names
+    writer: _Writer
+    asked: bool
+
+    def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
+        """Compile the exchanges of a view in order; what is known is compiled anew only where its ids or its age differ."""
+        taken: set[str] = set()
+        out: list[Compiled] = []
+        said_before = view.edited
+        for index, exchange in enumerate(view.exchanges):
+            edited = index < said_before
+            one = known.get(id(exchange))
+            if one is None or not one.fits(edited, taken):
+                one = self._compiled(exchange, taken, edited=edited)
+            taken |= one.ids
+            out.append(one)
+        return out
+
+    def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, edited: bool) -> Compiled:
+        notes, taken, profile = Notes(), Taken(before), self.profile
+        script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
+        script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
+        script = tuple(with_reasoning(script, profile, self.model, notes, taken, edited=edited))
+        script = tuple(speech for speech in script if speech.parts)
+        media = any(True for _ in media_parts(script))
+        shown, noted = (without_media(script, profile), Notes()) if media else (script, notes)
+        items, data, cleaned = self.written(shown, noted)
+        return Compiled(
+            exchange=exchange,
+            edited=edited,
+            script=script,
+            changes=tuple(notes),
+            items=items,
+            data=data,
+            met=frozenset(taken.met),
+            ids=frozenset(taken.added),
+            media=media,
+            calls=any(isinstance(part, CallPart | ResultPart) for speech in script for part in speech.parts),
+            asks=bool(script) and script[0].role == "user",
+            cleaned=cleaned,
+        )
+
+    def written(
+        self, script: Sequence[Speech], notes: Notes
+    ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
+        """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
+        found: list[Cleaned] = []
+        listed = [item for speech in script for item in self.writer.speech(speech, self.profile, notes)]
+        # as deep in a list of an object as they lie in a body, so that what is nested too deeply there is so here
+        items = tuple(freeze({"": listed}, "body", found)[""])
+        return items, tuple(map(canonical_json, items)), bool(found)
+
+
+# --- the conversation ----------------------------------------------------------------------------------------------------
+
+
+class _Sent(NamedTuple):
+    """Speeches as they are sent: with their items, the canonical bytes of each, and whether something had to be cleaned."""
+
+    script: Sequence[Speech]
+    items: Sequence[Mapping[str, Any]]
+    data: Sequence[bytes]
+    cleaned: bool
+
+
+@dataclass(slots=True)
+class _Said:
+    """The conversation while it is put together.
+
+    Attributes:
+        neighbours: Returns two items as one where the provider takes them for one.
+        items: The messages, items or contents.
+        data: The canonical bytes of each.
+        origins: The blocks that each shows; only where the call places cache marks.
+        last: The role that spoke last.
+        cleaned: Whether something had to be cleaned.
+    """
+
+    neighbours: _Neighbours
+    items: list[Mapping[str, Any]] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+    origins: list[list[Handle | None]] = field(default_factory=list)
+    last: str = ""
+    cleaned: bool = False
+
+    def follow(self, sent: _Sent, draft: Draft) -> tuple[int, int]:
+        """Append what is sent, and return the first of its items and the one after its last."""
+        start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.cache.field == "cache_control"
+        for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
+            origins = [part.origin for part in sent.script[index].parts] if placed else []
+            one = self.neighbours(self.items[-1], item) if self.items else None
+            if one is None:
+                self.items.append(item)
+                self.data.append(data)
+                self.origins.append(origins)
+            else:
+                start -= index == 0
+                self.items[-1] = frozen_dict(
+                    {key: frozen_list(value) if isinstance(value, list) else value for key, value in one.items()}
+                )
+                self.data[-1] = canonical_json(self.items[-1])
+                self.origins[-1] += origins
+        self.last = sent.script[-1].role if sent.script else self.last
+        self.cleaned = self.cleaned or sent.cleaned
+        return start, len(self.items)
+
+
+def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load, notes: Notes) -> Iterator[_Sent]:
+    """Return what is sent of each exchange, with the media that the whole request can have."""
+    having = [one.script for one in compiled if one.media]
+    placed: Iterator[Sequence[Speech]] = iter(())
+    if having:
+        beside = _BESIDE * (1 + sum(1 for script in having for _ in media_parts(script)))
+        said = sum(len(data) + 1 for one in compiled for data in one.data)
+        room = each.profile.request_bytes - len(canonical_json(freeze(head, "body", []))) - said - beside
+        placed = iter(with_media(having, each.profile, load, max(room, 0), notes))
+    for one in compiled:
+        if one.media:
+            script = next(placed)
+            yield _Sent(script, *each.written(script, notes))
+        else:
+            yield _Sent(one.script, one.items, one.data, one.cleaned)
+
+
+def _put_together(said: _Said, sent: Sequence[_Sent], draft: Draft, each: _Exchanges) -> list[tuple[int, int]]:
+    """Put the exchanges together, with what must stand before and after them; return where each begins and ends."""
+    then = draft.call.then or ""
+    following = [Speech("user", (TextPart(then),))] if then.strip() else []
+    opening = next((one.script[0].role for one in sent if one.script), "user" if following else "")
+    leading = list(_leading(opening, draft))
+    before, after = (_Sent(script, *each.written(script, draft.notes)) for script in (leading, following))
+    return [said.follow(one, draft) for one in (before, *sent, after)][1:-1]
+
+
+def _leading(opening: str, draft: Draft) -> Iterator[Speech]:
+    """Return what must stand before the first words: instructions that are a message, and a notice where the user must speak first."""
+    turns = draft.profile.turns
+    if draft.system and turns.system == "message":
+        yield Speech("system", tuple(draft.system))
+    if not opening:
+        draft.notes.add(None, "text", How.ADDED, "the view shows nothing, and a request needs words")
+        yield Speech("user", (TextPart(from_harness("notice", NOT_BEGUN)),))
+    elif turns.first and opening == "assistant":
+        draft.notes.add(None, "text", How.ADDED, f"the first words must be the {turns.first}'s")
+        yield Speech("user", (TextPart(from_harness("notice", BEGINS_WITH_ASSISTANT)),))
+
+
 # --- tools ---------------------------------------------------------------------------------------------------------------
 
 
 def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Notes) -> Iterator[Declared]:
-    """Give the tools as they are declared: each once, in the provider's dialect, as many as it takes."""
+    """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
     tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
     most = len(tools) if profile.tools.most is None else profile.tools.most
     for _ in range(len(view.tools) - len(tools)):
@@ -134,7 +315,7 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Not
     for tool in tools[most:]:
         notes.add(None, "tool", How.DROPPED, f"{tool.name!r} is one more than the {most} that the provider takes")
     for tool in tools[:most]:
-        schema, lost = in_dialect(tool.parameters, profile.tools.schema)
+        schema, lost = in_dialect(tool.parameters, profile.dialect)
         for what in lost:
             notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: without {what}")
         if not lost and schema != tool.parameters:
@@ -145,16 +326,25 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Not
         yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
 
 
-def _one_for_the_history(rounds: Iterable[Round], profile: Profile, notes: Notes) -> tuple[Declared, ...]:
-    """Give a tool that stands for those of the history, where a provider wants one and the view declares none."""
-    if not (profile.tools.needed and any(each.names for each in rounds)):
-        return ()
-    notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
-    return (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
+def _draft(
+    view: View, call: Call, each: _Exchanges, theirs: Provided, notes: Notes, compiled: Sequence[Compiled]
+) -> Draft:
+    """Decide everything but the conversation."""
+    profile = each.profile
+    system = instructions(view, profile, notes)
+    tools = tuple(_declared(view, profile, call, each.names, notes))
+    if profile.tools.needed and not tools and any(one.calls for one in compiled):
+        notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
+        tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
+    last = next((one.script[-1].role for one in reversed(compiled) if one.script), "")
+    prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
+    wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
+    choice = _choice(view, tools, call, each.names, notes)
+    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, prefill, notes)
 
 
 def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
-    """Give the choice between tools as it is sent: none where the tools of the history are gone, and nothing where there are none."""
+    """Return the choice between tools as it is sent: `none` where the tools of the history are gone, nothing where there are none."""
     wanted = call.tool_choice
     if tools and not view.tools:
         return "none"
@@ -166,80 +356,3 @@ def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, not
         notes.add(None, "parameter", How.DROPPED, f"tool_choice {wanted!r}: no such tool is declared")
         return ""
     return choice
-
-
-# --- what is said --------------------------------------------------------------------------------------------------------
-
-
-def _shown(
-    made: Collection[Round], rounds: Rounds, load: Load, room: Callable[[], int], notes: Notes
-) -> Iterator[Sequence[Words]]:
-    """Give what is said in each round, with the media that the whole request can have."""
-    having = [each.script for each in made if each.media]
-    shown = iter(with_media(having, rounds.profile, load, room(), notes) if having else ())
-    return (rounds.written(next(shown)) if each.media else each.said for each in made)
-
-
-def _said(shown: Iterable[Sequence[Words]], rounds: Rounds, call: Call, notes: Notes) -> list[Words]:
-    """Put the rounds together, with what must stand before and behind them; neighbours that are one speech are written as one."""
-    profile = rounds.profile
-    said: list[Words] = []
-    for each in shown:
-        _follow(said, each, rounds)
-    before, behind = added([one.speech for one in said[:1]], profile, call, notes)
-    opening = list(rounds.written(before))
-    _follow(opening, said, rounds)
-    _follow(opening, rounds.written(behind), rounds)
-    return opening
-
-
-def _follow(said: list[Words], then: Sequence[Words], rounds: Rounds) -> None:
-    """Put words behind others."""
-    if said and then and are_one(said[-1].speech, then[0].speech, rounds.profile):
-        said[-1:] = rounds.written([together(said[-1].speech, then[0].speech)])
-        then = then[1:]
-    said.extend(then)
-
-
-# --- bytes ---------------------------------------------------------------------------------------------------------------
-
-
-def _room(
-    system: Sequence[TextPart],
-    tools: Sequence[Declared],
-    rounds: Iterable[Round],
-    beside: tuple[Call, Asked | None, Provided],
-    profile: Profile,
-) -> int:
-    """Give the bytes that the media of a request may take: what the rest of it, rounded up, leaves."""
-    call, answer, theirs = beside
-    declared = [(tool.name, tool.description, tool.schema) for tool in tools]
-    wanted = [] if answer is None else [answer.name, answer.description, answer.schema]
-    head = canonical_json([declared, dict(call.parameters), call.then or "", wanted, theirs.tools, theirs.fields])
-    weights = [Weight.of(system), *(each.weight for each in rounds)]
-    texts, others = sum(each.texts for each in weights), sum(each.others for each in weights)
-    parts = sum(each.parts for each in weights)
-    said = sum(each.text_bytes + each.other_bytes for each in weights)
-    brackets = len("[],[],") + max(texts - 1, 0) + max(others - 1, 0)
-    around = _ROOM_PER_PART * (parts + len(tools) + 2)
-    return max(profile.request_bytes - (len(head) + said + brackets + around), 0)
-
-
-def _written(said: Sequence[object], items: Sequence[object], data: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Give the canonical bytes of what is said; of what stands before it, and of what was marked since, they are made."""
-    before = len(said) - len(items)
-    known = zip(said[before:], items, data, strict=True)
-    return (
-        *map(canonical_json, said[:before]),
-        *(written if one is item else canonical_json(one) for one, item, written in known),
-    )
-
-
-def _frozen(body: Body, field: str, notes: Notes, *, cleaned: bool) -> Mapping[str, Any]:
-    """Give a body as a read-only value. What came past the edge (a parameter, a name) is made fit to be sent here."""
-    found: list[Cleaned] = []
-    head = freeze({**body, field: []}, "body", found)
-    items = [item if type(item) is FrozenDict else freeze({"": [item]}, "body", found)[""][0] for item in body[field]]
-    if found or cleaned:
-        notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
-    return frozen_dict({**head, field: frozen_list(items)})

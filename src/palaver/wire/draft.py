@@ -1,4 +1,4 @@
-"""What the provider files write a body from: the view, spelt out, with everything decided."""
+"""What the provider modules write a body from: everything decided, besides the conversation."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.wire.answers import Asked
-from palaver.wire.parts import Speech, TextPart
-from palaver.wire.profiles import Profile
+from palaver.wire.answers import Structure
+from palaver.wire.parts import TextPart
 from palaver.wire.provided import Provided
-from palaver.wire.request import Call, Notes
+from palaver.wire.report import Notes
+from palaver.wire.request import Call
+from palaver.wire.table import Profile
 
-__all__ = ["Body", "Declared", "Draft", "with_parameters"]
+__all__ = ["Body", "Declared", "Draft", "together", "with_parameters"]
 
 Body = dict[str, Any]
 """A JSON object while it is written."""
@@ -20,7 +21,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A tool as it is declared: the name of the wire, and the schema in the provider's dialect."""
+    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect."""
 
     name: str
     description: str
@@ -30,44 +31,40 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A request before it is written.
+    """A request before it is written, without its conversation.
 
     Attributes:
         profile: The provider's rules.
         call: What is asked.
         system: The instructions.
         tools: The declared tools.
-        provided: What the provider is to run itself, in its own words.
-        asked: The structure that the answer must have, or None.
+        provided: The provider's own tools.
+        structure: The structure of the answer, or None.
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
-        script: The speeches, arranged.
-        said: The messages, items or contents that they are written as.
-        notes: Where changes are taken down.
+        prefill: Whether the model goes on from the assistant's words.
+        notes: The changes so far.
     """
 
     profile: Profile
     call: Call
-    system: tuple[TextPart, ...]
-    tools: tuple[Declared, ...]
+    system: Sequence[TextPart]
+    tools: Sequence[Declared]
     provided: Provided
-    asked: Asked | None
+    structure: Structure | None
     choice: str
-    script: Sequence[Speech]
-    said: Sequence[Mapping[str, Any]]
+    prefill: bool
     notes: Notes
 
 
-def with_parameters(body: Body, call: Call, *, without: frozenset[str] = frozenset()) -> Body:
-    """Give a body with the call's own parameters. They win over what the call says in our words, and objects are put together.
-
-    Args:
-        body: The body so far.
-        call: The call.
-        without: Parameters that cannot be sent with this conversation.
-    """
+def with_parameters(body: Body, call: Call) -> Body:
+    """Add the call's own parameters. They win over what the call says in our words; objects are merged."""
     out = dict(body)
     for name, value in call.parameters.items():
-        if name not in without:
-            known = out.get(name)
-            out[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, Mapping) else value
+        known = out.get(name)
+        out[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, Mapping) else value
     return out
+
+
+def together(before: Mapping[str, Any], item: Mapping[str, Any], field: str) -> Body:
+    """Put two neighbours of one role together: their role, and the lists of both."""
+    return {**before, field: [*before[field], *item[field]]}

@@ -1,16 +1,16 @@
-"""The first pass: a view spelt out as a script.
+"""The first pass: an exchange spelled out as a script.
 
-Here it is decided who a provider will take for the speaker. Words that a user's turn carries and the user did not say are marked
-as such; instructions inside the conversation stay instructions where the provider takes them there, and are marked words elsewhere.
+This pass decides whom a provider will take for the speaker. Words in a user's turn that the user did not say are marked; instructions inside
+the conversation stay instructions where the provider accepts them there, and become marked words elsewhere.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from palaver.log import Handle
 from palaver.messages import (
@@ -26,87 +26,72 @@ from palaver.messages import (
     canonical_json,
     thaw,
 )
+from palaver.messages.blocks import MALFORMED
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.parts import (
     SPEAKS,
     CallPart,
     MediaPart,
     Part,
+    ProviderPart,
     ResultPart,
-    ServedPart,
     Speech,
     SpeechRole,
     TextPart,
     ThinkingPart,
 )
-from palaver.wire.profiles import Profile
-from palaver.wire.reasoning import signature
-from palaver.wire.request import How, Notes
-from palaver.wire.served import is_served
+from palaver.wire.reasoning import is_provider_block, signature
+from palaver.wire.report import How, Notes
+from palaver.wire.table import Profile
 from palaver.wire.words import FAILED_SILENTLY, called, from_harness, left_out, shortened
 
 __all__ = ["gather", "instructions"]
 
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 _TEXT_ONLY = frozenset({"system", "assistant"})
-"""Who cannot say an image or a sound: no provider takes one from them."""
+"""Roles that cannot say an image or a sound: no provider accepts one from them."""
+_MARKS_ROOM = 256
+"""Characters kept free for the mark around a text and for the note that it was shortened."""
+_DEPTH = 64
+"""The most levels of arguments inside a body, which has some levels itself."""
 
 
-def gather(exchanges: Sequence[Exchange], model: str, profile: Profile, notes: Notes) -> tuple[Speech, ...]:
-    """Spell out exchanges of a view, each by itself.
-
-    Args:
-        exchanges: The exchanges.
-        model: The model in force in the view: who said what no model is recorded for.
-        profile: The provider's rules.
-        notes: Where changes are taken down.
-    """
-    return tuple(_speeches(exchanges, model, profile, notes))
+def gather(exchange: Exchange, profile: Profile, notes: Notes) -> tuple[Speech, ...]:
+    """Spell out an exchange as speeches, and note what changes."""
+    return tuple(_speech(exchange, turn, profile, notes) for turn in exchange.turns)
 
 
 def instructions(view: View, profile: Profile, notes: Notes) -> tuple[TextPart, ...]:
-    """Spell out the instructions of a view: texts, one for each section."""
+    """Return the instructions of a view as texts, one for each section."""
     said = _Voice(profile, notes, "system")
     return tuple(part for block in view.system for part in said.parts(block) if isinstance(part, TextPart))
 
 
-def _speeches(exchanges: Sequence[Exchange], model: str, profile: Profile, notes: Notes) -> Iterator[Speech]:
-    for exchange in exchanges:
-        for turn in exchange.turns:
-            role = _role(exchange, turn, profile)
-            if role == "user" and turn.role is Role.SYSTEM and not exchange.derived:
-                for block in turn.blocks:
-                    notes.add(
-                        block.origin,
-                        "instructions",
-                        How.CHANGED,
-                        "no place inside a conversation: sent as marked words",
-                    )
-            if turn.name and profile.turns.name is None and turn.blocks:
-                notes.add(
-                    turn.blocks[0].origin, "name", How.DROPPED, f"{turn.name!r}: there is no field for who speaks"
-                )
-            said = _Voice(profile, notes, role, _mark(exchange, turn), turn.provider)
-            parts = tuple(part for block in turn.blocks for part in said.parts(block))
-            yield Speech(role, parts, turn.name, turn.provider, turn.model or model, stale=exchange.stale)
-
-
-def _role(exchange: Exchange, turn: Turn, profile: Profile) -> SpeechRole:
+def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: Notes) -> Speech:
     role = SPEAKS[turn.role]
-    return "user" if role == "system" and (exchange.derived or not _takes_inside(profile)) else role
+    if role == "system" and (exchange.derived or not _takes_inside(profile)):
+        role = "user"
+        for block in () if exchange.derived else turn.blocks:
+            why = "no place inside a conversation: sent as marked words"
+            notes.add(block.origin, "instructions", How.CHANGED, why)
+    if turn.name and profile.turns.name is None and turn.blocks:
+        notes.add(turn.blocks[0].origin, "name", How.DROPPED, f"{turn.name!r}: there is no field for who speaks")
+    said = _Voice(profile, notes, role, _mark(exchange, turn), turn.provider)
+    parts = tuple(part for block in turn.blocks for part in said.parts(block))
+    return Speech(role, parts, turn.name, turn.provider, turn.model)
 
 
 def _takes_inside(profile: Profile) -> bool:
-    """Tell whether instructions may stand anywhere in the conversation.
+    """Return whether instructions may stand anywhere in the conversation.
 
-    The models of Anthropic that take them inside take them in few places, and which ones depends on what is said after them: a request
-    would not begin like the one before it. They get marked words like the others.
+    The Anthropic models that accept them inside accept them in few places, which depend on what is said after them: a request would not
+    begin like the one before it. They get marked words, like the others.
     """
     return profile.turns.system == "message" or (profile.turns.system_inside and not profile.turns.alternate)
 
 
 def _mark(exchange: Exchange, turn: Turn) -> str:
-    """Name what the words of a user's turn are when the user did not say them; empty when he did."""
+    """Return what the words of a user's turn are when the user did not say them; empty when the user did."""
     if turn.role is Role.SYSTEM:
         return "system"
     return "summary" if turn.role in _SUMMARIES else "record" if exchange.derived else ""
@@ -114,11 +99,11 @@ def _mark(exchange: Exchange, turn: Turn) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Voice:
-    """Whose blocks are spelt out, and for whom.
+    """Whose blocks are spelled out, and for whom.
 
     Attributes:
-        profile: For whom.
-        notes: Where changes are taken down.
+        profile: The provider's rules.
+        notes: The changes so far.
         role: Who speaks.
         mark: What the words of a user's turn are when the user did not say them, or empty.
         provider: The provider whose model speaks, or empty.
@@ -131,19 +116,19 @@ class _Voice:
     provider: str = ""
 
     def parts(self, block: Block) -> Iterator[Part]:
-        """Give the parts of a block: none for one that says nothing or cannot be said."""
-        yield from _READERS.get(type(block.content), _unknown)(self, block, block.content)
+        """Return the parts of a block: none for one that says nothing or cannot be said."""
+        return _READERS.get(type(block.content), _unknown)(self, block, block.content)
 
     def fitted(self, text: str, origin: Handle | None) -> str:
-        """Give a text, its end left out where it has more characters than the provider takes."""
+        """Return a text, cut at the end where it has more characters than the provider accepts."""
         room = self.profile.turns.text_characters - _MARKS_ROOM
         if len(text) <= room:
             return text
         self.notes.add(origin, "text", How.CHANGED, f"longer than {self.profile.turns.text_characters:,} characters")
         return text[:room] + shortened(len(text) - room, origin)
 
-    def unsaid(self, block: Block) -> str:
-        """Name what a block of a user's turn is when the user did not say it."""
+    def kind(self, block: Block) -> str:
+        """Return what a block of a user's turn is when the user did not say it, or an empty text."""
         summary = "summary" if block.speaker is Speaker.SUMMARY else ""
         return (block.derived or self.mark or summary) if self.role == "user" else ""
 
@@ -153,24 +138,24 @@ def _text(voice: _Voice, block: Block, content: TextContent) -> Iterator[Part]:
         voice.notes.add(block.origin, "text", How.DROPPED, "it says nothing, and providers refuse empty texts")
         return
     text = voice.fitted(content.content, block.origin)
-    mark = voice.unsaid(block)
-    if mark:
-        yield TextPart(from_harness(mark, text), block.origin)
+    if kind := voice.kind(block):
+        yield TextPart(from_harness(kind, text), block.origin)
         return
     extra = content.model_extra or {}
-    yield TextPart(text, block.origin, signature(extra), _string(extra.get("phase")))
+    phase = extra.get("phase")
+    yield TextPart(text, block.origin, signature(extra), phase if isinstance(phase, str) else "")
 
 
 def _media(voice: _Voice, block: Block, content: ImageContent | AudioContent) -> Iterator[Part]:
     listed = content.images if isinstance(content, ImageContent) else content.audio
     kind: Literal["image", "audio"] = "image" if isinstance(content, ImageContent) else "audio"
-    for index, media in enumerate(listed):
+    for number, media in enumerate(listed, 1):
         if voice.role in _TEXT_ONLY:
             why = f"no {kind} can stand in {voice.role} words"
             voice.notes.add(block.origin, kind, How.REPLACED, why)
             yield TextPart(left_out(kind, why, block.origin), block.origin)
         else:
-            yield MediaPart(kind, media, block.origin, index + 1, len(listed))
+            yield MediaPart(kind, media, block.origin, number, len(listed))
 
 
 def _thinking(voice: _Voice, block: Block, content: ThinkingContent) -> Iterator[Part]:
@@ -180,39 +165,70 @@ def _thinking(voice: _Voice, block: Block, content: ThinkingContent) -> Iterator
         voice.notes.add(block.origin, "thinking", How.DROPPED, f"no thinking can stand in {voice.role} words")
 
 
+# --- calls and results ---------------------------------------------------------------------------------------------------
+
+
 def _call(voice: _Voice, block: Block, content: ToolCallContent) -> Iterator[Part]:
     if voice.role == "assistant":
-        spoilt = _spoilt(content)
-        if spoilt:
-            why = "what the model wrote holds what no text can carry, such as a lone surrogate"
-            voice.notes.add(block.origin, "arguments", How.CHANGED, why)
-        yield CallPart(
-            id=content.id,
-            name=content.name,
-            args=content.args if spoilt else _ordered(content),
-            raw=canonical_json(content.args).decode() if spoilt else content.arguments,
-            error=content.error or "",
-            artefact=content.artefact,
-            origin=block.origin,
-        )
+        args, raw = _arguments(content, voice, block.origin)
+        yield CallPart(content.id, content.name, args, raw, content.artefact, block.origin)
         return
     voice.notes.add(block.origin, "tool call", How.REPLACED, f"no tool call can stand in {voice.role} words")
     yield TextPart(voice.fitted(called(content.name, content.arguments), block.origin), block.origin)
 
 
+def _arguments(content: ToolCallContent, voice: _Voice, origin: Handle | None) -> tuple[Mapping[str, Any], str]:
+    """Return a call's arguments as an object and as JSON text; both are valid whatever the model wrote.
+
+    A server parses the arguments of the history: what is no JSON object makes it refuse every later request (vllm-project/vllm#43995,
+    sgl-project/sglang#28035). Such a text is sent under a key of its own.
+    """
+    too_deep = voice.profile.calls.arguments == "object" and _depth(content.args, _DEPTH) > _DEPTH
+    raw = canonical_json({MALFORMED: content.arguments}).decode() if too_deep else content.json_arguments
+    why = content.error or ("nested too deeply" if too_deep else "")
+    if why:
+        voice.notes.add(origin, "arguments", How.CHANGED, f"they stand as text under {MALFORMED!r}: {why}")
+    elif any(change.root == "args" for change in content.changes):
+        why = "what the model wrote holds what no text can carry, such as a lone surrogate"
+        voice.notes.add(origin, "arguments", How.CHANGED, why)
+        raw = ""
+    args = _object(raw)  # in the model's order where that is recorded
+    if args is None:
+        raw = canonical_json(content.args).decode()
+    return json.loads(raw) if args is None else args, raw
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Read a JSON object; None where the text is none."""
+    try:
+        read = json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _depth(value: object, most: int) -> int:
+    """Return how many levels a value has, looking no deeper than one level more than `most`."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return 1 + max((_depth(item, most - 1) for item in inside), default=0) if most >= 0 else 0
+
+
 def _result(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator[Part]:
-    """Give a result; its metadata, and whether it ends the loop, are the program's business and stay here."""
+    """Return a result. Its metadata, and whether it ends the loop, are the program's business and stay here."""
     body = tuple(_result_body(voice, block, content))
     if content.is_error and not body:
-        voice.notes.add(
-            block.origin, "result", How.ADDED, "the tool failed without a word, and a failure must say something"
-        )
+        why = "the tool failed without a word, and a failure must say something"
+        voice.notes.add(block.origin, "result", How.ADDED, why)
         body = (TextPart(FAILED_SILENTLY, block.origin),)
     yield ResultPart(content.id, content.name or "", body, content.is_error, block.origin)
 
 
 def _result_body(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator[TextPart | MediaPart]:
-    """Give what a tool gave back; an empty text in it says nothing, and needs no report: the result stands."""
+    """Return what a tool returned. An empty text in it needs no report: the result stands."""
     if isinstance(content.content, str):
         if content.content.strip():
             yield TextPart(voice.fitted(content.content, block.origin), block.origin)
@@ -225,8 +241,8 @@ def _result_body(voice: _Voice, block: Block, content: ToolResultContent) -> Ite
 
 
 def _unknown(voice: _Voice, block: Block, content: Content) -> Iterator[Part]:
-    if voice.role == "assistant" and is_served(content.type, voice.profile, voice.provider):
-        yield ServedPart(content.type, thaw(content.model_extra or {}), block.origin)
+    if voice.role == "assistant" and is_provider_block(content.type, voice.profile, voice.provider):
+        yield ProviderPart(content.type, thaw(content.model_extra or {}), block.origin)
         return
     why = f"no provider is known to take a block of type {content.type!r}"
     if voice.role in _TEXT_ONLY:
@@ -235,9 +251,6 @@ def _unknown(voice: _Voice, block: Block, content: Content) -> Iterator[Part]:
     voice.notes.add(block.origin, "block", How.REPLACED, why)
     yield TextPart(left_out(f"block of type {content.type!r}", "of no known type", block.origin), block.origin)
 
-
-_MARKS_ROOM = 256
-"""Characters kept free for the mark around a text and for the words that say it was shortened."""
 
 _Reader: TypeAlias = Callable[[_Voice, Block, Any], Iterator[Part]]
 _READERS: Mapping[type, _Reader] = MappingProxyType(
@@ -250,23 +263,3 @@ _READERS: Mapping[type, _Reader] = MappingProxyType(
         ToolResultContent: _result,
     }
 )
-
-
-def _spoilt(content: ToolCallContent) -> bool:
-    """Tell whether the arguments as the model wrote them escape a lone surrogate or a NUL: whoever reads that text has it again."""
-    if content.raw_args is None or content.error is not None:
-        return False
-    return any(change.root == "args" for change in content.changes)
-
-
-def _ordered(content: ToolCallContent) -> Mapping[str, Any]:
-    """Give a call's arguments in the order that the model wrote them, or else in canonical order: always the same one."""
-    if content.error is not None:
-        return {}
-    text = content.raw_args if content.raw_args is not None else canonical_json(content.args)
-    read = json.loads(text) if text.strip() else {}
-    return read if isinstance(read, dict) else {}
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -1,31 +1,30 @@
-"""A draft in the words of the Gemini API (ai.google.dev/api/generate-content). The model stands in the address, not in the body."""
+"""The Gemini API (ai.google.dev/api/generate-content). The model is part of the address, not of the body."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
-from palaver.wire.profiles import Profile
+from palaver.wire.draft import Body, Declared, Draft, together, with_parameters
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.reasoning import signature, thought_signature
-from palaver.wire.request import Notes
+from palaver.wire.report import Notes
+from palaver.wire.table import Profile
 
-__all__ = ["OWNED", "body", "written"]
+__all__ = ["OWNED", "head", "neighbours", "written"]
 
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
-"""The fields that are compiled from the view and the call, and that no parameter may replace."""
+"""The fields that are compiled from the view and the call; no parameter may replace them."""
 
-_ROLES: Mapping[str, str] = MappingProxyType({"user": "user", "tool": "user", "assistant": "model"})
 _MODES: Mapping[str, str] = MappingProxyType({"auto": "AUTO", "none": "NONE", "required": "ANY"})
 
 
-def body(draft: Draft) -> Body:
-    """Write the body of a generation of content."""
-    out: Body = {"contents": list(draft.said)}
+def head(draft: Draft) -> Body:
+    """Write the body of a generation of content without its contents."""
+    out: Body = {}
     if draft.system:
-        out["systemInstruction"] = {"parts": [_text(part) for part in draft.system]}
+        out["systemInstruction"] = {"parts": [{"text": part.text} for part in draft.system]}
     own = [{"functionDeclarations": [_declaration(tool) for tool in draft.tools]}] if draft.tools else []
     if own or draft.provided.tools:
         out["tools"] = [*own, *draft.provided.tools]
@@ -35,21 +34,17 @@ def body(draft: Draft) -> Body:
         out["toolConfig"] = {"functionCallingConfig": named if mode is None else {"mode": mode}}
     if own and draft.provided.tools:  # «Please enable tool_config.include_server_side_tool_invocations»: lobehub#13465
         out["toolConfig"] = {**out.get("toolConfig", {}), "includeServerSideToolInvocations": True}
-    generation = {"maxOutputTokens": draft.call.max_tokens, "temperature": draft.call.temperature, **_format(draft)}
-    given = {name: value for name, value in generation.items() if value is not None}
+    generation = {"maxOutputTokens": draft.call.max_tokens, "temperature": draft.call.temperature}
+    given: Body = {name: value for name, value in generation.items() if value is not None}
+    if draft.structure is not None:
+        given |= {"responseMimeType": "application/json", "responseJsonSchema": draft.structure.schema}
     return with_parameters(out | ({"generationConfig": given} if given else {}), draft.call)
-
-
-def _format(draft: Draft) -> Body:
-    if draft.asked is None:
-        return {}
-    return {"responseMimeType": "application/json", "responseJsonSchema": draft.asked.schema}
 
 
 def _declaration(tool: Declared) -> Body:
     """Write a tool; one without arguments declares none, because an object without properties is refused."""
     out: Body = {"name": tool.name, "description": tool.description}
-    return out | {"parameters": tool.schema} if tool.schema.get("properties") else out
+    return out | ({"parametersJsonSchema": tool.schema} if tool.schema.get("properties") else {})
 
 
 # --- contents ------------------------------------------------------------------------------------------------------------
@@ -57,25 +52,33 @@ def _declaration(tool: Declared) -> Body:
 
 def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
     """Write a speech as one content."""
-    yield {"role": _ROLES[speech.role], "parts": [_PARTS[type(part)](part) for part in speech.parts]}
+    role = "model" if speech.role == "assistant" else "user"
+    yield {"role": role, "parts": [_part(part) for part in speech.parts]}
 
 
-def _text(part: TextPart) -> Body:
-    return {"text": part.text} | _signed(part.signature)
+def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
+    """Return two contents as one where they are one turn: no call may stand right after the model's words, and results stand alone."""
+    results = ["functionResponse" in content["parts"][0] for content in (before, item)]
+    return together(before, item, "parts") if before["role"] == item["role"] and results[0] == results[1] else None
+
+
+def _part(part: Part) -> Body:
+    if isinstance(part, TextPart):
+        return {"text": part.text} | _signed(part.signature)
+    if isinstance(part, MediaPart):
+        return _media(part)
+    if isinstance(part, ThinkingPart):
+        return {"text": part.content.content, "thought": True} | _signed(thought_signature(part))
+    if isinstance(part, CallPart):
+        named = {"functionCall": {"id": part.id, "name": part.name, "args": part.args}}
+        return named | _signed(signature(part.artefact))
+    return _result(part) if isinstance(part, ResultPart) else dict(part.fields)
 
 
 def _media(part: MediaPart) -> Body:
     if part.media.url is not None:
         return {"fileData": {"fileUri": part.media.url}}
     return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
-
-
-def _thought(part: ThinkingPart) -> Body:
-    return {"text": part.content.content, "thought": True} | _signed(thought_signature(part))
-
-
-def _call(part: CallPart) -> Body:
-    return {"functionCall": {"id": part.id, "name": part.name, "args": part.args}} | _signed(signature(part.artefact))
 
 
 def _result(part: ResultPart) -> Body:
@@ -87,19 +90,3 @@ def _result(part: ResultPart) -> Body:
 
 def _signed(found: str) -> Body:
     return {"thoughtSignature": found} if found else {}
-
-
-def _served(part: ServedPart) -> Body:
-    return dict(part.fields)
-
-
-_PARTS: Mapping[type, Callable[[Any], Body]] = MappingProxyType(
-    {
-        TextPart: _text,
-        MediaPart: _media,
-        ThinkingPart: _thought,
-        CallPart: _call,
-        ResultPart: _result,
-        ServedPart: _served,
-    }
-)

@@ -1,8 +1,8 @@
-"""The fourth pass: images and sounds, as far as the provider takes them.
+"""The fourth pass: images and sounds, as far as the provider accepts them.
 
-What cannot be sent is replaced by a text with its handle: a kind that is not taken, bytes that are missing or too many, and, where all
-together are too many, the oldest ones. The oldest go in steps of a quarter of the limit, so that a growing conversation does not
-change its beginning with every new image.
+A text with the handle replaces what cannot be sent: a kind that is not accepted, bytes that are missing or too many, and, where all together
+are too many, the oldest ones. The oldest leave in steps of a quarter of the limit, so that a growing conversation does not change its
+beginning with every new image.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from palaver.errors import NotFound, StoreDamaged
+from palaver.errors import Erased, NotFound, StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages.media import sniff
-from palaver.wire.check.media import pixels
+from palaver.wire.check.media import SNIFFED, pixels
 from palaver.wire.parts import MediaPart, Part, ResultPart, Speech, TextPart, media_parts
-from palaver.wire.profiles import Profile
-from palaver.wire.request import How, Notes
+from palaver.wire.report import How, Notes
+from palaver.wire.table import Profile
 from palaver.wire.words import follows, from_harness, left_out, returned
 
-__all__ = ["Load", "with_media"]
+__all__ = ["Load", "with_media", "without_media"]
 
 Load: TypeAlias = Callable[[BlobId], bytes]
-"""Gives the bytes of a payload by its digest."""
+"""Returns the bytes of a payload by its digest."""
 
-_SPELT = MappingProxyType({"audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav", "image/jpg": "image/jpeg"})
+_SPELLED = MappingProxyType({"audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav", "image/jpg": "image/jpeg"})
 """How providers spell the media types that have several names."""
 
 _STEPS = 4
-"""The oldest media are left out in steps of the limit divided by this."""
+"""The oldest media leave in steps of the limit divided by this."""
 
 _BASE64_IN, _BASE64_OUT = 3, 4  # RFC 4648, section 4: bytes in, characters out
 
@@ -41,55 +41,54 @@ _Verdict: TypeAlias = MediaPart | str
 
 def with_media(
     scripts: Sequence[Sequence[Speech]], profile: Profile, load: Load, room: int, notes: Notes
-) -> tuple[tuple[Speech, ...], ...]:
-    """Give parts of a script with the media that the provider takes, their bytes read, and texts in the place of the others.
+) -> list[tuple[Speech, ...]]:
+    """Return scripts with the media that the provider accepts, their bytes read, and texts instead of the others.
 
     Args:
-        scripts: The parts that have media, in order.
+        scripts: The scripts that have media, in order.
         profile: The provider's rules.
-        load: Gives the bytes of those that are not in memory.
-        room: The bytes of the request that media may take, after base64.
-        notes: Where changes are taken down.
+        load: Returns the bytes of a payload that is not in memory.
+        room: The bytes of the request that media may use, after base64.
+        notes: The changes so far.
     """
     listed = [part for script in scripts for part in media_parts(script)]
     verdicts = _judged(listed, profile, load, room)
     for verdict, part in zip(verdicts, listed, strict=True):
         if isinstance(verdict, str):
             notes.add(part.origin, part.kind, How.REPLACED, verdict)
-    waiting = iter(verdicts)
-    return tuple(
-        tuple(spoken for speech in script for spoken in _spoken(speech, waiting, profile, notes)) for script in scripts
-    )
+    return _placed(scripts, iter(verdicts), profile, notes)
+
+
+def without_media(script: Sequence[Speech], profile: Profile) -> tuple[Speech, ...]:
+    """Return a script with a text instead of each medium: what it needs besides the media's bytes, and a little more."""
+    verdicts = iter(["it cannot be sent with this request to this provider"] * len(list(media_parts(script))))
+    return _placed([script], verdicts, profile, Notes())[0]
 
 
 # --- which can be sent ---------------------------------------------------------------------------------------------------
 
 
 def _judged(listed: Sequence[MediaPart], profile: Profile, load: Load, room: int) -> list[_Verdict]:
-    """Judge all media: each by itself, then their number and bytes, then what their bytes say."""
-    verdicts: list[_Verdict] = [_unfit(part, profile) or part for part in listed]
-    _cut(verdicts, profile.media.count, lambda part: int(part.kind == "image"), "more images than one request may have")
-    _cut(verdicts, room, _encoded, "more bytes than one request may have")
+    """Judge all media: each alone, then their number and bytes, then the content of their bytes."""
     limits = profile.media
+    verdicts: list[_Verdict] = [_unfit(part, profile) or part for part in listed]
+    _cut(verdicts, limits.count, lambda part: int(part.kind == "image"), "more images than one request may have")
+    _cut(verdicts, room, _encoded, "more bytes than one request may have")
     images = sum(isinstance(verdict, MediaPart) and verdict.kind == "image" for verdict in verdicts)
     side = limits.crowd_side if limits.crowd is not None and images > limits.crowd else limits.side
     return [_read(verdict, profile, load, side) if isinstance(verdict, MediaPart) else verdict for verdict in verdicts]
 
 
 def _unfit(part: MediaPart, profile: Profile) -> str:
-    """Give the reason why a medium cannot be sent as far as its reference tells, or an empty text."""
-    media, limits = part.media, profile.media
-    kinds = _kinds(part, profile)
+    """Return why a medium cannot be sent, as far as its reference tells, or an empty text."""
+    media, limits, kinds = part.media, profile.media, _kinds(part, profile)
     if not kinds:
         return f"this provider takes no {part.kind}"
     if media.url is not None:
         scheme = media.url.partition(":")[0].lower()
-        return (
-            ""
-            if part.kind == "image" and scheme in limits.schemes
-            else f"this provider fetches no {part.kind} from {scheme}"
-        )
-    declared = _SPELT.get(media.media_type, media.media_type)
+        fetched = part.kind == "image" and scheme in limits.schemes
+        return "" if fetched else f"this provider fetches no {part.kind} from {scheme}"
+    declared = _SPELLED.get(media.media_type, media.media_type)
     if declared not in kinds:
         return f"this provider does not take {declared or 'what has no type'}"
     if not media.size:
@@ -104,15 +103,13 @@ def _kinds(part: MediaPart, profile: Profile) -> frozenset[str]:
 
 
 def _encoded(part: MediaPart) -> int:
-    """Give the length of a medium in base64; an address counts nothing."""
+    """Return the length of a medium in base64; an address counts nothing."""
     return 0 if part.media.url is not None else -(-part.media.size // _BASE64_IN) * _BASE64_OUT
 
 
 def _cut(verdicts: list[_Verdict], limit: int, weigh: Callable[[MediaPart], int], why: str) -> None:
     """Leave the oldest out until the others weigh no more than `limit`, in steps of a part of it."""
     over = sum(weigh(verdict) for verdict in verdicts if isinstance(verdict, MediaPart)) - limit
-    if over <= 0:
-        return
     step = max(limit // _STEPS, 1)
     goal = -(-over // step) * step
     for index, verdict in enumerate(verdicts):
@@ -124,42 +121,46 @@ def _cut(verdicts: list[_Verdict], limit: int, weigh: Callable[[MediaPart], int]
 
 
 def _read(part: MediaPart, profile: Profile, load: Load, side: int | None) -> _Verdict:
-    """Give a medium with its bytes and their type, or the reason why they cannot be sent."""
+    """Return a medium with its bytes and their type, or the reason why they cannot be sent."""
     media = part.media
     if media.url is not None:
         return part
     try:
         data = media.data if media.data is not None else load(BlobId(media.digest))
-    except (NotFound, StoreDamaged) as error:
+    except (NotFound, Erased, StoreDamaged) as error:
         return f"its bytes cannot be had: {type(error).__name__}"
     if len(data) != media.size:
-        return f"its bytes are not those recorded: {len(data):,} in place of {media.size:,}"
+        return f"its bytes are not those recorded: {len(data):,} instead of {media.size:,}"
+    return _judged_bytes(part, data, profile, side)
+
+
+def _judged_bytes(part: MediaPart, data: bytes, profile: Profile, side: int | None) -> _Verdict:
+    """Return a medium with these bytes, or the reason why they cannot be sent."""
     found = sniff(data, part.kind)
-    media_type = _SPELT.get(found or media.media_type, found or media.media_type)
-    why = _wrong(part, data, media_type, profile, side, known=found is not None)
-    return why or replace(part, media_type=media_type, data=base64.b64encode(data).decode("ascii"))
-
-
-def _wrong(part: MediaPart, data: bytes, media_type: str, profile: Profile, side: int | None, *, known: bool) -> str:
-    """Give the reason why these bytes cannot be sent, or an empty text."""
+    media_type = _SPELLED.get(found or part.media.media_type, found or part.media.media_type)
     if media_type not in _kinds(part, profile):
         return f"its bytes are {media_type}, which this provider does not take"
-    if not known and media_type in _TOLD_BY_BYTES:
+    if found is None and media_type in SNIFFED:
         return f"its bytes are not {media_type}"
     longer = max(pixels(data, media_type), default=0) if part.kind == "image" else 0
     if side is not None and longer > side:
         return f"its longer side has {longer:,} pixels, and the provider takes {side:,} here"
-    return ""
-
-
-_TOLD_BY_BYTES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+    return replace(part, media_type=media_type, data=base64.b64encode(data).decode("ascii"))
 
 
 # --- where they stand ----------------------------------------------------------------------------------------------------
 
 
+def _placed(
+    scripts: Sequence[Sequence[Speech]], verdicts: Iterator[_Verdict], profile: Profile, notes: Notes
+) -> list[tuple[Speech, ...]]:
+    return [
+        tuple(spoken for speech in script for spoken in _spoken(speech, verdicts, profile, notes)) for script in scripts
+    ]
+
+
 def _spoken(speech: Speech, verdicts: Iterator[_Verdict], profile: Profile, notes: Notes) -> Iterator[Speech]:
-    """Give a speech with its media or their stand-ins, and after it one with those that its results cannot hold."""
+    """Return a speech with its media or the texts instead of them, and after it one with those that its results cannot hold."""
     lifted: list[Part] = []
     parts: list[Part] = []
     for part in speech.parts:
@@ -169,9 +170,8 @@ def _spoken(speech: Speech, verdicts: Iterator[_Verdict], profile: Profile, note
             body = [_stand_in(inner, next(verdicts)) if isinstance(inner, MediaPart) else inner for inner in part.body]
             outside = [inner for inner in body if isinstance(inner, MediaPart) and not _fits(inner, part, profile)]
             for inner in outside:
-                notes.add(
-                    part.origin, inner.kind, How.CHANGED, "results hold none here: it follows in a message of its own"
-                )
+                why = "results hold none here: it follows in a message of its own"
+                notes.add(part.origin, inner.kind, How.CHANGED, why)
             if outside:
                 lifted += [TextPart(from_harness("media", returned(part.id)), part.origin), *outside]
             kept = tuple(TextPart(follows(inner.kind), part.origin) if inner in outside else inner for inner in body)
@@ -191,6 +191,6 @@ def _stand_in(part: MediaPart, verdict: _Verdict) -> MediaPart | TextPart:
 
 
 def _fits(part: MediaPart, result: ResultPart, profile: Profile) -> bool:
-    """Tell whether a result can hold a medium; that of a failed call holds text only (vellum-ai/vellum-assistant#18387)."""
+    """Return whether a result can hold a medium; that of a failed call holds text only (vellum-ai/vellum-assistant#18387)."""
     kinds = profile.calls.media
     return not result.error and (part.media_type in kinds if part.data else bool(kinds) and part.kind == "image")

@@ -1,40 +1,37 @@
-"""A draft in the words of OpenAI's Chat Completions API (platform.openai.com/docs/api-reference/chat)."""
+"""OpenAI's Chat Completions API (platform.openai.com/docs/api-reference/chat)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
-from palaver.wire.answers import Asked
+from palaver.wire.answers import Structure
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
-from palaver.wire.profiles import Profile
-from palaver.wire.request import How, Notes
+from palaver.wire.report import How, Notes
+from palaver.wire.table import Profile
 
-__all__ = ["OWNED", "body", "image_url", "joined", "response_format", "sound", "written"]
+__all__ = ["OWNED", "head", "image_url", "joined", "noted_failure", "response_format", "written"]
 
 OWNED = frozenset({"model", "messages", "tools"})
-"""The fields that are compiled from the view and the call, and that no parameter may replace."""
+"""The fields that are compiled from the view and the call; no parameter may replace them."""
 
-_CHOICES = frozenset({"auto", "none", "required"})
+CHOICES = frozenset({"auto", "none", "required"})
 _FORMATS: Mapping[str, str] = MappingProxyType({"audio/mp3": "mp3", "audio/wav": "wav"})
 
 
-def body(draft: Draft) -> Body:
-    """Write the body of a chat completion."""
+def head(draft: Draft) -> Body:
+    """Write the body of a chat completion without its messages."""
     call = draft.call
-    messages = [_system(draft.system)] if draft.system else []
-    out: Body = {"model": call.model, "messages": [*messages, *draft.said]}
+    out: Body = {"model": call.model}
     if draft.tools:
         out["tools"] = [_tool(tool) for tool in draft.tools]
     if draft.choice:
-        out["tool_choice"] = (
-            draft.choice if draft.choice in _CHOICES else {"type": "function", "function": {"name": draft.choice}}
-        )
-    if draft.asked is not None:
-        out["response_format"] = {"type": "json_schema", "json_schema": response_format(draft.asked)}
+        named = {"type": "function", "function": {"name": draft.choice}}
+        out["tool_choice"] = draft.choice if draft.choice in CHOICES else named
+    if draft.structure is not None:
+        out["response_format"] = {"type": "json_schema", "json_schema": response_format(draft.structure)}
     if call.max_tokens is not None:
         out["max_completion_tokens"] = call.max_tokens
     if call.temperature is not None:
@@ -44,13 +41,9 @@ def body(draft: Draft) -> Body:
     return with_parameters({**out, **draft.provided.fields}, call)
 
 
-def joined(texts: Sequence[TextPart]) -> str:
-    """Give texts as one, with an empty line between them."""
-    return "\n\n".join(part.text for part in texts)
-
-
-def _system(texts: Sequence[TextPart]) -> Body:
-    return {"role": "system", "content": joined(texts)}
+def joined(texts: Sequence[Part]) -> str:
+    """Return texts as one, with an empty line between them."""
+    return "\n\n".join(part.text for part in texts if isinstance(part, TextPart))
 
 
 def _tool(tool: Declared) -> Body:
@@ -58,10 +51,10 @@ def _tool(tool: Declared) -> Body:
     return {"type": "function", "function": function | ({"strict": True} if tool.strict else {})}
 
 
-def response_format(asked: Asked) -> Body:
+def response_format(structure: Structure) -> Body:
     """Write the structure of an answer, as both of OpenAI's APIs have it."""
-    described = {"description": asked.description} if asked.description else {}
-    return {"name": asked.name, **described, "schema": asked.schema, "strict": asked.strict}
+    described = {"description": structure.description} if structure.description else {}
+    return {"name": structure.name, **described, "schema": structure.schema, "strict": structure.strict}
 
 
 # --- messages ------------------------------------------------------------------------------------------------------------
@@ -69,40 +62,27 @@ def response_format(asked: Asked) -> Body:
 
 def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
     """Write a speech as messages."""
-    return _WRITERS[speech.role](speech, profile, notes)
+    if speech.role == "system":
+        yield {"role": "system", "content": joined(speech.parts)}
+    elif speech.role == "user":
+        yield {"role": "user", "content": _content(speech.parts), **_named(speech, profile, notes)}
+    elif speech.role == "assistant":  # one message, its texts before its calls
+        texts = [part for part in speech.parts if isinstance(part, TextPart)]
+        calls = [_call(part) for part in speech.parts if isinstance(part, CallPart)]
+        named = _named(speech, profile, notes)
+        out: Body = {"role": "assistant", "content": _content(texts) if texts else None, **named}
+        yield out | ({"tool_calls": calls} if calls else {})
+    else:
+        for part in speech.parts:
+            if isinstance(part, ResultPart):
+                noted_failure(part, notes)
+                yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
 
 
-def _instructed(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
-    yield {"role": "system", "content": joined([part for part in speech.parts if isinstance(part, TextPart)])}
-
-
-def _asked(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
-    yield {"role": "user", "content": _content(speech.parts), **_named(speech, profile, notes)}
-
-
-def _answered(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
-    """Write an assistant's words: one message, its texts before its calls."""
-    texts = [part for part in speech.parts if isinstance(part, TextPart)]
-    calls = [_call(part) for part in speech.parts if isinstance(part, CallPart)]
-    named = _named(speech, profile, notes)
-    out: Body = {"role": "assistant", "content": _content(texts) if texts else None, **named}
-    yield out | ({"tool_calls": calls} if calls else {})
-
-
-def _returned(speech: Speech, _profile: Profile, notes: Notes) -> Iterator[Body]:
-    """Write results: a message each. There is no field for failure; the text says what went wrong."""
-    for part in speech.parts:
-        if isinstance(part, ResultPart):
-            if part.error and part.origin is not None:
-                notes.add(
-                    part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands"
-                )
-            yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
-
-
-_WRITERS: Mapping[str, Callable[[Speech, Profile, Notes], Iterator[Body]]] = MappingProxyType(
-    {"system": _instructed, "user": _asked, "assistant": _answered, "tool": _returned}
-)
+def noted_failure(part: ResultPart, notes: Notes) -> None:
+    """Note a failure that no field of the API says; the text says what went wrong."""
+    if part.error and part.origin is not None:
+        notes.add(part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands")
 
 
 def _call(part: CallPart) -> Body:
@@ -110,53 +90,31 @@ def _call(part: CallPart) -> Body:
 
 
 def _content(parts: Sequence[Part]) -> str | list[Body]:
-    """Give one text as a string, as most servers of this API like it best, and everything else as parts."""
+    """Return one text as a string, as most compatible servers like it best, and everything else as parts."""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
-    return [_PARTS[type(part)](part) for part in parts if type(part) in _PARTS]
+    return [_part(part) for part in parts if isinstance(part, TextPart | MediaPart)]
 
 
-def _text(part: TextPart) -> Body:
-    return {"type": "text", "text": part.text}
-
-
-def _media(part: MediaPart) -> Body:
+def _part(part: TextPart | MediaPart) -> Body:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
     if part.kind == "audio":
-        return sound(part)
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _FORMATS[part.media_type]}}
     return {"type": "image_url", "image_url": {"url": image_url(part)}}
 
 
-def sound(part: MediaPart) -> Body:
-    """Write a sound."""
-    return {"type": "input_audio", "input_audio": {"data": part.data, "format": _FORMATS[part.media_type]}}
-
-
 def image_url(part: MediaPart) -> str:
-    """Give an image as an address: its own, or one that carries its bytes (RFC 2397)."""
+    """Return an image as an address: its own, or one that holds its bytes (RFC 2397)."""
     return part.media.url or f"data:{part.media_type};base64,{part.data}"
 
 
-_PARTS: Mapping[type, Callable[[Any], Body]] = MappingProxyType({TextPart: _text, MediaPart: _media})
-
-
-# --- names ---------------------------------------------------------------------------------------------------------------
-
-
 def _named(speech: Speech, profile: Profile, notes: Notes) -> Body:
-    """Give the speaker's name where there is one, with what the provider does not take in it replaced."""
-    if not speech.name:
-        return {}
-    pattern = profile.turns.name
-    spelt = (
-        speech.name
-        if pattern is None or pattern.fullmatch(speech.name)
-        else re.sub(r"[^a-zA-Z0-9_-]+", "_", speech.name)[:64]
-    )
-    if spelt != speech.name:
-        notes.add(
-            speech.parts[0].origin,
-            "name",
-            How.RENAMED,
-            f"{speech.name!r} is {spelt!r}: not of the form that the provider takes",
-        )
-    return {"name": spelt}
+    """Return the speaker's name where there is one, in characters that the provider accepts."""
+    pattern, name = profile.turns.name, speech.name
+    if not name or pattern is None or pattern.fullmatch(name):
+        return {"name": name} if name else {}
+    spelled = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:64]
+    why = f"{name!r} is {spelled!r}: not of the form that the provider takes"
+    notes.add(speech.parts[0].origin, "name", How.RENAMED, why)
+    return {"name": spelled}

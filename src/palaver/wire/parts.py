@@ -1,7 +1,7 @@
-"""The script: a view spelt out as speeches, on its way to a provider.
+"""The script: exchanges spelled out as speeches, on their way to a provider.
 
-Compiling is a row of passes. The first turns the view into a script, each of the following gives a changed script, and the last
-one writes it in the provider's words. A script holds only what may be sent: no metadata, no times, no ids of ours.
+Compiling is a row of passes. The first turns an exchange into a script; each later pass returns a changed script; the provider's module
+writes the last one. A script holds only what may be sent: no metadata, no times, no ids of ours.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = [
     "CallPart",
     "MediaPart",
     "Part",
+    "ProviderPart",
     "ResultPart",
-    "ServedPart",
     "Speech",
     "SpeechRole",
     "TextPart",
@@ -42,7 +42,7 @@ SPEAKS: Mapping[Role, SpeechRole] = MappingProxyType(
         Role.COMPACTION_SUMMARY: "user",
     }
 )
-"""Who speaks on the wire where a message of each role is said."""
+"""The role on the wire of a message of each role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class TextPart:
 
     Attributes:
         text: The text, as it is sent.
-        origin: The block it shows, or None.
-        signature: A Gemini thought signature that stands on this text, or empty.
+        origin: The block that it shows, or None.
+        signature: A Gemini thought signature on this text, or empty.
         phase: OpenAI's label of the text, `commentary` or `final_answer`, or empty.
     """
 
@@ -67,13 +67,13 @@ class MediaPart:
     """An image or a sound.
 
     Attributes:
-        kind: What it is.
+        kind: `image` or `audio`.
         media: The value in the view.
-        origin: The block it stands in, or None.
-        number: Its place among the media of its block, starting at 1.
-        of: How many media its block has.
-        media_type: The type of its bytes, once they were read; empty for an address.
-        data: Its bytes as base64, once they were read; empty for an address.
+        origin: The block that holds it, or None.
+        number: Its place among the media of its block, from 1.
+        of: How many media its block holds.
+        media_type: The type of its bytes, once they are read; empty for an address.
+        data: Its bytes as base64, once they are read; empty for an address.
     """
 
     kind: Literal["image", "audio"]
@@ -87,7 +87,7 @@ class MediaPart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What a model thought."""
+    """A model's thinking."""
 
     content: ThinkingContent
     origin: Handle | None = None
@@ -100,9 +100,8 @@ class CallPart:
     Attributes:
         id: Its id; after pairing, the one that is sent.
         name: The tool's name; after pairing, the one that is sent.
-        args: The arguments as an object; empty where they could not be read.
-        raw: The arguments as JSON text, as the model wrote them.
-        error: Why `raw` could not be read, or empty.
+        args: The arguments, a JSON object.
+        raw: The arguments as JSON text, as the model wrote them where that is valid JSON.
         artefact: What the provider wants back with the call.
         origin: The block, or None.
     """
@@ -111,7 +110,6 @@ class CallPart:
     name: str
     args: Mapping[str, object]
     raw: str
-    error: str = ""
     artefact: Mapping[str, object] = field(default_factory=dict, hash=False)
     origin: Handle | None = None
 
@@ -121,11 +119,11 @@ class ResultPart:
     """A tool's result.
 
     Attributes:
-        id: The id of the call it answers; after pairing, the one that is sent.
+        id: The id of the call that it answers; after pairing, the one that is sent.
         name: The tool's name; after pairing, the one that is sent.
-        body: What the tool gave back.
-        error: True when the tool failed.
-        origin: The block, or None for one that no entry holds.
+        body: What the tool returned.
+        error: Whether the tool failed.
+        origin: The block, or None for a result that no entry holds.
     """
 
     id: str
@@ -141,11 +139,11 @@ class ResultPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedPart:
-    """What a tool of the provider's own left in an answer: it goes back as the provider wrote it.
+class ProviderPart:
+    """A block that a tool of the provider's own left in an answer. It goes back unchanged.
 
     Attributes:
-        kind: Its type, as the provider spells it.
+        kind: Its type, in the provider's spelling.
         fields: Its fields, without the type.
         origin: The block.
     """
@@ -155,7 +153,7 @@ class ServedPart:
     origin: Handle | None = None
 
 
-Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart | ServedPart
+Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart | ProviderPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +161,11 @@ class Speech:
     """What one role says without a break.
 
     Attributes:
-        role: Who speaks, in our words; `tool` holds results only.
+        role: Who speaks; `tool` holds results only.
         parts: What is said.
         name: The speaker's own name, or empty.
         provider: The provider whose model said it, or empty.
-        model: The model that said it, or empty.
-        stale: True when what stood before it has been edited since it was said.
+        model: The model that said it, or empty where none is recorded.
     """
 
     role: SpeechRole
@@ -176,11 +173,10 @@ class Speech:
     name: str = ""
     provider: str = ""
     model: str = ""
-    stale: bool = False
 
 
 def media_parts(script: Iterable[Speech]) -> Iterator[MediaPart]:
-    """Give all media of a script, those inside results too, oldest first."""
+    """List all media of a script, those inside results included, oldest first."""
     for speech in script:
         for part in speech.parts:
             if isinstance(part, MediaPart):

@@ -1,11 +1,10 @@
-"""What each provider accepts, as a table: the figures a compiler keeps to and a validator holds it to.
+"""What each provider accepts, as a table: the compiler keeps to it, and the validators enforce it.
 
-A profile is data. Everything a provider publishes about its requests that differs from the others' stands here with its
-source; how a rule is checked stands in :mod:`palaver.wire.check`. Where sources disagree, or where models of one provider
-do, the profile has the stricter figure, so that what it lets through is taken everywhere; ``profile(name, model)`` relaxes
-it for models that are known to take more.
+A profile is data: every published rule that differs between providers, with its source. How a rule is checked is in
+:mod:`palaver.wire.check`. Where sources or models disagree, the profile has the stricter figure; ``profile(name, model)`` relaxes it for
+models that are known to accept more.
 
-Sources are named once here and cited by their letter:
+Sources are named once here and cited by letter:
 
 * [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
 * [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
@@ -31,22 +30,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from palaver.errors import UnknownProfile
-from palaver.wire.table import Answers, Cache, Calls, Media, Profile, ProfileName, Reasoning, Tools, Turns
+from palaver.errors import NotFound
+from palaver.wire.table import Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
 
-__all__ = [
-    "PROFILES",
-    "Answers",
-    "Cache",
-    "Calls",
-    "Media",
-    "Profile",
-    "ProfileName",
-    "Reasoning",
-    "Tools",
-    "Turns",
-    "profile",
-]
+__all__ = ["PROFILES", "profile"]
 
 MB = 1_000_000  # providers write MB; the decimal reading is the stricter one
 MIB = 1_048_576
@@ -63,16 +50,14 @@ _OPENAI_CACHE = Cache(
     marks=4,  # [O4] «each request can write up to four breakpoints»; more are no error, they are not written
     field="prompt_cache_breakpoint",
     places=frozenset({"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}),  # [O1]
-    least_tokens=1024,  # [O4]
 )
 
 OPENAI_CHAT = Profile(
     name="openai-chat",
     model="gpt-4o",
+    dialect="openai",
     request_bytes=_OPENAI_BODY,
     turns=Turns(
-        # [O1] ChatCompletionRequestMessage. `developer` is the newer word for `system`; `system` is taken everywhere.
-        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}),
         name=re.compile(
             r"[a-zA-Z0-9_-]{1,64}"
         ),  # «that matches the pattern '^[a-zA-Z0-9_-]+$'»: FlowiseAI/Flowise#2948
@@ -83,12 +68,11 @@ OPENAI_CHAT = Profile(
         # «Expected a string with maximum length 40»: anomalyco/opencode#12653. Some models take 64; 40 fits all.
         id=re.compile(r".{1,40}", re.DOTALL),
         unique="turn",  # a tool message answers the calls of the assistant message before it, [O1] ToolMessage
-        results="message",
         arguments="string",
         most=128,  # the API's answer in openai/openai-dotnet#317
     ),
-    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
-    answers=Answers(dialect="openai", native=False, loose=True),  # [O6]; models before gpt-4o have none
+    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS),
+    answers=Answers(native=False, loose=True),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="none"),
     media=Media(
         images=_OPENAI_IMAGES,
@@ -104,24 +88,21 @@ OPENAI_CHAT = Profile(
 OPENAI_RESPONSES = Profile(
     name="openai-responses",
     model="gpt-5",
+    dialect="openai",
     request_bytes=_OPENAI_BODY,
     turns=Turns(
-        # Calls and results are items of their own and have no role.
-        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": ""}),
         system="field",
-        system_field="instructions",
         system_inside=True,
         text_characters=_OPENAI_TEXT,
     ),
     calls=Calls(
         id=re.compile(r".{1,64}", re.DOTALL),  # [O1] call_id: minLength 1, maxLength 64
         unique="request",  # outputs find their call by id alone
-        results="item",
         arguments="string",
         media=_OPENAI_IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
-    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
-    answers=Answers(dialect="openai", native=False, loose=True),  # [O6]; models before gpt-4o have none
+    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS),
+    answers=Answers(native=False, loose=True),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="items"),
     media=Media(
         images=_OPENAI_IMAGES,
@@ -136,37 +117,19 @@ OPENAI_RESPONSES = Profile(
 _ANTHROPIC_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # [A1] Base64ImageSource
 
 # [A1] every block that has a field cache_control: all kinds but thinking; beside them system blocks and tools [A3].
-_ANTHROPIC_MARKED = frozenset(
-    {
-        "system",
-        "tool",
-        "text",
-        "image",
-        "document",
-        "search_result",
-        "tool_use",
-        "tool_result",
-        "tool_reference",
-        "browser_state",
-        "container_upload",
-        "server_tool_use",
-        "web_search_tool_result",
-        "web_fetch_tool_result",
-        "code_execution_tool_result",
-        "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result",
-        "tool_search_tool_result",
-    }
-)
+_ANTHROPIC_MARKED = frozenset({
+    "system", "tool", "text", "image", "document", "search_result", "tool_use", "tool_result", "tool_reference", "browser_state",
+    "container_upload", "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+})  # fmt: skip
 
 ANTHROPIC = Profile(
     name="anthropic",
     model="claude-sonnet-4-5",
+    dialect="anthropic",
     request_bytes=32 * MB,  # [A5] request size limits
     turns=Turns(
-        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}),
         system="field",
-        system_field="system",
         system_inside=False,  # [A6] some models only; the others answer «role 'system' is not supported on this model»
         first="user",  # «first message must use the "user" role»: langbot-app/LangBot#867
         # [A7] error codes: «roles must alternate». [A1] says neighbours are combined; alternating is right under both.
@@ -180,16 +143,15 @@ ANTHROPIC = Profile(
         # Amazon Bedrock takes of the same ids (maximhq/bifrost#6300).
         id=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
         unique="request",  # «`tool_use` ids must be unique»: anomalyco/opencode#1279
-        results="turn",  # [A1]; «messages following tool_use blocks must begin with tool_result»: apify/tester-mcp-client#12
         arguments="object",
         media=_ANTHROPIC_IMAGES,  # [A1] ToolResultBlock.content
     ),
     tools=Tools(
         name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
-        schema="draft-2020-12",  # [A1] Tool.input_schema
+        # [A1] Tool.input_schema
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
     ),
-    answers=Answers(dialect="anthropic", native=False),  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
+    answers=Answers(native=False),  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
     reasoning=Reasoning(form="blocks", manual=False, sampling=False),  # [A7] both refused by Claude 4.7 and later
     media=Media(
         images=_ANTHROPIC_IMAGES,
@@ -205,8 +167,6 @@ ANTHROPIC = Profile(
         marks=4,  # [A3]; «A maximum of 4 blocks with cache_control may be provided»: griffinmartin/opencode-claude-auth#121
         field="cache_control",
         places=_ANTHROPIC_MARKED,
-        least_tokens=4096,  # [A3], [A7] the most that any model asks
-        lookback=20,  # [A3]
         choice=True,  # [A3] «What invalidates the cache»: changes to tool_choice invalidate the messages
     ),
 )
@@ -214,14 +174,11 @@ ANTHROPIC = Profile(
 GEMINI = Profile(
     name="gemini",
     model="gemini-2.5-pro",
+    dialect="gemini",
     # [G3] 100 MB of inline data since January 2026 (20 MB before), blog.google «gemini-api-new-file-limits».
     request_bytes=100 * MB,
     turns=Turns(
-        roles=MappingProxyType(
-            {"system": "system", "user": "user", "assistant": "model", "tool": "user"}
-        ),  # [G1] Content
         system="field",
-        system_field="systemInstruction",
         first="user",  # Google's own JavaScript client: «First content should be with role 'user'»
         assistant_last=False,  # «multiturn requests end with a user role or a function response»: songquanpeng/one-api#836
         text="filled",  # «required oneof field 'data' must have one initialized field»: CLIProxyAPI#1292
@@ -229,19 +186,15 @@ GEMINI = Profile(
     ),
     calls=Calls(
         id=re.compile(r".{1,128}", re.DOTALL),  # [G1] any string; the figure is ours, for what a client can echo
-        id_required=False,
         unique="turn",
-        results="turn",  # «function response turn comes immediately after a function call turn»: langchain#27799
         arguments="object",
         media=frozenset({"image/png", "image/jpeg", "image/webp"}),  # [G4] multimodal function responses
     ),
     tools=Tools(
         name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
-        schema="openapi",
         mixed=False,  # [G8] «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
     ),
     answers=Answers(
-        dialect="gemini",
         native=True,  # [G7]
         # «Function calling with a response mime type: 'application/json' is unsupported» before Gemini 3: python-genai#867
         beside_tools=False,
@@ -255,7 +208,7 @@ GEMINI = Profile(
         image_bytes=100 * MB,  # nothing but the body's limit is published
         count=3600,  # [G2]
     ),
-    cache=Cache(least_tokens=4096),  # implicit; explicit caches are objects of their own, no marks
+    cache=Cache(),  # implicit; explicit caches are objects of their own, without marks
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
@@ -267,10 +220,6 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 _CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
 _CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
 _CLAUDE_SYSTEM_INSIDE = re.compile(r"claude-opus-4-8")  # [A6]
-_CLAUDE_LEAST_TOKENS = (  # [A3], [A7]; the first that fits
-    (re.compile(r"claude-sonnet-4-6|claude-3-(5-)?haiku"), 2048),
-    (re.compile(r"claude-3|claude-sonnet-4|claude-opus-4(-[01](?!\d))?(?!-\d(?!\d))"), 1024),
-)
 _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
 _CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
 _OPENAI_OLD = re.compile(r"gpt-3|gpt-4(?![.o])|gpt-4o-2024-05-13|o1-(mini|preview)|davinci|babbage")  # [O6]
@@ -279,18 +228,17 @@ _JSON_MODE_ONLY = re.compile(r"deepseek", re.IGNORECASE)
 
 
 def profile(name: str, model: str = "") -> Profile:
-    """Give the profile called ``name``, relaxed for ``model`` where that model is known to take more.
+    """Return the profile called ``name``, relaxed for ``model`` where that model is known to accept more.
 
-    A model of another maker behind OpenAI's API, whose name nobody knows, is taken for a new one: servers of today hold answers to schemas.
+    An unknown model of another maker behind OpenAI's API counts as a new one: today's servers hold answers to schemas.
 
     Raises:
-        UnknownProfile: There is none of that name; the error has close matches.
+        NotFound: No profile has this name; the error lists close matches.
     """
     found = PROFILES.get(name)
     if found is None:
-        raise UnknownProfile(
-            name, close=get_close_matches(name, PROFILES, cutoff=0.4), hint=f"Profiles: {', '.join(PROFILES)}."
-        )
+        close = get_close_matches(name, PROFILES, cutoff=0.4)
+        raise NotFound(name, what="profile", close=close, hint=f"Profiles: {', '.join(PROFILES)}.")
     if found is ANTHROPIC:
         return _for_claude(model)
     if found is GEMINI:
@@ -302,7 +250,7 @@ def profile(name: str, model: str = "") -> Profile:
 
 
 def _for_gemini(model: str) -> Profile:
-    """Relax Gemini's profile: signatures are optional [G5] and responses text [G4] before Gemini 3; tools mix from then on [G7], [G8]."""
+    """Relax Gemini's profile: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
     if _GEMINI_TO_2.search(model):
         calls = replace(GEMINI.calls, media=frozenset())
         return replace(GEMINI, calls=calls, reasoning=replace(GEMINI.reasoning, signed_calls=False))
@@ -313,8 +261,8 @@ def _for_gemini(model: str) -> Profile:
 
 
 def _for_claude(model: str) -> Profile:
-    """Relax Anthropic's profile: prefill ended with 4.6, budgets for thinking and sampling parameters with 4.7 [A7]."""
-    turns, reasoning, cache, answers = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.cache, ANTHROPIC.answers
+    """Relax Anthropic's profile: prefill ended with 4.6, thinking budgets and sampling parameters with 4.7 [A7]."""
+    turns, reasoning, answers = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.answers
     if model and not _CLAUDE_TO_40.search(model):
         answers = replace(answers, native=True)
     if _CLAUDE_TO_45.search(model):
@@ -323,8 +271,4 @@ def _for_claude(model: str) -> Profile:
         reasoning = replace(reasoning, manual=True, sampling=True)
     if _CLAUDE_SYSTEM_INSIDE.search(model):
         turns = replace(turns, system_inside=True)
-    for models, least in _CLAUDE_LEAST_TOKENS:
-        if models.search(model):
-            cache = replace(cache, least_tokens=least)
-            break
-    return replace(ANTHROPIC, turns=turns, reasoning=reasoning, cache=cache, answers=answers)
+    return replace(ANTHROPIC, turns=turns, reasoning=reasoning, answers=answers)

@@ -1,7 +1,12 @@
-"""The third pass: what models thought goes back to the model that thought it, unchanged, or not at all.
+"""The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
-Signed and encrypted thinking is opaque, and belongs to one provider, one family of models and, with Anthropic, to the words that stood
-before it. The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
+Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it: from Claude
+Fable 5.1 on, a block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). So the
+thinking of all exchanges that were said before the view's last edit is left out, as that page advises for kept turns after a compaction.
+The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
+
+Tools of a provider's own leave blocks in answers. They go back while such tools are asked for: Anthropic wants a call with its result, Gemini
+its parts, OpenAI what a reasoning item led to. Otherwise they are left out: the words of the answer say what came of them.
 """
 
 from __future__ import annotations
@@ -11,99 +16,105 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 from palaver.wire.check.media import decode
-from palaver.wire.pairing import Taken
-from palaver.wire.parts import CallPart, Part, Speech, TextPart, ThinkingPart
-from palaver.wire.profiles import Profile
-from palaver.wire.request import How, Notes
+from palaver.wire.memo import Taken
+from palaver.wire.parts import CallPart, Part, ProviderPart, Speech, TextPart, ThinkingPart
+from palaver.wire.report import How, Notes
+from palaver.wire.table import Profile
 
 __all__ = [
     "DUMMY_SIGNATURE",
-    "family",
-    "maker_of",
+    "is_provider_block",
     "reasoning_item",
     "signature",
     "thought_signature",
+    "with_provider_blocks",
     "with_reasoning",
 ]
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
-"""What Gemini takes in place of the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""What Gemini accepts as the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
 
-_Maker: TypeAlias = Literal["anthropic", "openai", "google"]
-
-_MAKER_OF_FORM: Mapping[str, _Maker] = MappingProxyType({"blocks": "anthropic", "items": "openai", "parts": "google"})
-_MAKERS: Sequence[tuple[re.Pattern[str], _Maker]] = (
+_MAKER_OF_FORM: Mapping[str, str] = MappingProxyType({"blocks": "anthropic", "items": "openai", "parts": "google"})
+_MAKERS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"anthropic|claude"), "anthropic"),
     (re.compile(r"openai"), "openai"),
     (re.compile(r"google|gemini"), "google"),
 )
-"""How recordings spell the makers of artefacts. Another seller of the same model (Bedrock, Azure) is not its maker: its artefacts are its own."""
+"""How recordings spell the makers of artefacts. A reseller (Bedrock, Azure) is not the maker: its artefacts are its own."""
 
-# What names the day, the seller or the place of a model and not the model: us.anthropic.claude-x-20250929-v1:0, models/gemini-y.
+# What names the day, the seller or the region of a model and not the model: us.anthropic.claude-x-20250929-v1:0, models/gemini-y.
 _AROUND = re.compile(
     r"^(?:[a-z]+/)*(?:(?:[a-z]{2,6}\.)?anthropic\.)?|(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(?::\d+)?)+$"
 )
+_SERVER_CALL = "server_tool_use"
+_PROVIDER_BLOCKS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "items": frozenset({"web_search_call", "file_search_call", "code_interpreter_call"}),
+        "blocks": frozenset({
+            _SERVER_CALL, "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+            "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
+        }),
+        "parts": frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
+    }
+)  # fmt: skip
+"""The blocks that a provider's own tools leave, by the form of its reasoning."""
 
 
-def family(model: str) -> str:
-    """Give the name of a model without its date, seller and place: models with the same one read each other's artefacts."""
-    return _AROUND.sub("", model.lower())
+def _maker(word: str) -> str:
+    """Return the maker that a recording's word for a provider or model means, or an empty text."""
+    return next((maker for pattern, maker in _MAKERS if pattern.match(word.lower())), "")
 
 
-def maker_of(provider: str) -> str:
-    """Give the maker of artefacts that a recording's word for a provider means, or an empty text."""
-    return next((maker for pattern, maker in _MAKERS if pattern.match(provider.lower())), "")
+def _same_model(recorded: str, model: str) -> bool:
+    """Return whether two names are of one model, apart from date, seller and region; a model that is not recorded counts as the same."""
+    return not recorded or _AROUND.sub("", recorded.lower()) == _AROUND.sub("", model.lower())
+
+
+# --- thinking ------------------------------------------------------------------------------------------------------------
 
 
 def with_reasoning(
-    script: Sequence[Speech], profile: Profile, model: str, notes: Notes, sent: Taken | None = None
-) -> tuple[Speech, ...]:
-    """Give the script with the thinking that `model` takes back, and without all other.
+    script: Sequence[Speech], profile: Profile, model: str, notes: Notes, taken: Taken, *, edited: bool
+) -> Iterator[Speech]:
+    """Return the script with the thinking that `model` accepts back, and without all other.
 
     Args:
-        script: The script, paired.
+        script: The speeches of an exchange, paired.
         profile: The provider's rules.
         model: The model that the request is for.
-        notes: Where changes are taken down.
-        sent: The ids of the reasoning items that stand before it; none when not given.
+        notes: The changes so far.
+        taken: The ids so far; those of reasoning items are added.
+        edited: Whether the view was edited before the exchange, after it was said.
     """
     form = profile.reasoning.form
-    sent = sent or Taken(frozenset())
-    out: list[Speech] = []
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
-        items = [reasoning_item(part).get("id") for part in thoughts] if form == "items" else []
-        why = _refused(speech, thoughts, form, model) or _sent_before(items, sent)
+        items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
+        why = _refused(speech, thoughts, form, model, edited=edited)
+        if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
+            why = "its item stands in the request already"
         for part in thoughts if why else ():
             notes.add(part.origin, "thinking", How.DROPPED, why)
         parts: tuple[Part, ...] = tuple(part for part in speech.parts if not (why and isinstance(part, ThinkingPart)))
         if form == "parts" and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
-        for item in () if why else items:
-            sent.add(item)
-        out.append(speech if parts == speech.parts else replace(speech, parts=parts))
-    return tuple(out)
+        taken.added.update(() if why else items)
+        yield replace(speech, parts=parts)
 
 
-def _sent_before(items: Sequence[object], sent: Taken) -> str:
-    before = [item in sent for item in items]
-    return "its item stands in the request already" if len(set(items)) < len(items) or any(before) else ""
-
-
-def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], form: str, model: str) -> str:
-    """Give the reason why the thinking of a turn cannot go back, or an empty text."""
+def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], form: str, model: str, *, edited: bool) -> str:
+    """Return why the thinking of a turn cannot go back, or an empty text."""
     if not thoughts:
         return ""
     if form == "none":
         return "the API takes no thinking back"
-    if any(_maker(part, speech) != _MAKER_OF_FORM[form] for part in thoughts):
+    if any(_made_by(part, speech) != _MAKER_OF_FORM[form] for part in thoughts):
         return "another provider's"
-    if any(family(part.content.model or speech.model) != family(model) for part in thoughts):
+    if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
         return "another model's"
-    if form == "blocks" and speech.stale:
+    if form == "blocks" and edited:
         return "signed for words before it that have been edited since"
     return _malformed(speech.parts, thoughts, form)
 
@@ -112,7 +123,8 @@ def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: st
     if form == "blocks":
         if not all(part.content.signature or part.content.redacted for part in thoughts):
             return "not signed"
-        if any(_is_after_call(parts, part) for part in thoughts):
+        acted = next((index for index, part in enumerate(parts) if isinstance(part, CallPart)), len(parts))
+        if any(isinstance(part, ThinkingPart) for part in parts[acted:]):
             return "it stands after a tool call of its turn"
     elif form == "items":
         if not all(reasoning_item(part) for part in thoughts):
@@ -124,75 +136,74 @@ def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: st
     return "its turn breaks off after it" if isinstance(parts[-1], ThinkingPart) else ""
 
 
-def _is_after_call(parts: Sequence[Part], part: ThinkingPart) -> bool:
-    return any(isinstance(earlier, CallPart) for earlier in parts[: parts.index(part)])
-
-
-def _maker(part: ThinkingPart, speech: Speech) -> str:
-    """Name the maker of an artefact: as it was recorded, or else by its form."""
-    word = part.content.provider or speech.provider
-    if word:
-        return maker_of(word)
-    if part.content.artefact.get("type") == "reasoning":
+def _made_by(part: ThinkingPart, speech: Speech) -> str:
+    """Return the maker of an artefact: as recorded, else by its form. Only Anthropic signs or redacts a block of its own (R200)."""
+    said = part.content
+    if said.provider or speech.provider:
+        return _maker(said.provider or speech.provider)
+    if said.artefact.get("type") == "reasoning":
         return "openai"
-    if signature(part.content.artefact):
+    if signature(said.artefact):
         return "google"
-    return next((maker for pattern, maker in _MAKERS if pattern.match(family(speech.model))), "")
+    model = _maker(_AROUND.sub("", (said.model or speech.model).lower()))
+    return model or ("anthropic" if said.signature or said.redacted else "")
+
+
+# --- OpenAI's items ------------------------------------------------------------------------------------------------------
+
+_ITEM_ID = re.compile(r"rs[a-zA-Z0-9_-]{0,62}")
+"""The id of a reasoning item («Expected an ID that begins with 'rs'»); it has at most 64 characters."""
 
 
 def reasoning_item(part: ThinkingPart) -> dict[str, object]:
-    """Give OpenAI's reasoning item as it is sent back, or an empty one where the recorded one is not whole.
+    """Return OpenAI's reasoning item as it is sent back, or an empty one where the recorded one is not whole.
 
-    An item goes back with its id, its summary and its encrypted content; without the latter it is only found at a provider that
-    stored it (github.com/microsoft/agent-framework-go/pull/784 lists the answers to each mistake).
+    An item goes back with its id, its summary and its encrypted content; without the latter only a provider that stored it finds it
+    (github.com/microsoft/agent-framework-go/pull/784 lists the answers to each mistake).
     """
     artefact = part.content.artefact
     encrypted, item_id, summary = (artefact.get(key) for key in ("encrypted_content", "id", "summary"))
     if not (isinstance(encrypted, str) and encrypted and isinstance(item_id, str) and _ITEM_ID.fullmatch(item_id)):
         return {}
-    texts = [piece for piece in summary if _is_summary(piece)] if isinstance(summary, list) else []
+    texts = [
+        piece
+        for piece in (summary if isinstance(summary, list) else [])
+        if isinstance(piece, Mapping) and piece.get("type") == "summary_text" and isinstance(piece.get("text"), str)
+    ]
     return {"type": "reasoning", "id": item_id, "summary": texts, "encrypted_content": encrypted}
 
 
-_ITEM_ID = re.compile(r"rs[a-zA-Z0-9_-]{0,62}")
-"""The form of a reasoning item's id: it begins with `rs` («Expected an ID that begins with 'rs'») and has at most 64 characters."""
-
-
-def _is_summary(piece: object) -> bool:
-    return isinstance(piece, Mapping) and piece.get("type") == "summary_text" and isinstance(piece.get("text"), str)
+# --- Gemini's signatures -------------------------------------------------------------------------------------------------
 
 
 def signature(artefact: Mapping[str, object]) -> str:
-    """Give the thought signature in an artefact of Gemini's, in either spelling, or an empty text; it is bytes in base64."""
+    """Return the thought signature in an artefact of Gemini's, in either spelling, or an empty text; it is bytes in base64."""
     found = artefact.get("thoughtSignature") or artefact.get("thought_signature")
     return found if isinstance(found, str) and decode(found) else ""
 
 
 def thought_signature(part: ThinkingPart) -> str:
-    """Give the signature of Gemini's on a thought, or an empty text."""
+    """Return Gemini's signature of a thought, or an empty text."""
     return signature(part.content.artefact) or signature({"thoughtSignature": part.content.signature})
 
 
 def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: Notes) -> Iterator[Part]:
-    """Give a turn for Gemini with the signatures of this model, and a dummy on the first call where one must stand."""
-    ours = _by_this_model(speech, model)
+    """Return a turn with the signatures of this model, and a dummy on the first call where one must stand."""
+    ours = _maker(speech.provider or _AROUND.sub("", speech.model.lower())) in {"google", ""}
+    ours = ours and _same_model(speech.model, model)
     first = True
     for part in parts:
+        known = part.signature if isinstance(part, TextPart) else ""
+        known = signature(part.artefact) if isinstance(part, CallPart) else known
+        if known and not ours:
+            notes.add(part.origin, "thought signature", How.DROPPED, "another model's")
         if isinstance(part, TextPart):
-            if part.signature and not ours:
-                notes.add(part.origin, "thought signature", How.DROPPED, "another model's")
             yield part if ours else replace(part, signature="")
         elif isinstance(part, CallPart):
-            sent = signature(part.artefact) if ours else ""
-            if signature(part.artefact) and not sent:
-                notes.add(part.origin, "thought signature", How.DROPPED, "another model's")
+            sent = known if ours else ""
             if first and not sent and profile.reasoning.signed_calls:
-                notes.add(
-                    part.origin,
-                    "thought signature",
-                    How.ADDED,
-                    "the call has none of this model, and one must stand there",
-                )
+                why = "the call has none of this model, and one must stand there"
+                notes.add(part.origin, "thought signature", How.ADDED, why)
                 sent = DUMMY_SIGNATURE
             first = False
             yield replace(part, artefact={"thoughtSignature": sent} if sent else {})
@@ -200,7 +211,66 @@ def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str,
             yield part
 
 
-def _by_this_model(speech: Speech, model: str) -> bool:
-    word = (speech.provider or family(speech.model)).lower()
-    known = next((maker for pattern, maker in _MAKERS if pattern.match(word)), "")
-    return known in {"google", ""} and family(speech.model) == family(model)
+# --- blocks of the provider's own tools ----------------------------------------------------------------------------------
+
+
+def is_provider_block(kind: str, profile: Profile, provider: str) -> bool:
+    """Return whether a tool of the provider that the request is for left a block of this kind."""
+    form = profile.reasoning.form
+    return kind in _PROVIDER_BLOCKS.get(form, ()) and _maker(provider) == _MAKER_OF_FORM[form]
+
+
+def with_provider_blocks(script: Sequence[Speech], profile: Profile, notes: Notes, *, asked: bool) -> Iterator[Speech]:
+    """Return the script with the blocks of the provider's own tools that can go back, and without the others.
+
+    Args:
+        script: The speeches of an exchange.
+        profile: The provider's rules.
+        notes: The changes so far.
+        asked: Whether the request asks for tools of the provider's own.
+    """
+    for speech in script:
+        blocks = [part for part in speech.parts if isinstance(part, ProviderPart)]
+        gone: set[int] = set()
+        whole = _answered([part for part in blocks if _sound(part)])
+        for part in blocks:
+            why = "" if asked else "no tool of the provider's own is asked for"
+            if not why and not _sound(part):
+                why = "what its provider gives every such block is not there"
+            if not why and _id(part) and _id(part) not in whole:
+                why = "its other half is not there"
+            if why:
+                gone.add(id(part))
+                notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: {why}")
+        for thought, after in pairwise(speech.parts) if profile.reasoning.form == "items" else ():
+            if isinstance(thought, ThinkingPart) and id(after) in gone:
+                gone.add(id(thought))
+                notes.add(thought.origin, "thinking", How.DROPPED, "what it led to is left out")
+        yield replace(speech, parts=tuple(part for part in speech.parts if id(part) not in gone))
+
+
+def _sound(part: ProviderPart) -> bool:
+    """Return whether a block has the fields that the provider asks of its kind (the types of the `anthropic` package)."""
+    if part.kind == _SERVER_CALL:
+        name, given = part.fields.get("name"), part.fields.get("input")
+        return bool(_id(part)) and isinstance(name, str) and isinstance(given, Mapping)
+    return not part.kind.endswith("_tool_result") or (bool(_id(part)) and "content" in part.fields)
+
+
+def _id(part: ProviderPart) -> str:
+    """Return the id that binds an Anthropic tool's call and result; empty for blocks that stand alone."""
+    bound = part.kind == _SERVER_CALL or part.kind.endswith("_tool_result")
+    found = part.fields.get("id" if part.kind == _SERVER_CALL else "tool_use_id")
+    return found if bound and isinstance(found, str) else ""
+
+
+def _answered(blocks: Sequence[ProviderPart]) -> frozenset[str]:
+    """Return the ids with a call and, after it, a result."""
+    called: set[str] = set()
+    answered: set[str] = set()
+    for part in blocks:
+        if part.kind == _SERVER_CALL:
+            called.add(_id(part))
+        elif _id(part) in called:
+            answered.add(_id(part))
+    return frozenset(answered)

@@ -1,12 +1,11 @@
-"""What goes into compiling and what comes out: the call, the request, and the report of everything that was changed on the way."""
+"""What goes into compiling and what comes out: the call and the request."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
@@ -17,37 +16,38 @@ from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text
 from palaver.prompts import Format
 from palaver.view import View
-from palaver.wire.held import Held, field_of
-from palaver.wire.profiles import Profile
-from palaver.wire.violations import Rule
+from palaver.wire.check import CONVERSATION, Violation, validate
+from palaver.wire.memo import Compiled
+from palaver.wire.report import Report
+from palaver.wire.table import Profile
 
-__all__ = ["COMPILER", "Call", "Change", "How", "Notes", "Report", "Request"]
+__all__ = ["COMPILER", "Call", "Piece", "Request"]
 
-COMPILER = 3
-"""The version of what compiling gives: raised whenever the same view and call give other bytes than before, so that a recorded call can say
-why it is not reproduced."""
+COMPILER = 4
+"""The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
+is not reproduced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is asked of the provider besides going on with the conversation.
+    """What is asked of the provider besides the conversation.
 
     Attributes:
-        model: The model, as the provider spells it.
-        max_tokens: Tokens the answer may have; None for the provider's own limit. Anthropic has none and gets
+        model: The model, in the provider's spelling.
+        max_tokens: The most tokens of the answer; None for the provider's own limit. Anthropic has none and gets
             `palaver.wire.anthropic.MAX_TOKENS`.
-        temperature: Sampling temperature; None for the provider's own.
-        stream: Whether the answer comes in pieces.
+        temperature: The sampling temperature; None for the provider's own.
+        stream: Whether the answer arrives in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
         strict_tools: Whether to ask that arguments hold to the tools' schemas, where provider and schema permit it.
-        format: The structure that the answer must have, or None. It goes into the provider's own field, in its dialect; where a model
-            takes no schema, the instructions ask for it in words.
+        format: The structure of the answer, or None. It goes into the provider's own field, in its dialect; where a model accepts no schema,
+            the instructions ask for it in words.
         provider_tools: Tools that the provider runs itself, by name, such as `web_search`: true, or their options in the provider's words.
             See :mod:`palaver.wire.provided`.
         parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
         cache: Whether cache marks are placed, for providers that have them.
-        cache_at: The blocks behind which a prefix is to be cached, in place of the user's newest messages; for providers that have marks.
-        cache_ttl: How long what is marked stays cached.
+        cache_at: The blocks after which a prefix is cached, instead of the user's newest messages.
+        cache_ttl: How long a marked prefix stays cached.
         then: The user's next words: a text put after the view, or None.
     """
 
@@ -66,100 +66,19 @@ class Call:
     then: str | None = None
 
     def __post_init__(self) -> None:
-        """Clean the words where they enter, as every text that enters; give the places one order."""
+        """Clean the text, as every text that enters; sort the places."""
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
 
 
-class How(StrEnum):
-    """What happened to something on its way to the wire."""
-
-    DROPPED = "dropped"
-    """It is not in the request."""
-    REPLACED = "replaced"
-    """A text stands in its place."""
-    RENAMED = "renamed"
-    """It has another id or name there."""
-    CHANGED = "changed"
-    """It is there in another form."""
-    ADDED = "added"
-    """It is in the request and not in the view."""
-    KEPT = "kept"
-    """It is there as it was given, although palaver cannot tell whether the provider takes it."""
-
-
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One difference between what the view shows and what is sent.
+class Piece:
+    """Where a compiled exchange stands in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
 
-    Attributes:
-        handle: The block it is about; None for what no entry holds (a derived text, a tool's schema, a parameter).
-        what: What it is about: `text`, `image`, `audio`, `thinking`, `call id`, `tool name`, `tool schema`, `parameter` and so on.
-        how: What happened to it.
-        why: The reason, a clause that starts with a small letter.
-    """
-
-    handle: Handle | None
-    what: str
-    how: How
-    why: str
-
-    def __str__(self) -> str:
-        """Give the difference on one line."""
-        place = "" if self.handle is None else f" ({self.handle})"
-        return f"{self.what}{place} {self.how.value}: {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The compatibility report of a request: everything that was dropped or changed, in the order of the request.
-
-    Attributes:
-        changes: The differences. An empty report means that the provider gets what the view shows.
-    """
-
-    changes: tuple[Change, ...] = ()
-
-    def __iter__(self) -> Iterator[Change]:
-        """Give the changes in order."""
-        return iter(self.changes)
-
-    def __len__(self) -> int:
-        """Count the changes."""
-        return len(self.changes)
-
-    def lost(self) -> tuple[Change, ...]:
-        """Give the changes by which the model sees less than the view shows: what was dropped or replaced."""
-        return tuple(change for change in self.changes if change.how in {How.DROPPED, How.REPLACED})
-
-    def about(self, handle: Handle) -> tuple[Change, ...]:
-        """Give what happened to one block."""
-        return tuple(change for change in self.changes if change.handle == handle)
-
-
-class Notes:
-    """Takes down the changes while a request is compiled."""
-
-    def __init__(self) -> None:
-        self._changes: list[Change] = []
-
-    def add(self, handle: Handle | None, what: str, how: How, why: str) -> None:
-        """Take one down."""
-        self._changes.append(Change(handle, what, how, why))
-
-    def extend(self, changes: Iterable[Change]) -> None:
-        """Take down what was taken down elsewhere."""
-        self._changes.extend(changes)
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """What was taken down so far."""
-        return tuple(self._changes)
-
-    def report(self) -> Report:
-        """Give the report."""
-        return Report(tuple(self._changes))
+    compiled: Compiled
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,15 +87,15 @@ class Request:
 
     Attributes:
         profile: The profile it was compiled for.
-        model: The model it is for. (Gemini's body does not name it: there it stands in the address.)
+        model: The model it is for. (Gemini's body does not name it: it is part of the address.)
         body: The body, a read-only JSON object.
-        report: What differs from the view.
-        tool_names: The names that tools have on the wire, to the names we know them by.
-        history: True when it ends on the assistant's words: valid as the record of a conversation, and a request only with words after it.
-        view: The view it was compiled from; None for one that was not compiled here.
-        call: What was asked for beside the view; None likewise.
-        written: The canonical bytes of each item of its conversation, where they are known.
-        checked: What was checked before it in its conversation.
+        report: The differences from the view.
+        tool_names: The names of tools on the wire, and our names for them.
+        history: Whether it ends on the assistant's words. It is then valid as a history, and becomes a request with words after it.
+        view: The view it was compiled from; None where it was not compiled here.
+        call: The call it was compiled for; None likewise.
+        pieces: Where the exchanges of the view stand; empty likewise.
+        written: The canonical bytes of each item of the conversation; empty likewise.
     """
 
     profile: Profile
@@ -187,21 +106,22 @@ class Request:
     history: bool = False
     view: View | None = field(default=None, repr=False, compare=False)
     call: Call | None = field(default=None, repr=False, compare=False)
-    written: tuple[bytes, ...] | None = field(default=None, repr=False, compare=False)
-    checked: Held = field(default_factory=Held, repr=False, compare=False)
+    pieces: tuple[Piece, ...] = field(default=(), repr=False, compare=False)
+    written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def data(self) -> bytes:
         """The body's canonical bytes."""
-        if self.written is None:
+        if not self.written:
             return canonical_json(self.body)
-        said = field_of(self.profile)
-        pieces = [b"{"]
-        for name in sorted(self.body):
-            spelt = (b"[", b",".join(self.written), b"]") if name == said else (canonical_json(self.body[name]),)
-            pieces += [canonical_json(name), b":", *spelt, b","]
-        pieces[-1] = b"}"
-        return b"".join(pieces)
+        said = CONVERSATION[self.profile.name]
+        fields = (
+            canonical_json(name)
+            + b":"
+            + (b"[" + b",".join(self.written) + b"]" if name == said else canonical_json(value))
+            for name, value in sorted(self.body.items())
+        )
+        return b"{" + b",".join(fields) + b"}"
 
     @cached_property
     def digest(self) -> str:
@@ -209,28 +129,62 @@ class Request:
         return sha256(self.data).hexdigest()
 
     def check(self) -> None:
-        """Hold the request to its provider's rules.
+        """Check the request against its provider's rules.
 
-        A parameter of the caller's that the provider does not publish is let through: servers that speak a provider's language have fields of
-        their own.
+        Exchanges that an earlier request of the conversation was checked with are not checked again; only new ones and their neighbours are.
+        A parameter that palaver does not know passes: compatible servers have fields of their own.
 
         Raises:
-            InvalidRequest: It breaks one; the error has the violations. It is a defect of palaver, or of the call's own parameters, which the
-                error says.
+            InvalidRequest: It breaks a rule; the error lists the violations. This is a defect of palaver, or of the call's own parameters,
+                which the error names.
         """
+        excerpt = self._excerpt()
+        found = [] if excerpt is None else self._violations(excerpt)
+        if excerpt is None or found:
+            found = self._violations(self.body)
+        if not found:
+            for piece in self.pieces:
+                piece.compiled.checked = True
+            return
         own = () if self.call is None else tuple(self.call.parameters)
-        found = self.checked.violations(
-            self.body,
-            self.profile,
-            len(self.data),
-            lambda violation: violation.rule is Rule.FIELD_UNKNOWN and violation.path in own,
-            as_history=self.history,
-        )
-        if found:
-            named = sorted(
-                {name for name in own for violation in found if re.match(rf"{re.escape(name)}\b", violation.path)}
-            )
-            raise InvalidRequest(self.profile.name, found, hint=_OWN.format(", ".join(named)) if named else "")
+        named = sorted({name for name in own for each in found if re.match(rf"{re.escape(name)}\b", each.path)})
+        raise InvalidRequest(self.profile.name, found, hint=_OWN.format(", ".join(named)) if named else "")
+
+    def _violations(self, body: Mapping[str, Any]) -> list[Violation]:
+        prefill = self.history and self.profile.turns.assistant_last  # it is a request as it stands
+        return list(validate(body, self.profile, as_history=self.history and not prefill))
+
+    def _excerpt(self) -> Mapping[str, Any] | None:
+        """Return the body with only those items that are not yet checked, their neighbours and the beginning of their turn.
+
+        Return None where this does not do: nothing was checked before, what is new is not at the end, or the body may be too large. An
+        excerpt may break a rule that the whole keeps, never the other way round: what is counted over a conversation (ids, images, cache
+        marks) is counted when it is compiled.
+        """
+        pieces, items = self.pieces, self.body[CONVERSATION[self.profile.name]]
+        new = next((index for index, each in enumerate(pieces) if not each.compiled.checked), len(pieces))
+        if (
+            new == 0
+            or any(each.compiled.checked for each in pieces[new:])
+            or len(self.data) > self.profile.request_bytes
+        ):
+            return None
+        asked = next((index for index in range(len(pieces) - 1, -1, -1) if pieces[index].compiled.asks), 0)
+        opening, first = self._beginning(asked), self._beginning(new - 1)
+        shown = [*items[: pieces[0].stop]] if opening and not pieces[opening].compiled.asks else []
+        if asked + 2 > first:
+            shown += items[pieces[min(opening, first)].start if opening else 0 :]
+        else:
+            stop = pieces[asked + 1].stop
+            shown += items[pieces[opening].start if opening else 0 : stop]
+            shown += items[max(stop, pieces[first].start) :]
+        return None if 2 * len(shown) > len(items) else {**self.body, CONVERSATION[self.profile.name]: shown}
+
+    def _beginning(self, index: int) -> int:
+        """Return the last piece up to an index that shares no item with the one before it."""
+        while index and self.pieces[index].start < self.pieces[index - 1].stop:
+            index -= 1
+        return index
 
 
 _OWN = "Parameters given with the call are not as the provider wants them: {}."

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from palaver.cli.chat.loop import Chat, lines_for, signals_end_it
-from palaver.cli.chat.screen import JsonScreen, Screen
-from palaver.cli.chat.setup import prepared
-from palaver.cli.chat.wanted import Wanted
-from palaver.cli.options import JsonOption, StoreOption, worded
-from palaver.cli.surroundings import store_url
+from contextlib import ExitStack, closing
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palaver.cli.chat.commands import COMMANDS
+from palaver.cli.chat.loop import converse
+from palaver.cli.chat.screen import Screen
+from palaver.cli.chat.setup import agent_of, server_of, session_of, tools_of
+from palaver.cli.chat.talk import Talk
+from palaver.cli.options import StoreOption
+from palaver.cli.terminal import data_folder, store_url
 from palaver.store import open_store
 from palaver.store.redacting import redacted_store
+from palaver.tools import Toolbox
+from palaver.tools.portal import entered
 
 __all__ = ["run"]
 
-_MEMORY = frozenset({"memory:", ":memory:"})
+_Text = str | None
 
 
-@worded(Wanted)
-def run(wanted: Wanted, *, store: StoreOption = None, json: JsonOption = False) -> int:
-    """Talk to a model. Everything is kept, from the first message on; --session takes it up again, also in the middle of a turn.
+def run(
+    model: Annotated[_Text, typer.Option("--model", "-m", help="The model, such as openai/gpt-5-mini.")] = None,
+    session: Annotated[_Text, typer.Option("--session", "-s", help="Resume a session, or name a new one.")] = None,
+    system: Annotated[_Text, typer.Option("--system", help="The system prompt of a new session, or @FILE.")] = None,
+    tools: Annotated[list[Path] | None, typer.Option("--tools", help="Offer every @tool of a Python file.")] = None,
+    mcp: Annotated[list[str] | None, typer.Option("--mcp", help="Offer an MCP server: its command or address.")] = None,
+    policy: Annotated[str, typer.Option("--policy", help="What shapes each request.")] = "palaver",
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Tokens that a request may occupy.")] = None,
+    summarizer: Annotated[_Text, typer.Option("--summarizer", help="A model that summarises what leaves.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Run calls that need a decision without a question.")] = False,
+    commands: Annotated[bool, typer.Option("--commands", help="In a pipe, obey lines that begin with /.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Keep and send no keys and tokens.")] = False,
+    store: StoreOption = None,
+) -> int:
+    """Talk to a model. Everything is kept from the first message on; --session resumes it, also in the middle of a turn.
 
-    In a pipe each line is a message, and answers go to standard output; the exit code is that of the last message. Keys of providers are read
-    by their own clients, from where they always do (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY …). /help lists the commands.
+    In a pipe each line is a message, and answers go to standard output; commands and approvals need --commands. The exit code is
+    that of the last message. Providers' clients read their keys from where they always do, such as OPENAI_API_KEY. /help lists the commands.
     """
-    name = store_url(store)
-    source = redacted_store(open_store(name), wanted.redact)
-    screen = JsonScreen() if json else Screen()
-    lines = lines_for(screen, remember=name not in _MEMORY)
-    try:
-        with signals_end_it(), prepared(wanted, source, screen.note) as talk:
-            return Chat(talk, screen, lines, agree=wanted.yes).run()
-    finally:
-        screen.close()
-        lines.close()
-        source.close()
+    screen = Screen(None if "memory:" in store_url(store) else data_folder() / "chat_history", COMMANDS)
+    with ExitStack() as stack:
+        source = stack.enter_context(closing(redacted_store(open_store(store_url(store)), redact)))
+        functions = [one for path in tools or () for one in tools_of(path)]
+        for number, spelled in enumerate(mcp or (), 1):
+            connect = import_module("palaver.tools.mcp").connect  # it needs a package that few installations have
+            functions += stack.enter_context(entered(connect(server_of(number, spelled)))).functions
+        found, spec = session_of(source, session, model or "")
+        agent = agent_of(source, spec, system, policy, budget, summarizer)
+        agent.tools = tuple(Toolbox(functions))  # two tools of one name are refused
+        talk = Talk(agent, found, session or "", spec, screen, yes=yes)
+        return converse(talk, commands=commands or screen.terminal)

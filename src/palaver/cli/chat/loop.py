@@ -1,179 +1,160 @@
-"""The chat itself: take a line, run a command or have the agent answer, until the end."""
+"""The loop of a chat: read a message, run a command or show a turn, ask about calls that need a decision; Ctrl-C stops a turn."""
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import redirect_stdout
 
-from palaver.cli.chat.commands import COMMANDS, Next, run_command
-from palaver.cli.chat.lines import Keys, Lines, Pipe
-from palaver.cli.chat.screen import JsonScreen, Screen, one_line
-from palaver.cli.chat.talk import MAIN, Talk
-from palaver.cli.chat.turns import answer
+from palaver.agent import (
+    AgentCallSession,
+    AgentEvent,
+    AnswerRefused,
+    CallEnded,
+    CallStarting,
+    Compacted,
+    Decision,
+    Retrying,
+    decide,
+    question,
+)
+from palaver.agent.turn import read_turn
+from palaver.cli.chat.commands import ANSWER, QUIT, run_command
+from palaver.cli.chat.screen import Screen
+from palaver.cli.chat.talk import Talk
 from palaver.cli.outcome import Exit, exit_code
-from palaver.cli.surroundings import data_folder
-from palaver.errors import PalaverError
-from palaver.messages import Message, Role
-from palaver.plurals import counted
+from palaver.errors import AgentFailure, PalaverError
+from palaver.models import TextDelta, ThinkingDelta
 
-__all__ = ["Chat", "lines_for", "signals_end_it"]
+__all__ = ["converse"]
 
-_RECALLED = 12
-"""Lines of the last answer that are shown when a session is taken up."""
-
-_GOES_ON = {
-    "open": "Its last turn was cut off: going on with it.",
-    "interrupted": "Its last turn was interrupted: going on with it.",
-    "waiting": "Its last turn waits for a decision.",
-    "unanswered": "Its last message was not answered: going on with it.",
-}
+_LINES, _WIDTH = 8, 240
+"""Lines of a tool's result that are shown, and characters of a line; the log has all of it."""
 
 
-class Chat:
-    """A chat on a screen."""
+def converse(talk: Talk, *, commands: bool) -> Exit:
+    """Chat until the end. A person at a terminal gets 0, a program how its last message ended.
 
-    def __init__(self, talk: Talk, screen: Screen, lines: Lines, *, agree: bool) -> None:
-        """Take what talks, where it is shown, where messages come from, and whether calls run without a question."""
-        self._talk = talk
-        self._screen = screen
-        self._lines = lines
-        self._agree = agree
-        self._ended = Exit.OK
-
-    def run(self) -> Exit:
-        """Talk until the end. Whoever typed gets 0; a program gets how its last message ended."""
-        self._greet()
-        if self._talk.unfinished() in _GOES_ON:
-            self._answer()
-        tired = False
-        while True:
-            try:
-                line = self._lines.message(self._prompt())
-            except KeyboardInterrupt:
-                self._screen.note("")
-                if tired:
-                    break
-                tired = True
-                self._screen.note("(Ctrl-C again, or Ctrl-D, ends the chat.)")
-                continue
-            tired = False
-            if line is None or self._take(line) == Next.QUIT:
-                break
-        self._leave()
-        return Exit.OK if self._lines.asks else self._ended
-
-    def _prompt(self) -> str:
-        branch = self._talk.branch
-        return self._screen.prompt("> " if branch == MAIN else f"{branch}> ")
-
-    def _take(self, line: str) -> str:
-        """Do what a line says. A Ctrl-C that comes a moment too late to interrupt anything ends nothing."""
-        if not line.strip():
-            return Next.READ
-        try:
-            what = self._done(line)
-            if what == Next.ANSWER:
-                self._answer()
-        except PalaverError as error:
-            self._screen.fail(error)
-            self._ended = exit_code(error)
-            return Next.READ
-        except KeyboardInterrupt:
-            self._screen.note("Interrupted.", "yellow")
-            return Next.READ
-        return what
-
-    def _done(self, line: str) -> str:
-        if line.startswith("/"):
-            return run_command(line.strip(), self._talk, self._screen, self._lines)
-        self._talk.begin()
-        self._talk.agent.receive(line.removeprefix(" ") if line.startswith(" /") else line)
-        return Next.ANSWER
-
-    def _answer(self) -> None:
-        self._ended = answer(self._talk, self._screen, self._lines, agree=self._agree)
-        if self._lines.asks:
-            self._screen.note("")
-
-    # --- the beginning and the end ----------------------------------------------------------------------------------------------
-
-    def _greet(self) -> None:
-        talk = self._talk
-        session = talk.session
-        if isinstance(self._screen, JsonScreen):
-            self._screen.row(
-                "session",
-                session=None if session is None else session.session_id,
-                name=talk.name if session is None else session.name,
-                branch=talk.branch,
-                model=talk.spec or talk.agent.model,
-                unfinished=talk.unfinished(),
-            )
-        elif session is None and self._lines.asks:
-            self._screen.note(
-                f"palaver chat with {talk.spec or talk.agent.model}. /help lists the commands; Ctrl-D ends."
-            )
-        elif session is not None:
-            self._screen.note(
-                f"{session.name} ({session.session_id[:12]}), branch {talk.branch}, {counted(len(talk.dialog.messages), 'message')}, "
-                f"with {talk.spec or talk.agent.model}."
-            )
-            self._recall()
-        told = _GOES_ON.get(talk.unfinished())
-        if told is None and talk.unfinished() == "failed":
-            told = "Its last turn failed; /continue tries again."
-        if told is not None:
-            self._screen.note(told, "yellow")
-
-    def _recall(self) -> None:
-        """Show the user's last message, and the answer to it."""
-        said: list[Message] = []
-        for message in reversed(self._talk.dialog.messages[-20:]):
-            if message.role in {Role.USER, Role.ASSISTANT} and message.text_content().strip():
-                said.insert(0, message)
-            if message.role is Role.USER:
-                break
-        for message in said:
-            if message.role is Role.USER:
-                self._screen.note(f"> {one_line(message.text_content())}")
-            else:
-                lines = message.text_content().splitlines()
-                more = [f"… {counted(len(lines) - _RECALLED, 'more line')}"] if len(lines) > _RECALLED else []
-                self._screen.note("\n".join([*lines[:_RECALLED], *more]))
-
-    def _leave(self) -> None:
-        session = self._talk.session
-        if session is not None and self._lines.asks:
-            self._screen.note(
-                f"Kept as {session.name!r}: `palaver chat --session {session.session_id[:12]}` takes it up again."
-            )
-
-
-def lines_for(screen: Screen, *, remember: bool) -> Lines:
-    """Give where messages come from: the keyboard, where somebody sits at it and looks at the screen; else whatever is piped in."""
-    if sys.stdin.isatty() and screen.terminal:
-        return Keys(data_folder() / "chat_history" if remember else None, COMMANDS)
-    return Pipe()
-
-
-@contextmanager
-def signals_end_it() -> Iterator[None]:
-    """End the chat in order when the terminal goes away or the system asks for it: a turn that goes on is left interrupted, to be taken up.
-
-    A second signal ends the process as it would without this.
+    Args:
+        talk: The chat.
+        commands: Whether lines that begin with a slash are commands. Without them nobody can decide about a call, so a pipe ends there.
     """
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ended, wanted = _begin(talk), ""
+    while commands or ended != Exit.FOUND:
+        line = talk.screen.lines.message("> ")
+        if line is None:
+            break
+        try:
+            wanted = _obeyed(talk, line, commands=commands)
+            ended = _answer(talk) if wanted == ANSWER else ended
+        except PalaverError as error:
+            talk.screen.note(f"! {talk.screen.cut(str(error), 600)}", "red")
+            ended = exit_code(error)
+        except KeyboardInterrupt:  # a moment too late to interrupt anything
+            continue
+        if wanted == QUIT:
+            break
+    if talk.new and len(talk.dialog.messages) <= bool(talk.agent.system_prompt.prompt):
+        talk.session.delete()  # nothing was said
+    elif talk.screen.terminal:
+        talk.screen.note(f"Kept: `palaver chat --session {talk.session.session_id[:12]}` resumes it.")
+    return Exit.OK if talk.screen.terminal else ended
 
-    def end(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        raise SystemExit(int(Exit.INTERRUPTED))
 
-    before = [(number, signal.signal(number, end)) for number in numbers]
+def _begin(talk: Talk) -> Exit:
+    """Greet, and continue what is left of the last turn; one that failed waits until somebody asks for it."""
+    hint = " /help lists the commands; Ctrl-D ends." if talk.screen.terminal else ""
+    name = f"{'A new session' if talk.new else 'Session'} {talk.session.name!r}"
+    talk.screen.note(f"{name}, with {talk.spec}.{hint}")
+    if left := talk.unfinished():
+        talk.screen.note(f"Its last turn is {left}." if left != "failed" else "Its last turn failed: /continue it.")
+    return _answer(talk) if left not in {"", "failed"} else Exit.OK
+
+
+def _obeyed(talk: Talk, line: str, *, commands: bool) -> str:
+    """Run a command, or receive a message; return what comes next."""
+    if not line.strip():
+        return ""
+    if commands and line.startswith("/"):
+        return run_command(talk, line)
+    talk.agent.receive(line.removeprefix(" ") if commands and line.startswith(" /") else line)
+    return ANSWER
+
+
+def _answer(talk: Talk) -> Exit:
+    """Have the agent answer, ask about calls that need a decision, and show how it ended. Whatever fails, the chat goes on."""
+    while True:
+        try:
+            session = _turn(talk)
+        except KeyboardInterrupt:
+            turn = read_turn(talk.agent.store, talk.dialog.dialog_id)
+            begun = ", ".join(call.name for call in turn.pending if call.id in turn.started)
+            unknown = f" What {begun} did is unknown, and the model is told so." if begun else ""
+            talk.screen.note(f"Interrupted; the session is kept.{unknown} Type a message, or /continue.", "yellow")
+            return Exit.INTERRUPTED
+        except PalaverError as error:
+            hint = " /continue tries again; /model SPEC asks another model." if isinstance(error, AgentFailure) else ""
+            talk.screen.note(f"! {talk.screen.cut(str(error), 600)}{hint}", "red")
+            return exit_code(error)
+        if session.state == "waiting":
+            if not _decided(talk):
+                return Exit.FOUND
+        elif not session.late:
+            return Exit.OK
+
+
+def _turn(talk: Talk) -> AgentCallSession:
+    """Run a turn to its end, or until somebody must decide. After Ctrl-C it has ended when this raises."""
+    screen = talk.screen
     try:
-        yield
+        with redirect_stdout(screen), talk.agent.stream() as stream:
+            for event in stream:
+                _show(screen, event)
     finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        screen.end_line()
+    cost = stream.session.cost
+    if cost.total_tokens:
+        dollars = f", ${cost.cost:.4f}" if cost.cost else ""
+        screen.note(f"  {cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written{dollars}")
+    return stream.session
+
+
+def _show(screen: Screen, event: AgentEvent) -> None:
+    match event:
+        case TextDelta(text=text) | ThinkingDelta(text=text):
+            screen.more(event.type, text)
+        case CallStarting(call=call):
+            screen.note(f"-> {screen.cut(question(call), _WIDTH)}", "cyan")
+        case CallEnded():
+            _show_result(screen, event)
+        case Retrying(error=error):
+            screen.note(f"! {screen.cut(error.message, _WIDTH)} Asking again …", "yellow")
+        case AnswerRefused(error=error):
+            screen.note(f"! The answer was refused ({screen.cut(error, _WIDTH)}); asking again …", "yellow")
+        case Compacted(tokens_before=before, tokens_after=after):
+            screen.note(f"! Compacted: {before:,} tokens -> {after:,}. /undo takes it back.", "yellow")
+
+
+def _show_result(screen: Screen, event: CallEnded) -> None:
+    """Show the first lines of a result."""
+    ending = "" if event.ending == "done" else f" [{event.ending}]"
+    screen.note(f"<- {event.call.name}{ending}", "red" if event.result.is_error else "cyan")
+    text = event.result.text()
+    lines = text[: _LINES * _WIDTH * 4].splitlines()
+    for line in lines[:_LINES]:
+        screen.note(f"   {line[:_WIDTH]}")
+    if len(lines) > _LINES or len(text) > _LINES * _WIDTH * 4:
+        screen.note(f"   … {len(text):,} characters in all")
+
+
+def _decided(talk: Talk) -> bool:
+    """Have somebody decide about the calls that wait, and return whether all are decided."""
+    for call in talk.agent.waiting():
+        talk.screen.note(f"? {talk.screen.cut(question(call), _LINES * _WIDTH)}", "yellow")
+        said = "yes" if talk.yes else talk.screen.lines.ask("  Run it? y(es), n(o), or why not: ")
+        if not said:
+            talk.screen.note("It waits. /approve or /deny it, here or in a later chat.", "yellow")
+            return False
+        reason = "" if said.lower() in {"n", "no"} else said
+        denied = Decision(decision="deny", by="user", reason=reason)
+        approved = Decision(by="--yes" if talk.yes else "user")
+        decide(talk.dialog, call.id, approved if said.lower() in {"y", "yes"} else denied)
+    return True

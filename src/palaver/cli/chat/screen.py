@@ -1,174 +1,141 @@
-"""What a chat shows: to people on a terminal or in a pipe, or as JSON, one object an event.
+"""What a chat shows and reads: a terminal with an editor of lines, or a pipe.
 
-On a terminal everything goes to standard output. Where that is a pipe, it gets what was asked for, answers and what commands print; all else
-(thinking, calls of tools, notes, errors) goes to standard error. Whatever a model or a tool said is text: control characters stand as pictures.
+On a terminal everything goes to standard output. In a pipe standard output gets the answers and what commands print; thinking, calls, notes and
+errors go to standard error. Control characters of models and tools are shown escaped everywhere.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from collections.abc import Iterable
-from typing import TextIO
+from io import TextIOBase
+from pathlib import Path
 
-from palaver.cli.outcome import as_data
-from palaver.cli.surroundings import visible
-from palaver.errors import PalaverError
-from palaver.messages import canonical_json
+from rich.console import Console
+from rich.text import Text
 
-__all__ = ["JsonScreen", "Screen", "one_line"]
+from palaver.cli.terminal import visible
+from palaver.errors import MissingExtra
 
-_STYLES = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "cyan": "36"}
-"""Select Graphic Rendition, ECMA-48 section 8.3.117."""
-
-_ERROR = 600
-"""Characters of an error that are shown: some providers answer with a whole page."""
+__all__ = ["Screen"]
 
 
-def one_line(text: str, length: int = _ERROR) -> str:
-    """Give a text as one line, cut where it is longer."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
-
-
-class Screen:
-    """Shows a chat to people.
+class Screen(TextIOBase):
+    """Shows a chat. As the standard output of tools it shows what they print, escaped and in its place.
 
     Attributes:
-        json: Whether events are to be shown as JSON: never here.
-        terminal: Whether somebody looks at it.
+        terminal: Whether a person sits at it.
+        lines: Where messages come from.
     """
 
-    json = False
+    def __init__(self, history: Path | None, commands: Iterable[str]) -> None:
+        """Use the standard streams as they are now: what tools print later is redirected.
 
-    def __init__(self) -> None:
-        """Take the standard streams as they are now: what tools print into them later is another matter."""
-        self.terminal = sys.stdout.isatty()
-        self._styled = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-        self._out = _kept(sys.stdout)
-        self._aside = self._out if self.terminal else _kept(sys.stderr)
-        self._lock = threading.Lock()
-        self._begun: TextIO | None = None  # the stream whose line is not at its beginning
-        self._printing = False  # whether that line was printed by a tool
+        Args:
+            history: Where a person's messages are remembered, readable by their author alone; None for nowhere.
+            commands: The words to complete.
 
-    def say(self, text: str) -> None:
-        """Show more of an answer, without ending its line."""
-        self._more(self._out, text)
+        Raises:
+            MissingExtra: A terminal needs prompt_toolkit, which is not installed.
+        """
+        self.terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self.lines = Keyboard(history, commands) if self.terminal else Pipe()
+        self._out = Console(file=sys.stdout, highlight=False)
+        self._aside = self._out if self.terminal else Console(file=sys.stderr, highlight=False)
+        self._part = ""  # what the line that is being written belongs to
+        self._begun: Console | None = None  # where a line is not ended yet
 
-    def murmur(self, text: str, style: str = "dim") -> None:
-        """Show more of what is no answer, without ending its line."""
-        self._more(self._aside, text, style)
-
-    def _more(self, stream: TextIO, text: str, style: str = "") -> None:
-        if self._printing:  # what a tool printed ends where somebody else speaks
+    def more(self, part: str, text: str) -> None:
+        """Show more of a part: `text` is the answer; `thinking` and `printed` are shown beside it, each on lines of its own."""
+        if part != self._part:
             self.end_line()
-        self._write(stream, text, style)
-
-    def printed(self, text: str) -> None:
-        """Show what a tool printed by itself, on lines of its own."""
-        if not self._printing:
-            self.end_line()
-        self._write(self._aside, text, "dim")
-        self._printing = self._begun is not None
+            self._part = part
+        self._show(self._out if part == "text" else self._aside, text, "" if part == "text" else "dim")
 
     def end_line(self) -> None:
         """End a line that was begun."""
         if self._begun is not None:
-            self._write(self._begun, "\n")
+            self._show(self._begun, "\n")
+        self._part = ""
 
-    def show(self, text: str, style: str = "") -> None:
-        """Show lines that were asked for."""
+    def show(self, text: str) -> None:
+        """Show what a command prints."""
         self.end_line()
-        self._write(self._out, f"{text}\n", style)
-
-    def show_lines(self, lines: Iterable[str]) -> None:
-        """Show lines that were asked for, one after another."""
-        for line in lines:
-            self.show(line)
+        self._show(self._out, f"{text}\n")
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Say something beside the conversation."""
+        """Show a line beside the conversation."""
         self.end_line()
-        self._write(self._aside, f"{text}\n", style)
+        self._show(self._aside, f"{text}\n", style)
 
-    def fail(self, error: PalaverError | str) -> None:
-        """Say in one line what went wrong."""
-        self.note(f"! {one_line(str(error))}", "red")
+    def cut(self, text: str, length: int) -> str:
+        """Return a text as one line of at most so many characters."""
+        line = " ".join(text.split())
+        return line if len(line) <= length else f"{line[: length - 1]}…"
 
-    def prompt(self, text: str) -> str:
-        """Give a prompt as it stands out on a terminal. The two marks tell the editor of lines what takes no room."""
-        return f"\001\x1b[1m\002{visible(text)}\001\x1b[0m\002" if self._styled else visible(text)
+    def write(self, text: str) -> int:
+        """Show what a tool prints."""
+        self.more("printed", text)
+        return len(text)
 
-    def close(self) -> None:
-        """End the line that was begun; a terminal that is gone is not missed."""
+    def _show(self, console: Console, text: str, style: str = "") -> None:
+        if text:
+            self._begun = None if text.endswith("\n") else console
+        if style and console.is_terminal:
+            console.print(Text(visible(text), style=style), end="", soft_wrap=True)
+        else:
+            console.file.write(visible(text))  # rich would expand tabs
+            console.file.flush()
+
+
+class Pipe:
+    """Messages from a file or a program: each line is one, and nobody can be asked."""
+
+    def message(self, prompt: str) -> str | None:  # noqa: ARG002 - nothing is drawn
+        """Return the next message; None at the end."""
+        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
+        return line.rstrip("\r\n") if line else None
+
+    def ask(self, question: str) -> str:  # noqa: ARG002 - as above
+        """Return an empty answer."""
+        return ""
+
+
+class Keyboard:
+    """Messages from a person: lines with an editor, a history and completion. Alt-Enter begins a new line."""
+
+    def __init__(self, history: Path | None, commands: Iterable[str]) -> None:
         try:
-            self.end_line()
-        except OSError:
-            self._begun = None
+            from prompt_toolkit import PromptSession, completion  # noqa: PLC0415 - an extra
+            from prompt_toolkit import history as histories  # noqa: PLC0415 - as above
+            from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise MissingExtra("palaver chat", "chat", package="prompt_toolkit") from error
+        keys = KeyBindings()
+        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        if history is not None:
+            history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            history.touch(mode=0o600)
+        self._lines: PromptSession[str] = PromptSession(
+            history=None if history is None else histories.FileHistory(str(history)),
+            completer=completion.WordCompleter(sorted(commands), sentence=True),
+            complete_while_typing=False,
+            key_bindings=keys,
+        )
+        self._answers: PromptSession[str] = PromptSession()
 
-    def _write(self, stream: TextIO, text: str, style: str = "") -> None:
-        if not text:
-            return
-        shown = visible(text)
-        with self._lock:
-            self._begun = None if shown.endswith("\n") else stream
-            self._printing = False
-            if style and self._styled:
-                lines = shown.split("\n")  # a style ends with its line: what scrolls or is cut then stays plain
-                shown = "\n".join(f"\x1b[{_STYLES[style]}m{line}\x1b[0m" if line else "" for line in lines)
-            stream.write(shown)
-            stream.flush()
+    def message(self, prompt: str) -> str | None:
+        """Return the next message, an empty one after Ctrl-C; None at the end."""
+        try:
+            return self._lines.prompt(prompt)
+        except KeyboardInterrupt:
+            return ""
+        except EOFError:
+            return None
 
-
-def _kept(stream: TextIO) -> TextIO:
-    """Give a stream of our own to where a standard stream leads now; a stream in memory is itself."""
-    try:
-        number = os.dup(stream.fileno())
-    except OSError:
-        return stream
-    stream.flush()
-    return open(number, "w", encoding=stream.encoding, errors="replace", newline="\n")  # noqa: PTH123 - for the whole chat
-
-
-class JsonScreen(Screen):
-    """Shows a chat to a program: one JSON object a line, told apart by `type`, on standard output."""
-
-    json = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.terminal = False
-
-    def row(self, kind: str, **fields: object) -> None:
-        """Show one object."""
-        line = canonical_json({"type": kind, **fields}).decode()
-        with self._lock:
-            self._out.write(f"{line}\n")
-            self._out.flush()
-
-    def say(self, text: str) -> None:
-        """Do nothing: the event was shown."""
-
-    def murmur(self, text: str, style: str = "dim") -> None:
-        """Do nothing: the event was shown."""
-
-    def printed(self, text: str) -> None:
-        """Show what a tool printed by itself."""
-        self.row("printed", text=text)
-
-    def show(self, text: str, style: str = "") -> None:  # noqa: ARG002 - nothing has a style here
-        """Show lines that were asked for."""
-        self.row("shown", text=text)
-
-    def show_lines(self, lines: Iterable[str]) -> None:
-        """Show lines that were asked for, as one object."""
-        self.show("\n".join(lines))
-
-    def note(self, text: str, style: str = "dim") -> None:  # noqa: ARG002 - nothing has a style here
-        """Say something beside the conversation."""
-        self.row("note", text=text)
-
-    def fail(self, error: PalaverError | str) -> None:
-        """Say what went wrong."""
-        self.row("error", **(as_data(error) if isinstance(error, PalaverError) else {"error": {"message": error}}))
+    def ask(self, question: str) -> str:
+        """Return the answer to a question; an empty one after Ctrl-C or Ctrl-D."""
+        try:
+            return self._answers.prompt(question).strip()
+        except (EOFError, KeyboardInterrupt):
+            return ""

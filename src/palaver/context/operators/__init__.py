@@ -1,47 +1,12 @@
-"""Operators: the small pure functions that policies are made of."""
+"""Operators: small pure functions that make a layout smaller.
 
-from palaver.context.operators.cap import Cap, cap
-from palaver.context.operators.clear import Clear, Mask, clear, mask
-from palaver.context.operators.drop_oldest import DROP_OLDEST, Cut, dropping
-from palaver.context.operators.media import DEGRADE_MEDIA
-from palaver.context.operators.offload import OFFLOAD, offload
-from palaver.context.operators.operator import Edit, Loss, Operator, in_phases, in_row, together
-from palaver.context.operators.pause import after_pause
-from palaver.context.operators.properties import ALWAYS, Property, broken
-from palaver.context.operators.put_back import PUT_BACK, RECALLING, recalled_first
-from palaver.context.operators.reasoning import DROP_REASONING
-from palaver.context.operators.stale import ASKED_AGAIN, DEDUPE, DROP_SUPERSEDED, OUTDATED_READS, PURGE_FAILED
+Each takes a layout and the cut, changes only exchanges before the cut that are not protected, and names the handle of whatever it hides.
+"""
 
-__all__ = [
-    "ALWAYS",
-    "ASKED_AGAIN",
-    "DEDUPE",
-    "DEGRADE_MEDIA",
-    "DROP_OLDEST",
-    "DROP_REASONING",
-    "DROP_SUPERSEDED",
-    "OFFLOAD",
-    "OUTDATED_READS",
-    "PURGE_FAILED",
-    "PUT_BACK",
-    "RECALLING",
-    "Cap",
-    "Clear",
-    "Cut",
-    "Edit",
-    "Loss",
-    "Mask",
-    "Operator",
-    "Property",
-    "after_pause",
-    "broken",
-    "cap",
-    "clear",
-    "dropping",
-    "in_phases",
-    "in_row",
-    "mask",
-    "offload",
-    "recalled_first",
-    "together",
-]
+from palaver.context.operators.clear import clear
+from palaver.context.operators.drop import drop, drop_with_note
+from palaver.context.operators.media import hide_media
+from palaver.context.operators.reasoning import drop_reasoning
+from palaver.context.operators.shorten import shorten
+
+__all__ = ["clear", "drop", "drop_reasoning", "drop_with_note", "hide_media", "shorten"]

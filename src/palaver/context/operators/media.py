@@ -1,53 +1,27 @@
-"""Degrade media: images and sounds are shown as a line with their handle, the oldest first. Reversible."""
+"""Hide media: show old images and sounds as a line each, with their handles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from palaver.context.layout import Form, Layout
+from palaver.context.meter import media_in
+from palaver.context.notes import without_media
+from palaver.context.operators.forms import apply_to_old, changed, text_of
+from palaver.view import Reason, Rewrite
 
-from palaver.context.ground import Ground, Layout
-from palaver.context.operators.forms import edited, saving, touched
-from palaver.context.operators.operator import Loss, Operator
-from palaver.context.operators.properties import Property
-from palaver.context.texts import without_media
-from palaver.context.units import media_in
-from palaver.messages import AudioContent, ImageContent, ToolResultContent
-from palaver.view import Block, Reason, Rewrite
-
-__all__ = ["DEGRADE_MEDIA", "degrade_media"]
-
-_NAME = "degrade_media"
+__all__ = ["hide_media"]
 
 
-def degrade_media(ground: Ground, upto: int, layout: Layout) -> Layout:
-    """Show the oldest images and sounds as lines until the layout is small enough, those of the newest response at last.
-
-    The newest user message, what is pinned and what is to be left alone keep theirs; of the last the newest response does not, where there is no room.
-    """
-    asked, response, recent = ground.asked(upto), ground.response(upto), ground.recent(upto)
-    shown = list(layout.shown(upto))
-    row = [index for index in shown if index not in {asked, response} and index < recent]
-    row += [response] if response in shown else []
-    size, changes = layout.size, {}
-    for index in row:
-        if size <= ground.room.low:
-            break
-        exchange = ground.view.exchanges[index]
-        if not exchange.pinned and not exchange.derived:
-            changes[index] = [line for block in exchange.blocks() for line in _line(layout, index, block)]
-            size -= saving(ground, index, changes[index])
-    return edited(ground, layout, changes, _NAME)
+def hide_media(layout: Layout, cut: int, *, start: int = 0, keep: frozenset[int] | None = None) -> Layout:
+    """Show the images and sounds of the exchanges from `start` to before `cut`, except those to keep, as a line each."""
+    return apply_to_old(layout, start, cut, _hidden, keep=keep)
 
 
-def _line(layout: Layout, index: int, block: Block) -> Iterator[Rewrite]:
-    content = block.content
-    if block.origin is None or touched(layout, index, block):
-        return
-    if isinstance(content, ImageContent | AudioContent | ToolResultContent) and (media := tuple(media_in(content))):
-        said = content.text() if isinstance(content, ToolResultContent) else ""
-        text = without_media(block.origin, said, media)
-        yield Rewrite(target=block.origin, text=text, reason=Reason.OFFLOADED)
-
-
-DEGRADE_MEDIA = Operator(
-    _NAME, Loss.REVERSIBLE, degrade_media, frozenset({Property.ONE_FORM, Property.NOTHING_LEFT_OUT})
-)
+def _hidden(layout: Layout, index: int) -> Form | None:
+    layout.recorded(index)
+    changes = []
+    for block in layout.view.exchanges[index].blocks():
+        media = tuple(media_in(block.content))
+        if media and block.origin is not None and block.reason is None:
+            text = without_media(block.origin, text_of(block.content), media)
+            changes.append(Rewrite(target=block.origin, text=text, reason=Reason.OFFLOADED))
+    return changed(layout, index, changes) if changes else layout.form(index)

@@ -1,17 +1,23 @@
-"""Presets: what other systems do, each made of operators with its published constants; and ours."""
+"""The policies that come with palaver: its own, and what other systems do, each with its source and its numbers."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from palaver.context.manager import Policy
 from palaver.context.presets.aider import Aider
-from palaver.context.presets.claude_code import ClaudeCode
-from palaver.context.presets.dynamiq import Dynamiq, SummarizationConfig
-from palaver.context.presets.letta import Letta
-from palaver.context.presets.lllm import LLLM
-from palaver.context.presets.manus import Manus
-from palaver.context.presets.opencode import OpenCode, OpenCodeDCP
-from palaver.context.presets.openhands import OpenHands
-from palaver.context.presets.palaver import Palaver
-from palaver.context.presets.pi import Pi
-from palaver.context.presets.preset import Preset, Recipe
-from palaver.context.presets.swe_agent import CAT, SWEAgent
+from palaver.context.presets.assistants import CAT, Dynamiq, Letta, Manus, SummarizationConfig
+from palaver.context.presets.coding import ClaudeCode, OpenCode, OpenCodeDCP, OpenHands, Pi, SWEAgent
+from palaver.context.presets.own import (
+    LLLM,
+    DefaultContextManager,
+    FoldContextManager,
+    FullContext,
+    OffloadContextManager,
+    Palaver,
+)
+from palaver.context.presets.preset import Phase, Preset
 
 __all__ = [
     "CAT",
@@ -19,22 +25,31 @@ __all__ = [
     "PRESETS",
     "Aider",
     "ClaudeCode",
+    "DefaultContextManager",
     "Dynamiq",
+    "FoldContextManager",
+    "FullContext",
     "Letta",
     "Manus",
+    "OffloadContextManager",
     "OpenCode",
     "OpenCodeDCP",
     "OpenHands",
     "Palaver",
+    "Phase",
     "Pi",
     "Preset",
-    "Recipe",
     "SWEAgent",
     "SummarizationConfig",
 ]
 
-PRESETS: tuple[type[Preset], ...] = (
+_ALL: tuple[type[Policy], ...] = (
     Palaver,
+    FoldContextManager,
+    OffloadContextManager,
+    DefaultContextManager,
+    FullContext,
+    LLLM,
     OpenHands,
     ClaudeCode,
     Manus,
@@ -45,7 +60,8 @@ PRESETS: tuple[type[Preset], ...] = (
     CAT,
     Letta,
     Dynamiq,
-    LLLM,
     Pi,
 )
-"""All of them, ours first."""
+
+PRESETS: Mapping[str, type[Policy]] = MappingProxyType({each.name: each for each in _ALL})
+"""All of them by name, the default first."""

@@ -1,162 +1,178 @@
-"""What a preset is: a recipe of operators, with the room, the pins and the stand-in that a system is known to use."""
+"""A preset: the phases of one policy in the order in which they are tried, with the numbers of its source."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from palaver.context.ground import Ground, Layout, Room
-from palaver.context.ledger import Ledger
+from palaver.context.cut import Stage, find_cut
+from palaver.context.layout import Form, Layout
 from palaver.context.manager import Policy
-from palaver.context.measure import Size
-from palaver.context.operators.put_back import recalled_first
-from palaver.context.recipe import Recipe
-from palaver.context.record.stand_in import MOST, SHARE
-from palaver.context.schedule.prices import PriceSheet
-from palaver.context.schedule.replay import scheduled
-from palaver.context.steps import laid_out, plan_of
-from palaver.tokens import Budget, ModelInfo, Rates, model_info
-from palaver.tokens.vocabulary import read_words
-from palaver.view import Plan, View
+from palaver.context.meter import Meter
+from palaver.context.operators.forms import changed, outputs, tool_names
+from palaver.log import Handle
+from palaver.messages import Speaker, ToolResultContent
+from palaver.tokens import Budget, ModelInfo, model_info
+from palaver.view import Exchange, Plan, Reason, Rewrite, View
 
-__all__ = ["Preset", "Recipe", "tail"]
+__all__ = ["Phase", "Preset", "Previewed", "newest_outputs", "outputs_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One way to make a view smaller, and how far it may go.
+
+    Attributes:
+        stage: What becomes of everything before a cut.
+        target: The cut leaves more than this, in tokens of the whole request; None for the target of the budget.
+        stop: The newest cut: what comes after it is protected. None protects the newest exchange alone.
+        frees: The least it must free to count, in tokens.
+    """
+
+    stage: Stage
+    target: int | None = None
+    stop: int | None = None
+    frees: int = 0
 
 
 class Preset(Policy):
-    """A policy made of operators, with the published constants of a system.
+    """A policy as a recipe: what it does at every step, and its phases when the view exceeds the limit.
 
-    Where the original breaks a pair, drops the newest ask or loses what it left out, this does not: the same laws hold as for every
-    policy. What the original leaves to a model is told by code until a model's summary is put in its place.
+    The first phase with a cut at or under the limit is the last one. Where the system it is named after breaks a pair of call and result, drops
+    the newest user message or loses what it leaves out, a preset does not. What the system leaves to a model is a record, to which a summary can be added.
+
+    A parameter is a class attribute with the default of the source, and a row of `parameters`.
 
     Attributes:
-        words: The budget of the original, in its own words; what the caller says replaces it.
-        headings: The sections that the original asks of a model's summary; empty where it makes none.
+        words: The budget of the source, in its own words.
     """
 
     words: ClassVar[Mapping[str, object]] = {}
-    headings: ClassVar[tuple[str, ...]] = ()
 
-    @cached_property
-    def budget(self) -> Budget:
-        """What one request may occupy: the original's division of the model's window, unless the caller says otherwise.
+    def __init__(self, model_name: str = "", max_tokens: int | None = None, **words: Any) -> None:  # noqa: ANN401 - of a table
+        """Make the policy for a model.
+
+        Args:
+            model_name: The model; empty when the caller passes the budget.
+            max_tokens: A smaller window.
+            words: Parameters of the policy, and further words of a budget.
 
         Raises:
-            InvalidInput: The policy was made without a model and without a window.
+            InvalidInput: A word is unknown or its value is out of bounds.
         """
-        said = {word: value for word, value in self._words.items() if value is not None}
-        info = model_info(self.model_name) if self.model_name else None
-        if info is None:
-            return Budget.parse(said)
-        own = self.own(info)
-        if own and "max_tokens" in said:  # the original, for a model with that window
-            window = min(Budget.parse({"max_tokens": said.pop("max_tokens")}).max_tokens, info.context_window)
-            info = replace(info, context_window=window, max_input=min(info.max_input, window))
-        return Budget.parse({**_clamped(own, info.context_window), **said}, info)
+        for name in self.parameters:
+            if name in words:
+                setattr(self, name, words.pop(name))
+        super().__init__(model_name, max_tokens, **words)
 
-    @property
-    def paced(self) -> bool:
-        """True: the original has a limit of its own, and a size of its own that it cuts down to."""
-        return True
-
-    def own(self, model: ModelInfo) -> Mapping[str, object]:  # noqa: ARG002 - most do not look at the model
-        """Give the original's budget for a model, in its own words."""
+    def own_words(self, model: ModelInfo) -> Mapping[str, object]:  # noqa: ARG002 - most do not depend on the model
+        """Return the budget of the source on a model, in its own words."""
         return self.words
 
-    @property
-    def enabled(self) -> bool:
-        """Whether it does anything; where its configuration turns it off, every view stays as it is."""
-        return True
+    def budget_for(self, model_name: str) -> Budget:
+        """Return the source's division of the model's window; the caller's words win."""
+        name = self.model_name or model_name
+        said = {word: value for word, value in self._words.items() if value is not None}
+        info = model_info(name) if name else None
+        own = {} if info is None else self.own_words(info)
+        if info is None or not own:
+            return Budget.parse(said, info)
+        if "max_tokens" in said:  # the source, on a model with that window
+            window = min(Budget.parse({"max_tokens": said.pop("max_tokens")}).max_tokens, info.context_window)
+            info = replace(info, context_window=window, max_input=min(info.max_input, window))
+        most = info.context_window // 2  # the sources chose their reserves for windows of 200,000 tokens
+        clamped = {
+            word: min(value, most) if isinstance(value, int) and word in {"reserve", "reserve_tokens"} else value
+            for word, value in own.items()
+        }
+        return Budget.parse({**clamped, **said}, info)
 
-    @cached_property
-    def left_alone(self) -> Mapping[str, Any]:
-        """What the policy itself was told to leave alone at the end, in the words of a budget: `keep_last`, `keep_recent`."""
-        said = read_words(self._words)
-        return {word: said[word] for word in ("keep_last", "keep_recent") if word in said}
-
-    def room(self, budget: Budget, size: Size) -> Room:
-        """Give the room that a budget leaves; what the policy was told to leave alone at the end wins over what the budget says of that.
-
-        Args:
-            budget: The budget, the policy's own or a caller's.
-            size: The size of the view.
-
-        Raises:
-            InvalidInput: What is to be left alone is no number.
-        """
-        return Room.of(replace(budget, **self.left_alone), size)
+    def always(self, layout: Layout) -> Layout:
+        """Return the layout with what the policy does at every step, whatever the size."""
+        return layout
 
     @abstractmethod
-    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
-        """Say how views are made smaller.
+    def phases(self, layout: Layout) -> Sequence[Phase]:
+        """Return what to try, in order, when the layout exceeds its limit."""
 
-        Args:
-            room: The room that the budget leaves for the exchanges.
-            ledger: What is known besides the view.
-        """
+    def folds(self, layout: Layout) -> Phase:
+        """Return the phase that folds what is old: the last one."""
+        return self.phases(layout)[-1]
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-        """Say what to change; where the recipe has a schedule and prices are known, also when that pays."""
-        if not self.enabled:
-            return Plan(policy=self.name)
-        recipe = self.recipe(self.room(budget, ledger.meter.view(view)), ledger)
-        return planned(view, ledger, recipe, None if prices is None else PriceSheet.of(prices), self.name)
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what to change in a view."""
+        layout = self.always(Layout.of(view, budget, meter))
+        return layout.plan(self.name) if layout.fits() else self._run(layout, self.phases(layout), budget)
+
+    def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what to change when somebody asks for a compaction: always a fold, also below the limit."""
+        layout = self.always(Layout.of(view, budget, meter))
+        size = layout.total()
+        layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
+        return self._run(layout, (self.folds(layout),), budget)
+
+    def _run(self, layout: Layout, phases: Sequence[Phase], budget: Budget) -> Plan:
+        kept = min(layout.newest_messages(budget.keep_last), layout.newest(budget.keep_recent))
+        for stops in (kept, layout.end) if kept < layout.end else (layout.end,):
+            for phase in phases:
+                found = self._cut(layout, phase, stops)
+                if found is not None:
+                    return found.plan(self.name)
+        return phases[-1].stage(layout, max(layout.end - 1, 0)).plan(self.name)
+
+    @staticmethod
+    def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
+        """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target gives it."""
+        aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
+        last = stop if phase.stop is None else min(stop, phase.stop)
+        found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
+        return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
 
 
-_HELD = "schedule: held; a compaction was taken back, and the view has not grown by a tenth since"
-"""What a plan says that would have a schedule."""
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """The rule that shows only the beginning of outputs of more than so many characters, wherever they stand.
 
-_ANSWERS = frozenset({"reserve", "reserve_tokens"})
-
-
-def _clamped(words: Mapping[str, object], window: int) -> Mapping[str, object]:
-    """Give the words of an original, of the answer's room at most half the window: they were chosen for windows of 200,000 tokens."""
-    most = window // 2
-    return {
-        word: most if word in _ANSWERS and isinstance(value, int) and value > most else value
-        for word, value in words.items()
-    }
-
-
-def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | None, name: str) -> Plan:
-    """Carry out a recipe.
-
-    Args:
-        view: The view.
-        ledger: The books.
-        recipe: The recipe.
-        prices: What tokens cost; None for what the budget alone asks for.
-        name: The policy's name.
+    Attributes:
+        characters: Longer outputs are shown in part.
+        shown: Characters that are shown.
+        words: Makes the preview from handle, text and characters to keep.
+        exempt: Whether a call's output is always whole, by its tool's name and arguments.
     """
-    recipe = replace(recipe, edit=recalled_first(recipe.edit))
-    ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
-    if recipe.schedule is None or prices is None or ledger.held:
-        layout = laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always)
-        plan = _figured(_opened(plan_of(ground, layout, name), ground, layout, recipe))
-        return replace(plan, notes=(*plan.notes, _HELD)) if ledger.held and recipe.schedule is not None else plan
-    layout, told = scheduled(ground, recipe, recipe.schedule, prices, ledger)
-    plan = _opened(plan_of(ground, layout, name), ground, layout, recipe)
-    if told is not None:
-        plan = replace(plan, notes=(*plan.notes, *told.sentences()), details=told.as_data())
-    return _figured(plan)
+
+    characters: int
+    shown: int
+    words: Callable[[Handle, str, int], str]
+    exempt: Collection[str] = ()
+
+    def __call__(self, layout: Layout, index: int) -> Form | None:
+        """Return the form of an exchange; None where no output is too long."""
+        exchange = layout.view.exchanges[index]
+        if exchange.derived or exchange.size <= self.characters:  # a character is at least a byte
+            return None
+        layout.recorded(index)
+        names = {call: name.casefold() for call, name in tool_names(exchange).items()}
+        found = [
+            Rewrite(target=block.origin, text=self.words(block.origin, text, self.shown), reason=Reason.SHORTENED)
+            for block, text in outputs(exchange)
+            if len(text) > self.characters
+            and block.origin is not None
+            and not (isinstance(block.content, ToolResultContent) and names.get(block.content.id) in self.exempt)
+        ]
+        return changed(layout, index, found) if found else None
 
 
-def _opened(plan: Plan, ground: Ground, layout: Layout, recipe: Recipe) -> Plan:
-    """Give the plan with what stands in a view of which nothing is left out."""
-    if recipe.opening is None or next(ground.missing(layout), None) is not None:
-        return plan
-    return replace(plan, inserts=(*plan.inserts, *recipe.opening(ground, layout)))
+def newest_outputs(layout: Layout, count: int) -> int:
+    """Return the first index of the newest exchanges with so many tool outputs; 0 where there are fewer."""
+    index = layout.end
+    while index > 0 and count > 0:
+        index -= 1
+        count -= outputs_in(layout.view.exchanges[index])
+    return index
 
 
-def _figured(plan: Plan) -> Plan:
-    """Give the plan with the figures about what it puts in."""
-    figures = {insert.label: dict(insert.figures) for insert in plan.inserts if insert.figures is not None}
-    return replace(plan, details={**(plan.details or {}), **figures}) if figures else plan
-
-
-def tail(room: Room, tokens: int) -> Room:
-    """Give the room that is cut down to so many tokens at the end and a record, where that is less than the whole."""
-    low = min(tokens + min(room.high // SHARE, MOST), max(room.high - 1, 0))
-    return Room(high=room.high, low=low, keep_last=room.keep_last, keep_recent=room.keep_recent)
+def outputs_in(exchange: Exchange) -> int:
+    """Return the number of tool outputs in an exchange, without reading it."""
+    return len(exchange.results) or int(exchange.speaker is Speaker.TOOL)

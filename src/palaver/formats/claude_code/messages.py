@@ -1,4 +1,4 @@
-"""Claude Code's records as messages: Anthropic's blocks, and what its harness wrote between them."""
+"""Claude Code's records: what they are, and the messages they become (read from recorded sessions of versions 2.1.5 to 2.1.39)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
-from palaver.formats.claude_code.names import SYNTHETIC
-from palaver.formats.claude_code.survey import said_by_harness
 from palaver.messages import (
     AssistantMessage,
     Message,
@@ -18,14 +16,36 @@ from palaver.messages import (
     UserMessage,
     stop_reason_of,
 )
-from palaver.messages.parts import blocks_of
+from palaver.messages.forms import blocks_of
+
+NAME = "claude-code"
+
+MESSAGES = frozenset({"user", "assistant"})
+CHAIN = frozenset({"user", "assistant", "system", "progress", "attachment"})
+"""Types of records in the chain of parents."""
+
+SYNTHETIC = "<synthetic>"
+"""The model of an assistant record that the harness wrote."""
+
+_HARNESS_MARKS = (
+    "<local-command-caveat>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<command-name>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<system-reminder>",
+    "[Request interrupted by user",
+)
+"""The marks with which the harness begins what it writes into user records."""
 
 
 def said(value: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the message within a record.
+    """Return the message in a record.
 
     Raises:
-        InvalidMessage: It holds none.
+        InvalidMessage: It has none.
     """
     found = value.get("message")
     if not isinstance(found, dict):
@@ -33,9 +53,9 @@ def said(value: Mapping[str, object]) -> Mapping[str, object]:
     return found
 
 
-def provider(model: str) -> str:
-    """Give the provider of a model, or empty: Claude Code can be pointed at other ones."""
-    return "anthropic" if model.startswith("claude") else ""
+def provider(model: str) -> str | None:
+    """Return the provider of a model, or None: Claude Code can be pointed at other ones."""
+    return "anthropic" if model.startswith("claude") else None
 
 
 def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -> Message:
@@ -49,22 +69,21 @@ def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -
             only the last one has the final count of what the model wrote.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not one.
     """
     message = said(value)
     model = fields.text(message, "model")
     synthetic = model == SYNTHETIC
-    usage = Usage(fields.mapping(message, "usage")) if last and not synthetic else Usage()
     return AssistantMessage(
         id=key,
         timestamp=at,
         contents=blocks_of(message.get("content")),
         model=None if synthetic else model or None,
-        usage=usage,
+        provider=provider(model),
+        usage=Usage(fields.mapping(message, "usage")) if last and not synthetic else Usage(),
         stop_reason=None if synthetic else stop_reason_of(fields.text(message, "stop_reason") or None),
         response_id=fields.text(message, "id") or None,
         speaker=Speaker.HARNESS if synthetic else Speaker.MODEL,
-        provider=provider(model) or None,
     )
 
 
@@ -72,7 +91,7 @@ def user(value: Mapping[str, object], key: str, at: float) -> Iterator[Message]:
     """Read a user record: results of tools, words of the user or of the harness, or both; each becomes a message.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not one.
     """
     contents = blocks_of(said(value).get("content"))
     results = tuple(block for block in contents if isinstance(block, ToolResultContent))
@@ -84,8 +103,45 @@ def user(value: Mapping[str, object], key: str, at: float) -> Iterator[Message]:
         yield UserMessage(id=f"{key}.1" if results else key, timestamp=at, contents=rest, speaker=speaker)
 
 
+def plain(content: object) -> str:
+    """Return a message's content if it is text alone, else an empty string."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        return fields.text(content[0], "text")
+    return ""
+
+
+def is_prompt(value: Mapping[str, object]) -> bool:
+    """Return whether the user spoke in a record; one that answers a call does not count, even if the user added words."""
+    if value.get("type") != "user" or value.get("isMeta") or value.get("isCompactSummary"):
+        return False
+    content = fields.mapping(value, "message").get("content")
+    if isinstance(content, str):
+        return bool(content)
+    blocks = fields.objects(fields.mapping(value, "message"), "content")
+    return bool(blocks) and not any(block.get("type") == "tool_result" for block in blocks)
+
+
+def said_by_harness(value: Mapping[str, object]) -> bool:
+    """Return whether the harness wrote a user record."""
+    content = fields.mapping(value, "message").get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    words = content if isinstance(content, str) else fields.text(first, "text") if isinstance(first, dict) else ""
+    return bool(value.get("isMeta")) or words.startswith(_HARNESS_MARKS)
+
+
+def agent_message(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+    """Return the agent's name and the message of a sub-agent in a progress record, or None."""
+    data = fields.mapping(value, "data")
+    agent, inner = fields.text(data, "agentId"), fields.mapping(data, "message")
+    if data.get("type") != "agent_progress" or not agent or fields.text(inner, "type") not in MESSAGES:
+        return None
+    return f"agent:{agent}", inner
+
+
 def error_text(value: Mapping[str, object]) -> str:
-    """Give what an error record says, in the words of whoever reported it."""
+    """Return what an error record says, in the words of whoever reported it."""
     inner = fields.mapping(value, "error")
     while isinstance(inner.get("error"), dict):
         inner = fields.mapping(inner, "error")

@@ -4,162 +4,169 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from palaver.errors import PalaverError
 from palaver.formats import fields
 from palaver.formats.claude_code import messages
-from palaver.formats.claude_code.names import (
-    CARRIED,
-    CHAIN,
-    CLEARED,
-    MESSAGES,
-    NAME,
-    SAID,
-    TELEMETRY,
-)
-from palaver.formats.claude_code.survey import (
-    Survey,
-    agent_lane,
-    agent_message,
-    plain,
-    record_id,
-)
+from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, agent_message, plain
+from palaver.formats.claude_code.survey import ROOT, Survey, record_id
 from palaver.formats.claude_code.tree import Tree
-from palaver.formats.claude_code.writing import Writing
-from palaver.formats.dialogs import Calls, Origin
-from palaver.formats.events import Event, Loss
-from palaver.formats.leftovers import Leftovers
+from palaver.formats.dialogs import Calls, DialogWriter, Mark, Origin, Skipped, guarded
+from palaver.formats.events import NOTHING, Branch, Event, Loss
 from palaver.formats.records import Record
-from palaver.log import Custom, Derived, ErrorEntry, ModeChange, ModelChange
+from palaver.log import Custom, Derived, Entry, ErrorEntry
+
+_CLEARED = "[Old tool result content cleared]"
+"""What Claude Code shows in place of a result that its microcompaction cleared."""
+
+_TITLE = "titles; the newest one is the session's"
+_BESIDE = {
+    "file-history-snapshot": "names of backups of files; the files are not in the session",
+    "summary": _TITLE,
+    "custom-title": _TITLE,
+    "ai-title": _TITLE,
+}
+"""Types of records that become no entry, and why."""
 
 
 class Reading:
-    """The second reading.
-
-    Attributes:
-        leftovers: What stays in the source only.
-    """
+    """The second reading."""
 
     def __init__(self, survey: Survey, tree: Tree) -> None:
-        self.leftovers = Leftovers()
         self._survey = survey
         self._tree = tree
-        self._into = Writing(survey, tree)
+        self._skipped = Skipped()
         self._calls = Calls()
+        self._writers: dict[int, DialogWriter] = {}
+        self._marks: dict[int, Mark] = {}  # where forks leave, by the node after which they do
+        self._begun: dict[int, Mark] = {}  # the beginning of each lane
+        self._leaves = {dialog.leaves for dialog in tree.dialogs if dialog.parent >= 0}
         self._bounds: dict[int, Mapping[str, object]] = {}
         self._doubled: dict[str, object] = {}
+        self._agents: dict[str, str] = {}  # the kind of sub-agent that a call asked for
         self._newest = tree.root
 
     def opening(self) -> Iterator[Event]:
-        """Open the conversation's first dialog."""
-        yield from self._into.open(self._tree.root)
+        """Begin the conversation's first dialog."""
+        yield from self._open(self._tree.root)
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Read a record; one that cannot be read is reported, and the next one is read."""
-        try:
-            yield from self._take(record)
-        except (PalaverError, ValueError, RecursionError) as error:  # what the odd shape of a record can cause
-            reason = f"The record cannot be read: {str(error)[:200]}"
-            yield Loss(place=record.place, reason=reason, code="bad_record", severity="loss")
+        """Read a record; report one that cannot be read."""
+        value = record.value
+        origin = Origin(record_id(record), record.ordinal, record.digest, record.place)
+        at = fields.moment(value.get("timestamp"))
+        node = self._survey.nodes.get(origin.record, ROOT)
+        if fields.text(value, "type") not in CHAIN or node == ROOT:
+            yield from guarded(record.place, self._record_beside(value, origin, at))
+        elif self._survey.ordinals[node] != record.ordinal:
+            yield from guarded(record.place, self._repeated(value, origin, at, node))
+        else:
+            dialog = self._tree.of_node[node]
+            if self._survey.lane_of[node] == self._tree.root:
+                self._newest = dialog
+            if origin.record in self._survey.doubled:
+                self._doubled[origin.record] = fields.mapping(value, "message").get("content")
+            yield from guarded(record.place, self._record(value, origin, at, dialog))
+            if node in self._leaves and dialog in self._writers:
+                self._marks[node] = self._writers[dialog].mark()
 
     def closing(self, place: str) -> Iterator[Loss]:
-        """Report what the end of the file leaves open, and what stays in it."""
+        """Report what the end of the file leaves open, and what became no entry."""
         for dialog in self._bounds:
             key = self._tree.dialogs[dialog].key
             reason = f"The session was compacted, and the summary does not follow (dialog {key})."
             yield Loss(place=place, reason=reason, code="missing_summary")
-        yield from self.leftovers.losses(place)
+        yield from self._skipped.losses(place)
 
-    def _take(self, record: Record) -> Iterator[Event]:
-        value = record.value
+    # --- dialogs --------------------------------------------------------------------------------------------------------
+
+    def _open(self, dialog: int, starter: int | None = None) -> Iterator[Event]:
+        """Begin a dialog, and before it the one it leaves, unless it is open.
+
+        Args:
+            dialog: The dialog.
+            starter: The dialog with the call that started it, if it is a sub-agent's; None for the conversation's first one.
+        """
+        if dialog in self._writers:
+            return
+        key, lane, parent, leaves = self._tree.dialogs[dialog]
+        name = self._survey.lanes[lane]
+        call = self._survey.started_by.get(name, "")
+        owner = NAME if lane == self._tree.root else self._agents.get(call) or name
+        if parent >= 0:
+            yield from self._open(parent)
+            mark = self._begun[lane] if leaves == ROOT else self._marks.get(leaves) or self._writers[parent].mark()
+            writer = self._writers[dialog] = self._writers[parent].fork(key, mark)
+            yield writer.branch(owner)
+            return
+        writer = self._writers[dialog] = DialogWriter(key, NAME, self._calls)
+        self._begun[lane] = writer.mark()
+        if lane == self._tree.root:
+            yield writer.branch(owner)
+            return
+        starter = self._tree.root if starter is None else starter
+        yield from self._open(starter)
+        about = {"call": call} if call else NOTHING
+        parent_key = self._tree.dialogs[starter].key
+        yield Branch(dialog=key, parent=parent_key, owner=owner, relation="subagent", metadata=about)
+
+    def _put(self, dialog: int, entry: Entry, origin: Origin, counted: int = 0) -> Iterator[Event]:
+        yield from self._open(dialog)
+        yield self._writers[dialog].put(entry, origin, counted=counted)
+
+    # --- records --------------------------------------------------------------------------------------------------------
+
+    def _record(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         kind = fields.text(value, "type")
-        origin = Origin(record_id(record), record.ordinal, record.digest, record.place)
-        at = fields.moment(value.get("timestamp"))
-        if kind not in CHAIN:
-            yield from self._beside(kind, value, origin, at)
-            return
-        node = self._survey.nodes[origin.record]
-        if self._survey.ordinals[node] != record.ordinal:
-            yield from self._again(value, origin, at, node)
-            return
-        if kind in MESSAGES and origin.record in self._survey.doubled:
-            self._doubled[origin.record] = messages.said(value).get("content")
-        dialog = self._tree.of_node[node]
-        if self._survey.lanes[node] == self._tree.root:
-            self._newest = dialog
-        try:
-            yield from self._in_chain(kind, value, origin, at, dialog)
-        finally:
-            self._into.passed(node, dialog)
-
-    def _in_chain(
-        self, kind: str, value: Mapping[str, object], origin: Origin, at: float, dialog: int
-    ) -> Iterator[Event]:
         if kind in MESSAGES:
-            self.leftovers.fields(value.keys() - CARRIED)
             yield from self._message(value, origin, at, dialog)
         elif kind == "system":
             yield from self._system(value, origin, at, dialog)
         elif kind == "attachment":
             kept = Custom(custom_type=f"{NAME}/attachment", data=value.get("attachment"), at=at)
-            yield from self._into.put(dialog, kept, origin)
+            yield from self._put(dialog, kept, origin)
         else:
-            yield from self._progress(value, origin)
+            yield from self._progress(value, origin, at, dialog)
 
     def _message(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        said = messages.said(value)
-        self.leftovers.fields(f"message.{name}" for name in said.keys() - SAID if said[name] is not None)
+        content = messages.said(value).get("content")
         if value.get("isApiErrorMessage"):
-            failed = ErrorEntry(error=plain(said.get("content")) or "API error", data=value.get("error"), at=at)
-            yield from self._into.put(dialog, failed, origin, counted=1)
-        elif value.get("type") == "assistant":
-            yield from self._assistant(value, origin, at, dialog, counted=1)
+            failed = ErrorEntry(error=plain(content) or "API error", data=value.get("error"), at=at)
+            yield from self._put(dialog, failed, origin, 1)
         elif value.get("isCompactSummary"):
-            yield from self._compaction(value, origin, at, dialog)
+            yield from self._compaction(plain(content), origin, at, dialog)
         else:
-            mode = fields.text(value, "permissionMode")
-            yield from self._into.open(dialog)
-            if mode and mode != self._into.standing(dialog).mode:
-                yield from self._into.put(dialog, ModeChange(mode="permission", value=mode, at=at), origin)
-                self._into.stands(dialog, mode=mode)
-            yield from self._user(value, origin, at, dialog, counted=1)
+            yield from self._open(dialog)
+            if value.get("type") == "user":
+                mode = fields.text(value, "permissionMode")
+                yield from self._writers[dialog].use_mode("permission", mode, at, origin)
+            yield from self._say(value, origin, at, dialog, 1)
 
-    def _assistant(
-        self, value: Mapping[str, object], origin: Origin, at: float, dialog: int, *, counted: int
+    def _say(
+        self, value: Mapping[str, object], origin: Origin, at: float, dialog: int, counted: int
     ) -> Iterator[Event]:
-        last = self._survey.last_fragment.get(fields.text(messages.said(value), "id"), origin.ordinal)
-        message = messages.assistant(value, origin.record, at, last=last == origin.ordinal)
-        self._calls.made(message)
-        yield from self._into.open(dialog)
-        if message.model and message.model != self._into.standing(dialog).model:
-            yield from self._into.put(
-                dialog, ModelChange(model=message.model, provider=messages.provider(message.model), at=at), origin
-            )
-            self._into.stands(dialog, model=message.model)
-        yield from self._into.say(dialog, message, origin, counted=counted)
-
-    def _user(
-        self, value: Mapping[str, object], origin: Origin, at: float, dialog: int, *, counted: int
-    ) -> Iterator[Event]:
-        yield from self._into.open(dialog)
+        yield from self._open(dialog)
+        writer = self._writers[dialog]
+        if value.get("type") == "assistant":
+            response = fields.text(messages.said(value), "id")
+            last = self._survey.last_fragment.get(response, origin.ordinal) == origin.ordinal
+            message = messages.assistant(value, origin.record, at, last=last)
+            self._agents |= {call.id: str(call.args.get("subagent_type") or "") for call in message.tool_calls()}
+            yield from writer.say(message, origin, counted=counted, fragment=True)
+            return
         for message in messages.user(value, origin.record, at):
-            yield from self._calls.unexpected(message, self._into.writer(dialog), origin.place)
-            yield from self._into.say(dialog, message, origin, counted=counted)
+            yield from writer.say(message, origin, counted=counted, fragment=True)
             counted = 0
 
-    def _compaction(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        yield from self._into.open(dialog)
-        writer = self._into.writer(dialog)
-        bounds = self._bounds.pop(dialog, fields.NOTHING)
+    def _compaction(self, summary: str, origin: Origin, at: float, dialog: int) -> Iterator[Event]:
+        yield from self._open(dialog)
+        writer = self._writers[dialog]
+        bounds = self._bounds.pop(dialog, NOTHING)
         if bounds.get("preservedSegment"):
             reason = "The compaction kept some messages beside its summary; the view begins with the summary alone."
             yield Loss(place=origin.place, reason=reason, code="dangling_edit")
-        text = plain(messages.said(value).get("content"))
-        summary = Derived(text=text, label="summary", sources=tuple(writer.spans()))
         before = fields.number(bounds, "preTokens")
-        entry = writer.compaction(
-            [summary], policy=NAME, at=at, tokens_before=before, tokens_after=min(len(text) // 4, max(before - 1, 0))
-        )
-        yield from self._into.put(dialog, entry, origin, counted=1)
+        after = min(len(summary) // 4, max(before - 1, 0))
+        piece = Derived(text=summary, label="summary", sources=tuple(writer.spans()))
+        yield writer.put(writer.compaction([piece], at=at, tokens_before=before, tokens_after=after), origin, counted=1)
 
     def _system(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         subtype = fields.text(value, "subtype")
@@ -168,58 +175,53 @@ class Reading:
         elif subtype == "microcompact_boundary":
             yield from self._clearing(fields.mapping(value, "microcompactMetadata"), origin, at, dialog)
         elif subtype == "api_error":
-            yield from self._into.put(
-                dialog, ErrorEntry(error=messages.error_text(value), data=value.get("error"), at=at), origin
-            )
+            failed = ErrorEntry(error=messages.error_text(value), data=value.get("error"), at=at)
+            yield from self._put(dialog, failed, origin)
         elif fields.text(value, "content"):
-            yield from self._into.put(
-                dialog, Custom(custom_type=f"{NAME}/{subtype}", data=value.get("content"), at=at), origin
-            )
+            kept = Custom(custom_type=f"{NAME}/{subtype}", data=value.get("content"), at=at)
+            yield from self._put(dialog, kept, origin)
         else:
-            self.leftovers.record(f"system/{subtype}", "measurements of the harness; no one said them")
+            self._skipped.record(f"system/{subtype}", "measurements of the harness; no one said them")
 
     def _clearing(self, about: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        yield from self._into.open(dialog)
-        writer = self._into.writer(dialog)
+        yield from self._open(dialog)
+        writer = self._writers[dialog]
         calls = [call for call in fields.items(about, "compactedToolIds") if isinstance(call, str)]
         places = [place for call in calls if (place := writer.result(call)) is not None]
         if len(places) < len(calls):
-            reason = (
-                f"{len(calls) - len(places)} of {len(calls)} results that the harness cleared away are not in the file."
-            )
+            gone = len(calls) - len(places)
+            reason = f"{gone} of {len(calls)} results that the harness cleared are not in the file."
             yield Loss(place=origin.place, reason=reason, code="dangling_edit")
         if places:
-            yield from self._into.put(dialog, writer.clearing(places, CLEARED, policy=NAME, at=at), origin)
+            yield writer.put(writer.clearing(places, _CLEARED, at=at), origin)
 
-    def _progress(self, value: Mapping[str, object], origin: Origin) -> Iterator[Event]:
-        inner = agent_message(value)
-        if inner is None:
+    def _progress(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
+        found = agent_message(value)
+        if found is None:
             kind = fields.text(fields.mapping(value, "data"), "type")
-            self.leftovers.record(f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome")
+            self._skipped.record(f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome")
             return
-        lane = self._survey.lane_numbers[agent_lane(value)]
-        at = fields.moment(inner.get("timestamp")) or fields.moment(value.get("timestamp"))
-        take = self._assistant if inner.get("type") == "assistant" else self._user
-        yield from take(inner, origin, at, lane, counted=0)
+        lane, inner = self._survey.lane(found[0]), found[1]
+        yield from self._open(lane, dialog)
+        yield from self._say(inner, origin, fields.moment(inner.get("timestamp")) or at, lane, 0)
 
-    def _beside(self, kind: str, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        """Take a record that does not stand in the chain: telemetry is counted, everything else is kept as it is."""
-        if kind in TELEMETRY:
-            self.leftovers.record(kind, TELEMETRY[kind])
+    def _record_beside(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
+        """Take a record that is not in the chain: keep it as it is, unless it is known to say nothing."""
+        kind = fields.text(value, "type")
+        if kind in _BESIDE:
+            self._skipped.record(kind, _BESIDE[kind])
         elif kind == "queue-operation" and not value.get("content"):
-            self.leftovers.record(kind, "the queue going on; queued words are kept where they were queued")
+            self._skipped.record(kind, "the queue moving on; queued words are kept where they were queued")
         else:
-            yield from self._into.put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
+            yield from self._put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
 
-    def _again(self, value: Mapping[str, object], origin: Origin, at: float, node: int) -> Iterator[Event]:
-        """Take a record whose id an earlier one has: the same words are left out, others are put where the first one's were."""
-        first = self._doubled.get(origin.record)
-        same = fields.text(value, "type") not in MESSAGES or messages.said(value).get("content") == first
+    def _repeated(self, value: Mapping[str, object], origin: Origin, at: float, node: int) -> Iterator[Event]:
+        """Take a record whose id an earlier one has: leave out the same words, and keep others beside the first."""
+        same = fields.mapping(value, "message").get("content") == self._doubled.get(origin.record)
         reason = f"The id {origin.record[:40]} was used before"
-        if same:
-            yield Loss(
-                place=origin.place, reason=f"{reason}, for the same record.", code="duplicate_id", severity="note"
-            )
+        if same or fields.text(value, "type") not in MESSAGES:
+            whole = f"{reason}, for the same record."
+            yield Loss(place=origin.place, reason=whole, code="duplicate_id", severity="note")
             return
         yield Loss(place=origin.place, reason=f"{reason}, for another record; both are kept.", code="duplicate_id")
         renamed = origin._replace(record=f"{origin.record}#{origin.ordinal}")

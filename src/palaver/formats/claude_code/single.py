@@ -7,19 +7,18 @@ from collections.abc import Iterator, Mapping
 from palaver.errors import PalaverError
 from palaver.formats import fields
 from palaver.formats.claude_code import messages
-from palaver.formats.claude_code.names import CHAIN, MESSAGES, NAME
-from palaver.formats.claude_code.survey import is_prompt, plain
+from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, plain
 from palaver.ids import now
 from palaver.log import Custom, Entry, ErrorEntry, MessageEntry, Source
 from palaver.messages import Message, ToolMessage
 
-__all__ = ["asks", "compact_summary", "entries_of", "parent_of"]
+__all__ = ["compact_summary", "entries_of", "parent_of"]
 
 
 def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
-    """Give what one record says, in one entry at least: what no other kind holds, or cannot be read, is a custom entry.
+    """Return what one record says, in at least one entry: a record that no other kind fits becomes a custom entry.
 
-    Every fragment of a response keeps its usage, for nobody knows yet which one is the last; of a whole response the last one counts.
+    Every fragment of a response keeps its usage, because which one is the last is unknown; of a whole response the last one counts.
 
     Args:
         record: The record.
@@ -27,26 +26,21 @@ def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
     """
     try:
         found = tuple(_entries(record, ordinal))
-    except (PalaverError, ValueError, RecursionError):  # what the odd shape of a record can cause
+    except (PalaverError, ValueError, RecursionError):  # what a record of an odd shape can cause
         found = ()
     kind = fields.text(record, "type") or "record"
     return found or (Custom(custom_type=f"{NAME}/{kind}", at=_at(record), source=_source(record, ordinal)),)
 
 
 def compact_summary(record: Mapping[str, object]) -> str | None:
-    """Give the summary that a compaction put in place of the conversation; None for any other record."""
+    """Return the summary that a compaction put in place of the conversation; None for any other record."""
     if not record.get("isCompactSummary") or not isinstance(record.get("message"), dict):
         return None
     return plain(messages.said(record).get("content"))
 
 
-def asks(record: Mapping[str, object]) -> bool:
-    """Tell whether the user speaks in it."""
-    return is_prompt(record)
-
-
 def parent_of(record: Mapping[str, object]) -> str | None:
-    """Give the id of the record that it follows; None for one that stands beside the conversation, empty for one that begins it."""
+    """Return the id of the record before it: None for one beside the conversation, empty for one that begins it."""
     if fields.text(record, "type") not in CHAIN or "parentUuid" not in record:
         return None
     return fields.text(record, "parentUuid")

@@ -27,53 +27,53 @@ class Branching(NamedTuple):
 class Tree:
     """The dialogs of a session, and the dialog of each node.
 
-    A node with several children is a branching only where more than one child leads to words of the user: a rewind. All other
-    children (parallel calls, their results, progress) are one conversation in the order of the file. The child recorded first
-    goes on with its parent's dialog, so that the dialogs of a grown file begin with those of the file as it was.
+    A node with several children is a branching only if more than one child leads to words of the user: a rewind. All other children
+    (parallel calls, their results, progress) are one conversation in the order of the file. The child recorded first stays in its
+    parent's dialog, so that the dialogs of a grown file begin with those of the file as it was.
 
     Attributes:
-        dialogs: The dialogs; those of the lanes come first, in the order of `Survey.lane_names`.
+        dialogs: The dialogs; those of the lanes come first, in the order of `Survey.lanes`.
         of_node: The number of the dialog of each node.
         root: The number of the conversation's first dialog.
-        main: The number of the dialog that holds the conversation's newest record.
+        main: The number of the dialog with the conversation's newest record.
         linear: True when the file names no parents, and its order is all there is.
     """
 
     def __init__(self, survey: Survey) -> None:
-        self.dialogs = [Branching(name, lane) for lane, name in enumerate(survey.lane_names)]
+        self.dialogs = [Branching(name, lane) for lane, name in enumerate(survey.lanes)]
         self.of_node = array("q")
         roots = sum(1 for parent in survey.parents if parent == ROOT)
-        self.linear = roots > 2 and roots * 2 > len(survey.parents)  # noqa: PLR2004  # a rewind to the start or two is no such file
+        self.linear = roots > 2 and roots * 2 > len(survey.parents)  # noqa: PLR2004 - a rewind to the start or two is no such file
         self._place(survey)
-        self.root = survey.lanes[0] if survey.lanes and 0 not in survey.lanes else 0
+        self.root = survey.lane_of[0] if survey.lane_of and 0 not in survey.lane_of else 0
         if self.root:
             self.dialogs[self.root] = self.dialogs[self.root]._replace(key=MAIN)
-        newest = max((node for node, lane in enumerate(survey.lanes) if lane == self.root), default=ROOT)
+        newest = max((node for node, lane in enumerate(survey.lane_of) if lane == self.root), default=ROOT)
         self.main = self.of_node[newest] if newest != ROOT else self.root
 
     def _place(self, survey: Survey) -> None:
         leads = _leads_to_prompts(survey)
         keys = list(survey.nodes)
-        went_on = bytearray(len(leads))
+        continued = bytearray(len(leads))
         began = bytearray(len(self.dialogs))
         for node, parent in enumerate(survey.parents):
-            lane = survey.lanes[node]
+            lane = survey.lane_of[node]
             if self.linear:
                 self.of_node.append(lane)
                 continue
-            here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], went_on[parent])
+            here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], continued[parent])
             if leads[node] and taken:
                 self.dialogs.append(Branching(f"fork:{keys[node]}", lane, here, parent))
                 here = len(self.dialogs) - 1
             elif leads[node] and parent == ROOT:
                 began[lane] = 1
             elif leads[node]:
-                went_on[parent] = 1
+                continued[parent] = 1
             self.of_node.append(here)
 
 
 def _leads_to_prompts(survey: Survey) -> bytearray:
-    """Tell of each node whether the user speaks at it or after it."""
+    """Return for each node whether the user speaks at it or after it."""
     leads = bytearray(survey.prompts)
     for node in range(len(leads) - 1, -1, -1):
         parent = survey.parents[node]

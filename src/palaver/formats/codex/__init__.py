@@ -1,6 +1,6 @@
 """Codex rollouts: JSON lines of response items, and the screen's mirror of them, which is left out.
 
-A rollout does not say where one response ends; it says what each used, after it. A compaction replaces the history as a whole.
+A rollout does not record where one response ends; it records what each used, after it. A compaction replaces the history as a whole.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palaver.formats import fields
-from palaver.formats.codex.names import ENVELOPES, NAME, OUTPUTS, SPOKEN
+from palaver.formats.codex.messages import ENVELOPES, NAME, OUTPUTS, SPOKEN
 from palaver.formats.codex.reading import Reading
 from palaver.formats.codex.survey import Survey
 from palaver.formats.events import Conversation, Event
@@ -29,13 +29,12 @@ class Codex:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Tell how surely it is a Codex rollout."""
+        """Return how surely it is a Codex rollout, from 0.0 to 1.0."""
         records = source.opening.records
-        if any(
-            fields.text(record, "type") in ENVELOPES and isinstance(record.get("payload"), dict) for record in records
-        ):
+        kinds = [(fields.text(record, "type"), record) for record in records]
+        if any(kind in ENVELOPES and isinstance(record.get("payload"), dict) for kind, record in kinds):
             return 1.0
-        bare = any(fields.text(record, "type") in SPOKEN | OUTPUTS for record in records)
+        bare = any(kind in SPOKEN | OUTPUTS for kind, _ in kinds)
         headed = bool(records) and "id" in records[0] and "timestamp" in records[0] and "type" not in records[0]
         return 0.8 if bare and headed else 0.0
 
@@ -46,8 +45,7 @@ class Codex:
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = Survey()
-    survey.read(member.records())
+    survey = Survey(member.records())
     session = survey.session
     yield Conversation(
         key=fields.text(session, "id"),
@@ -58,12 +56,10 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         main=survey.main,
         metadata={name: session[name] for name in _KEPT if session.get(name) is not None},
     )
-    place = member.place("whole file")
     yield from survey.losses
-    yield from survey.stubs.losses(place)
     reading = Reading(survey)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):
             yield from reading.take(record)
-    yield from reading.closing(place)
+    yield from reading.closing(member.place("whole file"))

@@ -1,15 +1,18 @@
-"""Codex's response items as messages: each item of a response is a fragment of it."""
+"""Codex's records and response items: what they are, and the messages they become. Each item of a response is a fragment of it.
+
+Read from recorded sessions of versions 0.139 to 0.142, and from the protocol types in Codex's sources.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.codex.names import OUTPUTS
-from palaver.formats.codex.survey import call_of, is_call, said_by_harness
+from palaver.formats.events import NOTHING
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -24,16 +27,71 @@ from palaver.messages import (
     Usage,
     UserMessage,
 )
-from palaver.messages.parts import blocks_of
+from palaver.messages.forms import blocks_of
+
+NAME = "codex"
+
+ENVELOPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
+"""Types of records."""
+
+_CALLS = frozenset({"function_call", "custom_tool_call", "tool_search_call", "local_shell_call"})
+SPOKEN = frozenset({"reasoning", "web_search_call", "image_generation_call"}) | _CALLS
+"""Types of response items that the model makes, beside its messages."""
+
+OUTPUTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output"}
+)
+"""Types of response items that answer a call."""
+
+_HARNESS_MARKS = (
+    "# AGENTS.md instructions",
+    "<user_instructions>",
+    "<environment_context>",
+    "<permissions instructions>",
+    "<skill>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+)
+"""The marks with which the harness begins what it inserts in the role `user`."""
 
 _SEALED = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # encrypted reasoning is base64 of more than a block or two
+
+
+def envelope(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+    """Return a record's type and payload; rollouts before September 2025 have bare items, and a first record of its own."""
+    kind = fields.text(value, "type")
+    if kind in ENVELOPES:
+        return kind, fields.mapping(value, "payload")
+    if kind:
+        return "response_item", value
+    if "id" in value and "timestamp" in value:
+        return "session_meta", {**value, "base_instructions": {"text": fields.text(value, "instructions")}}
+    return "", value
+
+
+def is_spoken(kind: str, payload: Mapping[str, object]) -> bool:
+    """Return whether an item is part of a response of the model."""
+    inner = fields.text(payload, "type")
+    return kind == "response_item" and (inner in SPOKEN or (inner == "message" and payload.get("role") == "assistant"))
+
+
+def said_by_harness(payload: Mapping[str, object]) -> bool:
+    """Return whether the harness inserted an item of the role `user`."""
+    first = next(iter(fields.objects(payload, "content")), NOTHING)
+    return fields.text(first, "text").startswith(_HARNESS_MARKS)
+
+
+def digest(item: Mapping[str, object]) -> bytes:
+    """Return what identifies an item of the history, however its keys are ordered."""
+    return sha256(json.dumps(item, sort_keys=True).encode()).digest()[:16]
 
 
 def told(payload: Mapping[str, object], key: str, at: float) -> Message:
     """Read a message of the user, of the developer, or of the harness in the role of either.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not one.
     """
     contents = blocks_of(payload.get("content"))
     role = fields.text(payload, "role")
@@ -48,7 +106,7 @@ def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str,
     """Read an item that the model made: a fragment of a response.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not one.
     """
     phase = fields.text(payload, "phase")
     return AssistantMessage(
@@ -56,10 +114,10 @@ def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str,
         timestamp=at,
         contents=_blocks(payload, model),
         model=model or None,
+        provider="openai",
         usage=usage,
         response_id=response,
         metadata={"phase": phase} if phase else {},
-        provider="openai",
     )
 
 
@@ -68,40 +126,40 @@ def _blocks(payload: Mapping[str, object], model: str) -> tuple[Content, ...]:
     if kind == "message":
         return blocks_of(payload.get("content"))
     if kind == "reasoning":
-        return (_reasoning(payload, model),)
-    if is_call(payload):
+        texts = [fields.text(part, "text") for name in ("summary", "content") for part in fields.objects(payload, name)]
+        artefact = dict(payload) if is_sealed(payload) else {}
+        return (ThinkingContent(content="\n\n".join(texts), provider="openai", model=model, artefact=artefact),)
+    if kind in _CALLS:
         return (_call(payload),)
-    return (UnknownContent.model_validate(dict(payload)),)
+    return (UnknownContent.from_dict(payload),)
 
 
-def _reasoning(payload: Mapping[str, object], model: str) -> Content:
-    texts = [fields.text(part, "text") for name in ("summary", "content") for part in fields.objects(payload, name)]
-    artefact = dict(payload) if sealed(payload) else {}
-    return ThinkingContent(content="\n\n".join(texts), provider="openai", model=model, artefact=artefact)
-
-
-def sealed(payload: Mapping[str, object]) -> bool:
-    """Tell whether reasoning can be sent back: whether its encrypted content is there, and is what a provider wrote."""
+def is_sealed(payload: Mapping[str, object]) -> bool:
+    """Return whether reasoning can be sent back: whether it has encrypted content as a provider writes it."""
     return bool(_SEALED.fullmatch(fields.text(payload, "encrypted_content")))
 
 
 def _call(payload: Mapping[str, object]) -> Content:
-    name, arguments = call_of(payload)
-    extra: dict[str, Any] = {}
-    if payload.get("type") != "function_call":
-        extra["call_type"] = payload.get("type")
+    kind = fields.text(payload, "type")
+    name: str = fields.text(payload, "name") or kind.removesuffix("_call")
+    args: Any = payload.get("arguments")
+    if kind == "custom_tool_call":
+        args = {"input": payload.get("input")}
+    elif kind == "local_shell_call":
+        name, args = "local_shell", payload.get("action")
+    call: dict[str, Any] = {"id": fields.text(payload, "call_id") or fields.text(payload, "id"), "name": name}
+    if kind != "function_call":
+        call["call_type"] = kind
     if namespace := fields.text(payload, "namespace"):
-        extra["namespace"] = namespace
-    call_id = fields.text(payload, "call_id") or fields.text(payload, "id")
-    args: Any = {} if arguments is None else arguments
-    return ToolCallContent.from_dict({"id": call_id, "name": name, "args": args, **extra})
+        call["namespace"] = namespace
+    return ToolCallContent.from_dict({**call, "args": {} if args is None else args})
 
 
 def output(payload: Mapping[str, object], key: str, at: float) -> Message:
-    """Read what a tool gave back: text, parts, or (in old rollouts) an object with `content` and `success`.
+    """Read what a tool returned: text, parts, or (in old rollouts) an object with `content` and `success`.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not an output.
     """
     given = payload.get("tools") if "tools" in payload else payload.get("output")
     failed = False
@@ -113,8 +171,3 @@ def output(payload: Mapping[str, object], key: str, at: float) -> Message:
     content: Any = given if isinstance(given, str) else blocks_of(given)
     result = ToolResultContent(id=fields.text(payload, "call_id"), content=content, is_error=failed)
     return ToolMessage(id=key, timestamp=at, contents=(result,))
-
-
-def is_output(payload: Mapping[str, object]) -> bool:
-    """Tell whether an item answers a call."""
-    return fields.text(payload, "type") in OUTPUTS

@@ -4,83 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from palaver.errors import PalaverError
 from palaver.formats import fields
 from palaver.formats.codex import messages
-from palaver.formats.codex.names import CARRIED, ENCRYPTED, FAILURES, NAME
-from palaver.formats.codex.survey import Responses, Survey, digest, envelope, said_by_harness
-from palaver.formats.dialogs import Calls, DialogWriter, Origin
-from palaver.formats.events import Branch, Event, Loss
-from palaver.formats.leftovers import Leftovers
+from palaver.formats.codex.messages import NAME, OUTPUTS, digest, envelope, said_by_harness
+from palaver.formats.codex.survey import Responses, Survey
+from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
+from palaver.formats.events import Event, Loss
 from palaver.formats.records import Record
-from palaver.formats.stubs import no_instructions
-from palaver.log import (
-    Custom,
-    Derived,
-    Entry,
-    ErrorEntry,
-    Instructions,
-    ModeChange,
-    ModelChange,
-    Run,
-    Section,
-)
+from palaver.log import Compaction, Custom, Derived, Entry, ErrorEntry, Instructions, Run, Section
 from palaver.messages import Message, Speaker, TextContent, Usage
-from palaver.messages.parts import blocks_of
+from palaver.messages.forms import blocks_of
 from palaver.plurals import counted
 
 _MODES = {"approval": "approval_policy", "effort": "effort"}
+_FAILURES = frozenset({"error", "stream_error", "background_error"})
+_ENCRYPTED = "[The summary of what came before is encrypted for the provider and cannot be read.]"
 
 
 class Reading:
-    """The second reading.
-
-    Attributes:
-        leftovers: What stays in the source only.
-    """
+    """The second reading."""
 
     def __init__(self, survey: Survey) -> None:
-        self.leftovers = Leftovers()
         self._survey = survey
+        self._session = fields.text(survey.session, "id") or NAME
         self._responses = Responses()
         self._writer = DialogWriter("main", NAME)
-        self._turns: list[tuple[DialogWriter, int]] = []
-        self._calls = Calls()
-        self._model = ""
-        self._modes: dict[str, str] = {}
-        self._told = ""
+        self._turns: list[Mark] = []
+        self._instructions = ""
         self._where: dict[bytes, list[Run]] = {}
         self._unsealed = 0
+        self._skipped = Skipped()
 
     def opening(self) -> Iterator[Event]:
-        """Open the conversation's dialog."""
-        yield Branch(dialog="main", owner=NAME)
-        yield self._writer.declare(self._survey.stubs, self._survey.started_at)
+        """Begin the conversation's dialog."""
+        yield self._writer.branch(NAME)
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Read a record; one that cannot be read is reported, and the next one is read."""
+        """Read a record; report one that cannot be read."""
         origin = Origin(str(record.ordinal), record.ordinal, record.digest, record.place)
         kind, payload = envelope(record.value)
         at = fields.moment(record.value.get("timestamp")) or self._survey.started_at
-        try:
-            if self._responses.take(kind, payload, record.ordinal):
-                yield from self._spoken(payload, origin, at)
-            else:
-                yield from self._record(kind, payload, origin, at)
-        except (PalaverError, ValueError, RecursionError) as error:  # what the odd shape of a record can cause
-            reason = f"The record cannot be read: {str(error)[:200]}"
-            yield Loss(place=record.place, reason=reason, code="bad_record", severity="loss")
+        if self._responses.take(kind, payload, record.ordinal):
+            yield from guarded(record.place, self._spoken(payload, origin, at))
+        else:
+            yield from guarded(record.place, self._record(kind, payload, origin, at))
 
     def closing(self, place: str) -> Iterator[Loss]:
-        """Report what could not be said of a single record."""
-        if not self._told:
+        """Report what cannot be reported of a single record."""
+        if not self._instructions:
             yield no_instructions(place)
         if self._unsealed:
-            reason = f"{counted(self._unsealed, 'item of reasoning holds', 'items of reasoning hold')} no encrypted content that could be sent back."
+            what = counted(self._unsealed, "item of reasoning has", "items of reasoning have")
+            reason = f"{what} no encrypted content that could be sent back."
             yield Loss(place=place, reason=reason, code="reasoning", severity="note")
         if self._survey.unused:
-            self.leftovers.record("token_count", "usage of calls whose answer is not recorded")
-        yield from self.leftovers.losses(place)
+            self._skipped.record("token_count", "usage of calls whose answer is not recorded")
+        yield from self._skipped.losses(place)
 
     def _record(self, kind: str, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         if kind == "response_item":
@@ -88,11 +67,17 @@ class Reading:
         elif kind == "event_msg":
             yield from self._event(payload, origin, at)
         elif kind == "turn_context":
-            yield from self._context(payload, origin, at)
+            provider = fields.text(self._survey.session, "model_provider")
+            yield from self._writer.use_model(fields.text(payload, "model"), provider, at, origin)
+            for mode, name in _MODES.items():
+                yield from self._writer.use_mode(mode, fields.text(payload, name), at, origin)
         elif kind == "compacted":
             yield self._put(self._compaction(payload, at), origin)
         elif kind == "session_meta":
-            yield from self._instructions(payload, origin, at)
+            text = fields.text(fields.mapping(payload, "base_instructions"), "text")
+            if text and text != self._instructions:
+                self._instructions = text
+                yield self._put(Instructions(sections=(Section(name="base", text=text),), at=at), origin)
         else:
             yield self._put(Custom(custom_type=f"{NAME}/record", data=payload, at=at), origin)
 
@@ -102,107 +87,83 @@ class Reading:
     # --- items --------------------------------------------------------------------------------------------------------
 
     def _spoken(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        session = fields.text(self._survey.session, "id") or NAME
         message = messages.spoken(
             payload,
-            f"{session}:{origin.ordinal}",
+            f"{self._session}:{origin.ordinal}",
             at,
-            response=f"{session}:{self._responses.first}",
-            model=self._model,
+            response=f"{self._session}:{self._responses.first}",
+            model=self._writer.model,
             usage=Usage(self._survey.usage.get(origin.ordinal) or {}),
         )
-        self._calls.made(message)
-        self._unsealed += payload.get("type") == "reasoning" and not messages.sealed(payload)
+        self._unsealed += payload.get("type") == "reasoning" and not messages.is_sealed(payload)
         yield from self._say(message, payload, origin)
 
     def _item(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        key = f"{fields.text(self._survey.session, 'id') or NAME}:{origin.ordinal}"
-        if messages.is_output(payload):
-            message = messages.output(payload, key, at)
-            yield from self._calls.unexpected(message, self._writer, origin.place)
-        elif payload.get("type") == "message":
+        key = f"{self._session}:{origin.ordinal}"
+        kind = fields.text(payload, "type")
+        if kind in OUTPUTS:
+            yield from self._say(messages.output(payload, key, at), payload, origin)
+        elif kind == "message":
             message = messages.told(payload, key, at)
             if message.speaker is Speaker.HUMAN:
-                self._turns.append((self._writer, self._writer.count))
+                self._turns.append(self._writer.mark())
+            yield from self._say(message, payload, origin)
         else:
-            kept = Custom(custom_type=f"{NAME}/{fields.text(payload, 'type') or 'item'}", data=payload, at=at)
-            yield self._put(kept, origin, 1)
-            return
-        yield from self._say(message, payload, origin)
+            yield self._put(Custom(custom_type=f"{NAME}/{kind or 'item'}", data=payload, at=at), origin, 1)
 
     def _say(self, message: Message, payload: Mapping[str, object], origin: Origin) -> Iterator[Event]:
-        self.leftovers.fields(payload.keys() - CARRIED)
+        yield from self._writer.say(message, origin, counted=1, fragment=True)
         if self._survey.wanted and (key := digest(payload)) in self._survey.wanted:
-            self._where.setdefault(key, []).append(self._writer.run(self._writer.count, self._writer.count + 1))
-        yield from self._writer.say(message, origin, counted=1)
+            self._where.setdefault(key, []).append(self._writer.run(self._writer.count - 1, self._writer.count))
 
-    # --- what is not said -----------------------------------------------------------------------------------------------
-
-    def _instructions(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        text = fields.text(fields.mapping(payload, "base_instructions"), "text")
-        if text and text != self._told:
-            self._told = text
-            yield self._put(Instructions(sections=(Section(name="base", text=text),), at=at), origin)
-
-    def _context(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        model = fields.text(payload, "model")
-        if model and model != self._model:
-            self._model = model
-            provider = fields.text(self._survey.session, "model_provider")
-            yield self._put(ModelChange(model=model, provider=provider, at=at), origin)
-        for mode, name in _MODES.items():
-            value = fields.text(payload, name)
-            if value and self._modes.get(mode) != value:
-                self._modes[mode] = value
-                yield self._put(ModeChange(mode=mode, value=value, at=at), origin)
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def _event(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         kind = fields.text(payload, "type")
-        if kind in FAILURES:
+        if kind in _FAILURES:
             yield self._put(ErrorEntry(error=fields.text(payload, "message") or kind, data=payload, at=at), origin)
         elif kind == "turn_aborted":
             yield self._put(Custom(custom_type=f"{NAME}/{kind}", data=payload, at=at), origin)
         elif kind == "thread_rolled_back":
-            yield from self._rolled_back(fields.number(payload, "num_turns"), origin)
+            yield self._rolled_back(fields.number(payload, "num_turns"), origin)
         elif kind == "token_count":
-            self.leftovers.record(f"event_msg/{kind}", "usage, kept with the last item of the response it counts")
+            self._skipped.record(f"event_msg/{kind}", "usage, kept with the last item of its response")
         else:
-            self.leftovers.record(f"event_msg/{kind}", "the screen's mirror of response items")
+            self._skipped.record(f"event_msg/{kind}", "the screen's mirror of response items")
 
-    def _rolled_back(self, turns: int, origin: Origin) -> Iterator[Event]:
-        """The user took back turns: what follows is a fork that leaves before the first of them."""
+    def _rolled_back(self, turns: int, origin: Origin) -> Event:
+        """Begin a fork that leaves before the first of the turns that the user took back."""
         turns = min(max(turns, 0), len(self._turns))
-        parent, at = self._turns[-turns] if turns else (self._writer, self._writer.count)
+        mark = self._turns[-turns] if turns else self._writer.mark()
         del self._turns[len(self._turns) - turns :]
-        key = f"rollback:{origin.ordinal}"
-        self._writer = DialogWriter(key, NAME, parent=parent, at=at)
-        yield Branch(dialog=key, parent=parent.key, at=at, owner=NAME, relation="fork")
+        self._writer = self._writer.fork(f"rollback:{origin.ordinal}", mark)
+        return self._writer.branch(NAME)
 
-    def _compaction(self, payload: Mapping[str, object], at: float) -> Entry:
+    def _compaction(self, payload: Mapping[str, object], at: float) -> Compaction:
         history = fields.objects(payload, "replacement_history")
-        message = fields.text(payload, "message")
-        pieces: list[Run | Derived] = []
-        if history:
-            seen: dict[bytes, int] = {}
-            pieces = [self._piece(item, seen) for item in history]
-        else:
-            held = {span.dialog: span for span in self._writer.spans()}
-            turns = [(writer, seq) for writer, seq in self._turns if writer.key in held]
-            pieces = [writer.run(seq, seq + 1) for writer, seq in turns]
-        if message:
-            pieces.append(Derived(text=message, label="summary", sources=tuple(self._writer.spans())))
-        return self._writer.compaction(pieces, policy=NAME, at=at)
+        summary = fields.text(payload, "message")
+        held = {span.dialog for span in self._writer.spans()}
+        seen: dict[bytes, int] = {}
+        pieces: list[Run | Derived] = [self._piece(item, seen) for item in history]
+        if not history:
+            pieces = [one.writer.run(one.puts, one.puts + 1) for one in self._turns if one.writer.key in held]
+        if summary:
+            pieces.append(self._summary(summary))
+        return self._writer.compaction(pieces, at=at)
 
     def _piece(self, item: Mapping[str, object], seen: dict[bytes, int]) -> Run | Derived:
-        """Give the put that an item of the new history repeats, or its text."""
+        """Return the put that an item of the new history repeats, or its text."""
         key = digest(item)
         nth = seen[key] = seen.get(key, -1) + 1
         known = self._where.get(key, [])
         if nth < len(known):
             return known[nth]
         if item.get("type") != "message":
-            return Derived(text=ENCRYPTED, label="summary", sources=tuple(self._writer.spans()))
-        text = "\n".join(b.content for b in blocks_of(item.get("content")) if isinstance(b, TextContent))
+            return self._summary(_ENCRYPTED)
+        text = "\n".join(one.content for one in blocks_of(item.get("content")) if isinstance(one, TextContent))
         if fields.text(item, "role") in {"developer", "system"} or said_by_harness(item):
             return Derived(text=text, label="notice", speaker="harness", trust="harness")
+        return self._summary(text)
+
+    def _summary(self, text: str) -> Derived:
         return Derived(text=text, label="summary", sources=tuple(self._writer.spans()))

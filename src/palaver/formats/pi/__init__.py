@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
+from palaver.formats.dialogs import no_instructions
 from palaver.formats.events import Conversation, Event
-from palaver.formats.pi.names import NAME, ROLES, TYPES
+from palaver.formats.pi.messages import NAME, ROLES
 from palaver.formats.pi.reading import Reading
-from palaver.formats.pi.survey import Survey
+from palaver.formats.pi.survey import TYPES, Survey
 from palaver.formats.records import Record
 from palaver.formats.sources import Member, Source
-from palaver.formats.stubs import no_instructions
 
 __all__ = ["Pi"]
 
@@ -27,22 +27,16 @@ class Pi:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Tell how surely it is a pi session."""
+        """Return how surely it is a pi session, from 0.0 to 1.0."""
         records = source.opening.records
-        if not records:
-            return 0.0
-        headed = any(_is_header(record) for record in records[:2])
-        said = any(_is_message(record) for record in records)
-        return 0.95 if headed else 0.6 if said else 0.0
+        if any(one.get("type") == "session" and "cwd" in one and "payload" not in one for one in records[:2]):
+            return 0.95
+        return 0.6 if any(map(_is_message, records)) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
         """Read every file of the source as a session of its own."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
-
-
-def _is_header(record: Mapping[str, object]) -> bool:
-    return record.get("type") == "session" and "cwd" in record and "payload" not in record
 
 
 def _is_message(record: Mapping[str, object]) -> bool:
@@ -51,8 +45,7 @@ def _is_message(record: Mapping[str, object]) -> bool:
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = Survey()
-    survey.read(member.records())
+    survey = Survey(member.records())
     header = survey.header
     yield Conversation(
         key=fields.text(header, "id"),
@@ -67,10 +60,9 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     place = member.place("whole file")
     yield from survey.losses
     yield no_instructions(place)
-    yield from survey.stubs.losses(place)
     reading = Reading(survey)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):
             yield from reading.take(record)
-    yield from reading.leftovers.losses(place)
+    yield from reading.skipped.losses(place)

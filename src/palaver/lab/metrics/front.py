@@ -27,10 +27,10 @@ class Worth(NamedTuple):
 
 
 def beats(one: Worth, other: Worth) -> bool:
-    """Tell whether one is at least as good as another in both, and better in one: for the same recall, the cheaper one wins."""
+    """Return whether one is at least as good as another in both, and better in one: for the same recall, the cheaper one wins."""
     return one.bill <= other.bill and one.recall >= other.recall and one != other
 
 
 def front(points: Mapping[_Name, Worth]) -> frozenset[_Name]:
-    """Give the names of the points that no other one beats; of points that are equal in both, all or none."""
+    """Return the names of the points that no other one beats; of points that are equal in both, all or none."""
     return frozenset(name for name, point in points.items() if not any(beats(one, point) for one in points.values()))

@@ -34,7 +34,7 @@ class Interval(NamedTuple):
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_000, seed: int = 0) -> Interval | None:
-    """Give the ratio of two sums over sessions, such as hits over references, and its interval.
+    """Return the ratio of two sums over sessions, such as hits over references, and its interval.
 
     Args:
         pairs: For each session, what goes above and what goes below.
@@ -51,7 +51,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_0
 def paired_interval(
     ours: Sequence[tuple[float, float]], theirs: Sequence[tuple[float, float]], *, resamples: int = 1_000, seed: int = 0
 ) -> Interval | None:
-    """Give the difference of two ratios over the same sessions, the first less the second, and its interval.
+    """Return the difference of two ratios over the same sessions, the first less the second, and its interval.
 
     Args:
         ours: For each session, what goes above and what goes below.
@@ -77,7 +77,7 @@ def paired_share(
     resamples: int = 1_000,
     seed: int = 0,
 ) -> float | None:
-    """Give in what share of resamplings of the sessions one wins over another by its sums.
+    """Return in what share of resamplings of the sessions one wins over another by its sums.
 
     Args:
         ours: For each session, what is added up.
@@ -107,7 +107,7 @@ def _sums(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _resampled(rows: Sequence[_Row], resamples: int, seed: int) -> Iterator[tuple[float, ...]]:
-    """Give the sums over each resampling; for the same number of sessions and the same seed, the same sessions are drawn."""
+    """Return the sums over each resampling; for the same number of sessions and the same seed, the same sessions are drawn."""
     columns = tuple(zip(*rows, strict=True)) or ((), ())
     for drawn in _draws(len(rows), resamples, seed):
         yield tuple(sum(drawn(column)) for column in columns)
@@ -129,13 +129,13 @@ def _draws(count: int, resamples: int, seed: int) -> tuple[Callable[[Sequence[fl
 
 
 def _drawn(places: list[int]) -> Callable[[Sequence[float]], tuple[float, ...]]:
-    """Give what takes the values at some places, which may be one place only."""
+    """Return what takes the values at some places, which may be one place only."""
     taken = itemgetter(*places, places[0])
     return lambda values: taken(values)[:-1]
 
 
 def _interval(value: float, drawn: Iterable[float | None]) -> Interval:
-    """Give the interval that holds 95 of 100; resamplings in which there is nothing below are left out."""
+    """Return the interval that holds 95 of 100; resamplings in which there is nothing below are left out."""
     values = sorted(one for one in drawn if one is not None)
     if not values:
         return Interval(value, value, value)

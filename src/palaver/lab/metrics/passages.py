@@ -48,7 +48,7 @@ _PIECE = re.compile(r"\w+(?:[@./:#+-]+\w+)*|[^\w\s]")
 
 
 def passages(text: str, start: int, end: int) -> Iterator[str]:
-    """Give the passages of a text around a name: with what follows, and with what precedes, where there are plain words enough.
+    """Return the passages of a text around a name: with what follows, and with what precedes, where there are plain words enough.
 
     Args:
         text: The text.
@@ -66,7 +66,7 @@ def passages(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _upto(pieces: Iterable[str]) -> str | None:
-    """Give pieces up to the last plain word that is needed; None where there are too few of them."""
+    """Return pieces up to the last plain word that is needed; None where there are too few of them."""
     taken, plain = [], 0
     for piece in pieces:
         taken.append(piece)

@@ -9,10 +9,10 @@ context let it refer to, so FRR is an upper bound of what is needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["DISTANCES", "distance_of", "future_references", "identifiers", "in_arguments", "occurs"]
+__all__ = ["identifiers", "in_arguments"]
 
 _WORD = re.compile(r"[A-Za-z0-9_@](?:[\w@./:#+-]*\w)?")
 _NUMBER = re.compile(r"\d[\d.,]*\Z")
@@ -21,12 +21,9 @@ _TELLING = re.compile(r"[\d_./@]")
 _LEAST = 3
 _LONGEST = 200
 
-DISTANCES = (1, 4, 16, 64)
-"""Upper ends of the distances, in calls, by which references are told apart."""
-
 
 def identifiers(text: str) -> frozenset[str]:
-    """Give the identifiers in a text: words of at least three characters that name something exactly.
+    """Return the identifiers in a text: words of at least three characters that name something exactly.
 
     Those are paths, mail addresses, names with a digit, `_`, `.`, `/` or `@` in them, numbers of at least three digits, and codes in capitals.
     Words of prose are none. A word goes on over `@ . / : # + -` between letters and digits.
@@ -43,7 +40,7 @@ def _names(word: str) -> bool:
 
 
 def in_arguments(arguments: Mapping[str, Any]) -> frozenset[str]:
-    """Give the identifiers in the values of a call's arguments; the names of arguments are the tool's, not the agent's."""
+    """Return the identifiers in the values of a call's arguments; the names of arguments are the tool's, not the agent's."""
     return frozenset(name for text in _texts(arguments) for name in identifiers(text))
 
 
@@ -58,35 +55,3 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
             yield from _texts(each)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
-
-
-def occurs(identifier: str, text: str) -> bool:
-    """Tell whether an identifier stands in a text as a whole: no letter, digit or `_` before or after it."""
-    place = text.find(identifier)
-    while place >= 0:
-        end = place + len(identifier)
-        if not _goes_on(text[place - 1 : place]) and not _goes_on(text[end : end + 1]):
-            return True
-        place = text.find(identifier, place + 1)
-    return False
-
-
-def _goes_on(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
-
-
-def future_references(referred: Collection[str], before: Collection[str], shown: Collection[str]) -> tuple[int, int]:
-    """Give how many references a call makes, and how many of them the view before it holds.
-
-    Args:
-        referred: The identifiers in the call's arguments.
-        before: What had occurred before the call, in the whole log.
-        shown: What occurs in the view.
-    """
-    known = set(referred) & set(before)
-    return len(known), len(known & set(shown))
-
-
-def distance_of(calls: int) -> str:
-    """Give the name of a distance: the least upper end in `DISTANCES`, or `more`."""
-    return next((str(end) for end in DISTANCES if calls <= end), "more")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from palaver.messages import APITypes
-from palaver.models.answers.reading import AnswerReader, Json, items, kept, mapping, text
+from palaver.models.answers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.models.events import Event
 from palaver.wire import Request
 
@@ -16,8 +16,8 @@ __all__ = ["AnthropicAnswer"]
 class AnthropicAnswer(AnswerReader):
     """Reads a message, or the events of its stream.
 
-    Blocks stand in the order in which they came, each with what makes it valid when it goes back: the signature of thinking, the data of
-    redacted thinking, the id of a call. Blocks of Anthropic's own tools are kept whole.
+    Blocks keep their order and what makes them valid in the next request: the signature of thinking, the data of redacted thinking, the
+    id of a call. Blocks of Anthropic's own tools are kept whole.
     """
 
     _api = APITypes.COMPLETION
@@ -27,18 +27,18 @@ class AnthropicAnswer(AnswerReader):
         super().__init__(request, provider)
         self._open: dict[int, Json] = {}
         self._citations: dict[int, list[Json]] = {}
-        self._written: dict[int, str] = {}
+        self._inputs: dict[int, str] = {}
 
     def _whole(self, data: Json) -> Iterator[Event]:
         self._judge(data)
         if not isinstance(data.get("content"), list | tuple):
-            raise self.broken("The answer has no content")
-        self._begun(data)
+            raise self.broken("The answer has no content.")
+        self._header(data)
         for index, block in enumerate(items(data["content"])):
             yield from self._begin(index, block)
             if block.get("type") == "tool_use":
-                yield from self._call(index, arguments=_written(block.get("input")))
-        self._ended(data)
+                yield from self._call(index, arguments=as_json(block.get("input")))
+        self._footer(data)
         yield from self._used(data.get("usage"))
 
     def _piece(self, data: Json) -> Iterator[Event]:
@@ -46,28 +46,30 @@ class AnthropicAnswer(AnswerReader):
         kind, index = text(data.get("type")), data.get("index")
         if kind == "message_start":
             message = mapping(data.get("message"))
-            self._begun(message)
+            self._header(message)
             yield from self._used(message.get("usage"))
         elif kind == "message_delta":
-            self._ended(mapping(data.get("delta")))
-            yield from self._used(_said(mapping(data.get("usage"))))
+            self._footer(mapping(data.get("delta")))
+            usage = mapping(data.get("usage"))
+            # a null at the end does not take back a figure of the beginning
+            yield from self._used({key: value for key, value in usage.items() if value is not None})
         elif kind.startswith("content_block_"):
             if not isinstance(index, int):
-                raise self.broken("A piece of a block does not say of which")
+                raise self.broken("A piece of a block has no index.")
             yield from self._of_block(kind, index, data)
 
     def _of_block(self, kind: str, index: int, data: Json) -> Iterator[Event]:
         if kind == "content_block_start":
             yield from self._begin(index, mapping(data.get("content_block")))
         elif index not in self._open:
-            raise self.broken("A piece came of a block that has not begun")
+            raise self.broken("A piece belongs to a block that has not begun.")
         elif kind == "content_block_delta":
             yield from self._more(index, mapping(data.get("delta")))
         else:
             yield from self._finish(index)
 
     def _begin(self, index: int, block: Json) -> Iterator[Event]:
-        """Read a block, or the beginning of one that comes in pieces."""
+        """Read a block, or the start of a streamed one."""
         kind = text(block.get("type"))
         self._open[index] = block
         owner = {"provider": "anthropic", "model": self._model}
@@ -81,7 +83,7 @@ class AnthropicAnswer(AnswerReader):
             more = kept(block, "id", "name", "input")
             yield from self._call(index, text(block.get("id")), text(block.get("name")), **more)
         elif not self._streamed:
-            yield from self._unread(index, block)
+            yield from self._unknown(index, block)
 
     def _more(self, index: int, delta: Json) -> Iterator[Event]:
         kind = text(delta.get("type"))
@@ -98,47 +100,32 @@ class AnthropicAnswer(AnswerReader):
             if self._open[index].get("type") == "tool_use":
                 yield from self._call(index, arguments=piece)
             else:
-                self._written[index] = self._written.get(index, "") + piece
+                self._inputs[index] = self._inputs.get(index, "") + piece
 
     def _finish(self, index: int) -> Iterator[Event]:
         block = self._open[index]
         if index in self._citations:
             yield from self._text(index, "", citations=self._citations[index])
         elif block.get("type") not in {"text", "thinking", "redacted_thinking", "tool_use"}:
-            yield from self._unread(index, self._with_input(index, block))
+            yield from self._unknown(index, self._with_input(index, block))
 
     def _with_input(self, index: int, block: Json) -> Json:
-        """Give a block of a tool of Anthropic's with the input that came in pieces."""
+        """Return a block of one of Anthropic's own tools with its streamed input."""
         try:
-            return {**block, "input": json.loads(self._written[index])} if self._written.get(index) else block
+            return {**block, "input": json.loads(self._inputs[index])} if self._inputs.get(index) else block
         except ValueError:
-            return {**block, "input": self._written[index]}
+            return {**block, "input": self._inputs[index]}
 
     def _judge(self, data: Json) -> None:
-        """Raise what the answer says in place of a message."""
+        """Raise the error that the answer reports in place of a message."""
         error = mapping(data.get("error"))
         if data.get("type") == "error" or error:
-            raise self.failed(text(error.get("message")), text(error.get("type")), details=data)
+            raise self.failed(error, data)
 
-    def _begun(self, message: Json) -> None:
+    def _header(self, message: Json) -> None:
         self._response_id = text(message.get("id")) or self._response_id
-        self._named(message.get("model"))
+        self._served_by(message.get("model"))
 
-    def _ended(self, said: Json) -> None:
+    def _footer(self, said: Json) -> None:
         self._stop = text(said.get("stop_reason")) or self._stop
-        self._about |= kept(said, "stop_reason", "content", "id", "model", "role", "usage", "context_management")
-
-
-def _written(arguments: object) -> str:
-    return (
-        arguments
-        if isinstance(arguments, str)
-        else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-        if arguments
-        else ""
-    )
-
-
-def _said(usage: Json) -> Json:
-    """Give the figures that are there: what the beginning told is not taken back by a null at the end."""
-    return {key: value for key, value in usage.items() if value is not None}
+        self._metadata |= kept(said, "stop_reason", "content", "id", "model", "role", "usage", "context_management")

@@ -1,19 +1,18 @@
 """Answers of the Gemini API (ai.google.dev/api/generate-content, GenerateContentResponse).
 
-A stream is a row of such answers, each with more parts. Parts of one kind that follow each other are one block; a signature ends it, because
-it goes back on the part it came with (ai.google.dev/gemini-api/docs/thought-signatures).
+A stream is a series of such answers with more parts each. Consecutive parts of one kind are one block; a signature ends it, because it must
+return on its own part (ai.google.dev/gemini-api/docs/thought-signatures).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.ids import new_message_id
 from palaver.messages import APITypes, ImageContent, Media
-from palaver.models.answers.reading import AnswerReader, Json, items, kept, mapping, text
+from palaver.models.answers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.models.events import Event
 from palaver.wire import Request
 
@@ -22,11 +21,11 @@ __all__ = ["GeminiAnswer"]
 _ID_DIGITS = 24
 
 _BESIDE = frozenset({"thought", "thoughtSignature", "partMetadata"})
-"""What stands beside the one thing that a part holds."""
+"""The fields of a part other than its content."""
 
 
 class GeminiAnswer(AnswerReader):
-    """Reads a generation of content, or the answers of its stream."""
+    """Reads generated content, or the answers of its stream."""
 
     _api = APITypes.COMPLETION
 
@@ -42,21 +41,18 @@ class GeminiAnswer(AnswerReader):
     def _piece(self, data: Json) -> Iterator[Event]:
         error = mapping(data.get("error"))
         if error:
-            code = error.get("code")
-            raise self.failed(
-                text(error.get("message")), text(error.get("status")), str(code or ""), details=error.get("details")
-            )
+            raise self.failed(error, error.get("details"))
         self._response_id = text(data.get("responseId")) or self._response_id
-        self._named(data.get("modelVersion"))
+        self._served_by(data.get("modelVersion"))
         for candidate in items(data.get("candidates"))[:1]:
             for part in items(mapping(candidate.get("content")).get("parts")):
                 yield from self._part(part)
             self._stop = text(candidate.get("finishReason")) or self._stop
-            self._about |= kept({"finish_message": candidate.get("finishMessage")})
+            self._metadata |= kept({"finish_message": candidate.get("finishMessage")})
         blocked = text(mapping(data.get("promptFeedback")).get("blockReason"))
         if blocked:
             self._stop = "PROHIBITED_CONTENT"
-            self._about["block_reason"] = blocked
+            self._metadata["block_reason"] = blocked
         yield from self._used(data.get("usageMetadata"))
 
     def _part(self, part: Json) -> Iterator[Event]:
@@ -69,7 +65,7 @@ class GeminiAnswer(AnswerReader):
         elif isinstance(part.get("inlineData"), dict):
             yield from self._image(part)
         elif held := [name for name in part if name not in _BESIDE]:
-            yield from self._unread(self._fresh(""), {"type": held[0], **part})
+            yield from self._unknown(self._fresh(""), {"type": held[0], **part})
         elif artefact:
             yield from self._words("", artefact, thought=False)
 
@@ -85,23 +81,22 @@ class GeminiAnswer(AnswerReader):
             self._kind = ""
 
     def _function_call(self, call: Json, artefact: Json) -> Iterator[Event]:
-        """Read a call. Google gives it no id unless asked to; its result must name one all the same."""
+        """Read a call. Google sends no id unless asked to, but its result must name one."""
         call_id = text(call.get("id")) or f"call_{new_message_id()[:_ID_DIGITS]}"
-        arguments = json.dumps(call["args"], ensure_ascii=False, separators=(",", ":")) if call.get("args") else ""
         more = {"artefact": artefact} if artefact else {}
-        yield from self._call(self._fresh(""), call_id, text(call.get("name")), arguments, **more)
+        yield from self._call(self._fresh(""), call_id, text(call.get("name")), as_json(call.get("args")), **more)
 
     def _image(self, part: Json) -> Iterator[Event]:
         data = mapping(part["inlineData"])
         try:
             image = Media.from_text(text(data.get("data")), "image", text(data.get("mimeType")))
-        except InvalidInput:  # no image, or none that palaver knows: the part is kept as it is
-            yield from self._unread(self._fresh(""), {"type": "inlineData", **part})
+        except InvalidInput:  # not an image format that palaver reads: the part is kept as it is
+            yield from self._unknown(self._fresh(""), {"type": "inlineData", **part})
         else:
             yield from self._block(self._fresh(""), ImageContent([image]))
 
     def _fresh(self, kind: str) -> int:
-        """Begin a block, and give its place."""
+        """Begin a block, and return its index."""
         self._next += 1
         self._kind = kind
         return self._next - 1

@@ -1,37 +1,110 @@
-"""Archival memory: passages without a limit, outside every view, found again by what they are about.
+"""Archival memory: passages without a limit, outside every view, found by similarity.
 
 (MemGPT, arXiv 2310.08560, section 2.2: archival storage, searched and paged by the model.)
 """
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from hashlib import blake2b
+from heapq import nlargest
+from operator import mul
+from typing import Protocol, TypeAlias
 
-from palaver.errors import InvalidInput, MemoryFull, NotFound
+from palaver.errors import InvalidInput, NotFound
 from palaver.log import Handle
-from palaver.messages.normalize import clean_text
-from palaver.session.memory.embedding import Embedder, HashingEmbedder, embedded
-from palaver.session.memory.notes import Held, Note, Notes
-from palaver.store.blocks import require_no_block
-from palaver.store.vectors import Vector, likeness, nearest, stored_vector
+from palaver.messages.frozen import clean_text
+from palaver.session.memory.notes import Data, HasPlace, Note, Notes
 from palaver.tools.portal import run_sync
 
-__all__ = ["ArchivalMemory", "Passage"]
+__all__ = ["ArchivalMemory", "Embedder", "HashingEmbedder", "Passage"]
 
 LONGEST = 20_000
-"""Characters of a passage: a vector says little of more."""
+"""How many characters a passage may have: a vector says little of more."""
 
 LONGEST_TAG, MOST_TAGS = 100, 32
-"""Characters of a tag, and tags of a passage: they are words to find it by, not another place for text."""
 
 _KIND = "palaver.archive"
 _BATCH = 64
+_WORD = re.compile(r"\w+")
+_GRAM = 3
+_LEAST_DIMENSIONS = 8
+
+Vector: TypeAlias = "array[float]"
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts, so that texts of similar meaning get vectors of similar direction.
+
+    Attributes:
+        name: Identifies vectors that can be compared: another model, or another size, has another name.
+        dimensions: How many numbers a vector has.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    async def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """Return a vector for each text."""
+        ...
+
+
+class HashingEmbedder:
+    """An embedder without a model or a network: each word and each trigram counts in a place that its hash names.
+
+    Finds similar spelling, not similar meaning. The same text gives the same vector on every machine. (K. Weinberger et al., "Feature Hashing
+    for Large Scale Multitask Learning", ICML 2009: the sign keeps collisions from adding up.)
+
+    Attributes:
+        dimensions: How many numbers a vector has.
+    """
+
+    def __init__(self, dimensions: int = 256) -> None:
+        """Make one.
+
+        Raises:
+            InvalidInput: There are fewer than 8 dimensions.
+        """
+        if dimensions < _LEAST_DIMENSIONS:
+            raise InvalidInput(f"A vector has {_LEAST_DIMENSIONS} numbers or more, not {dimensions!r}.")
+        self.dimensions = dimensions
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return f"hashing-{self.dimensions}"
+
+    async def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text."""
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [0.0] * self.dimensions
+        for feature in _features(text):
+            number = int.from_bytes(blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+            vector[(number >> 1) % self.dimensions] += 1.0 if number & 1 else -1.0
+        return vector
+
+
+def _features(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text.casefold()):
+        yield word
+        framed = f"<{word}>"
+        yield from (framed[at : at + _GRAM] for at in range(len(framed) - _GRAM + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +113,11 @@ class Passage:
 
     Attributes:
         handle: The entry.
-        text: What it says.
+        text: Its text.
         tags: Words by which it can be found as well.
-        at: When it was put in, in seconds since 1970-01-01 UTC.
-        by: Who put it in, or empty.
-        score: How near it is to what was asked, -1 to 1; 0 where nothing was asked.
+        at: When it was inserted, in seconds since 1970-01-01 UTC.
+        by: Who inserted it, or empty.
+        score: Its similarity to the query, -1 to 1; 0 without a query.
     """
 
     handle: Handle
@@ -56,145 +129,124 @@ class Passage:
 
 
 class ArchivalMemory:
-    """The passages that lie in a dialog, found by the vectors that an embedder makes of them.
+    """The passages in a dialog.
 
-    A passage is an entry with its text and its vector, so that forks, copies and erasing treat it as they treat every entry. What finds the
-    nearest is made of them anew, in memory. With another embedder than before the old passages are embedded anew when they are searched.
+    A passage is an entry with its text and its vector, so that forks, copies and erasures treat it as they treat every entry. After a change of
+    the embedder old passages are embedded again when they are searched.
     """
 
-    def __init__(self, dialog: Held, embedder: Embedder | None = None) -> None:
+    def __init__(self, dialog: HasPlace, embedder: Embedder | None = None) -> None:
         """Open the archive in a dialog, best in one of its own (`session.new_dialog("archive")`).
 
         Args:
             dialog: The dialog.
-            embedder: What makes vectors; one that hashes words when not given.
+            embedder: Makes vectors; one that hashes words when not given.
         """
         self._notes = Notes(dialog, _KIND)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
         self.embedder: Embedder = HashingEmbedder() if embedder is None else embedder
-        self._vectors: dict[
-            bytes, Vector
-        ] = {}  # by the digest of the entry: a handle may name another one when a block was taken back
+        self._vectors: dict[Handle, Vector] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Give how many passages there are."""
-        return len(self._standing())
+        """Return how many passages there are."""
+        return len(_standing(self._notes.all()))
 
     def passages(self, limit: int = 100, offset: int = 0, *, tags: Collection[str] = ()) -> tuple[Passage, ...]:
-        """Give passages, the newest first, a page at a time; of those with all of some tags."""
+        """Return a page of passages, the newest first; only those with all of `tags`."""
         begin = max(offset, 0)
-        found = [_passage(note) for note in reversed(self._standing()) if _tagged(note, tags)]
+        found = [_passage(note) for note in reversed(_standing(self._notes.all())) if _tagged(note, tags)]
         return tuple(found[begin : begin + max(limit, 0)])
 
-    # --- putting in and taking out ------------------------------------------------------------------------------------------------
-
     def insert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
-        """Put a passage in; as `ainsert`, for synchronous callers."""
-        require_no_block(self.store, "What asks an embedder")
+        """Insert a passage; as `ainsert`, for synchronous callers."""
         return run_sync(partial(self.ainsert, text, tags, by=by))
 
     async def ainsert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
-        """Put a passage in.
+        """Insert a passage.
 
         Raises:
-            InvalidInput: It is empty, has too many or too long tags, or the embedder gave no vector.
-            MemoryFull: It has more than 20,000 characters.
+            InvalidInput: It is empty or has more than 20,000 characters, has too many or too long tags, or the embedder returned no vector.
         """
         said, marks = clean_text(text, "text", []), tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-        if not said.strip():
-            raise InvalidInput("An empty passage says nothing.")
+        if not said.strip() or len(said) > LONGEST:
+            raise InvalidInput(f"A passage has 1 to {LONGEST:,} characters, not {len(said):,}.", hint="Insert several.")
         if len(marks) > MOST_TAGS or any(len(mark) > LONGEST_TAG for mark in marks):
             raise InvalidInput(f"A passage has at most {MOST_TAGS} tags of at most {LONGEST_TAG} characters.")
-        if len(said) > LONGEST:
-            raise MemoryFull("passage", size=len(said), limit=LONGEST, hint="Put it in as several passages.")
-        (vector,) = await embedded(self.embedder, [said])
-        stored = stored_vector(vector)
-        data = {
+        (vector,) = await _embedded(self.embedder, [said])
+        data: Data = {
             "text": said,
             "tags": list(marks),
             "by": by,
             "embedder": self.embedder.name,
-            "vector": b64encode(stored.tobytes()).decode(),
+            "vector": b64encode(vector.tobytes()).decode(),
         }
-        handle, header = self._notes.write(lambda: data)
-        with self._lock:
-            self._vectors[header.digest] = stored
-        return Passage(handle, said, marks, header.at, by)
+        return _passage(self._notes.write(lambda _: data))
 
     def delete(self, handle: Handle | str) -> Handle:
-        """Take a passage out; what it said stays in the log, until it is erased there.
+        """Remove a passage; its text stays in the log until it is erased there.
 
         Raises:
-            InvalidHandle: It is not spelt like a handle.
+            InvalidInput: It is not a handle.
             NotFound: There is no such passage.
         """
         wanted = Handle.parse(handle) if isinstance(handle, str) else handle
 
-        def gone() -> Mapping[str, Any]:
-            for note in self._standing():
+        def gone(notes: Sequence[Note]) -> Data:
+            for note in _standing(notes):
                 if note.handle.seq == wanted.seq and note.handle.dialog.startswith(wanted.dialog):
                     return {"deleted": f"{note.handle.dialog}:{note.handle.seq}"}
             raise NotFound(str(wanted), what="passage")
 
-        return self._notes.write(gone)[0]
-
-    # --- finding ------------------------------------------------------------------------------------------------------------------
+        return self._notes.write(gone).handle
 
     def search(
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
     ) -> tuple[Passage, ...]:
         """Find passages; as `asearch`, for synchronous callers."""
-        require_no_block(self.store, "What asks an embedder")
         return run_sync(partial(self.asearch, query, limit, offset, tags=tags))
 
     async def asearch(
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
     ) -> tuple[Passage, ...]:
-        """Find the passages that are most like a text, the likest first, a page at a time.
-
-        Of passages that are equally like it the earlier comes first; the same archive and embedder give the same pages.
+        """Return a page of the passages most similar to a text, the most similar first; of equals the earlier one.
 
         Args:
             query: The text.
-            limit: How many to give.
-            offset: How many of the likest to pass over.
+            limit: How many to return.
+            offset: How many to skip.
             tags: Tags that a passage must have, all of them.
 
         Raises:
             InvalidInput: The text is longer than a passage can be.
         """
         if len(query) > LONGEST:
-            raise InvalidInput(f"What is looked for has {len(query):,} characters, and may have {LONGEST:,}.")
+            raise InvalidInput(f"The query has {len(query):,} characters, and may have {LONGEST:,}.")
+        notes = [note for note in _standing(self._notes.all()) if _tagged(note, tags)]
         begin, count = max(offset, 0), max(limit, 0)
-        notes = [note for note in self._standing() if _tagged(note, tags)]
         if not notes or not query.strip() or not count:
             return ()
-        (wanted,) = await embedded(self.embedder, [clean_text(query, "query", [])])
+        (wanted,) = await _embedded(self.embedder, [clean_text(query, "query", [])])
         vectors = await self._vectors_of(notes)
-        sought = stored_vector(wanted)
-        found = nearest(vectors, sought, begin + count)[begin:]
-        return tuple(_passage(notes[index], likeness(vectors[index], sought)) for index in found)
+        scores = [math.fsum(map(mul, wanted, vector)) for vector in vectors]
+        best = nlargest(begin + count, range(len(notes)), key=lambda index: (scores[index], -index))[begin:]
+        return tuple(_passage(notes[index], scores[index]) for index in best)
 
     async def _vectors_of(self, notes: Sequence[Note]) -> list[Vector]:
         with self._lock:
-            known = {note.digest for note in notes}
-            kept = {digest: vector for digest, vector in self._vectors.items() if digest in known}
-            for note in notes:
-                vector = None if note.digest in kept else self._recorded(note)
-                if vector is not None:
-                    kept[note.digest] = vector
-        missing = [note for note in notes if note.digest not in kept]
+            known = {note.handle: self._vectors.get(note.handle) or self._recorded(note) for note in notes}
+        missing = [note for note in notes if known[note.handle] is None]
         for begin in range(0, len(missing), _BATCH):  # another embedder made these
             part = missing[begin : begin + _BATCH]
-            made = await embedded(self.embedder, [str(note.data["text"]) for note in part])
-            kept |= {note.digest: stored_vector(vector) for note, vector in zip(part, made, strict=True)}
+            made = await _embedded(self.embedder, [str(note.data["text"]) for note in part])
+            known |= {note.handle: vector for note, vector in zip(part, made, strict=True)}
+        kept = {place: vector for place, vector in known.items() if vector is not None}
         with self._lock:
             self._vectors = kept
-        return [kept[note.digest] for note in notes]
+        return [kept[note.handle] for note in notes]
 
     def _recorded(self, note: Note) -> Vector | None:
-        """Give the vector that was recorded with a passage; None where another embedder made it, or it cannot be read."""
+        """Return the vector recorded with a passage; None where another embedder made it, or it cannot be read."""
         if note.data.get("embedder") != self.embedder.name:
             return None
         vector = array("f")
@@ -204,21 +256,49 @@ class ArchivalMemory:
             return None
         return vector if len(vector) == self.embedder.dimensions else None
 
-    def _standing(self) -> list[Note]:
-        notes: dict[str, Note] = {}
-        for note in self._notes.all():
-            gone = note.data.get("deleted")
-            if gone:
-                notes.pop(str(gone), None)
-            elif isinstance(note.data.get("text"), str):
-                notes[f"{note.handle.dialog}:{note.handle.seq}"] = note
-        return list(notes.values())
+
+def _standing(notes: Sequence[Note]) -> list[Note]:
+    found: dict[str, Note] = {}
+    for note in notes:
+        gone = note.data.get("deleted")
+        if gone:
+            found.pop(str(gone), None)
+        elif isinstance(note.data.get("text"), str):
+            found[f"{note.handle.dialog}:{note.handle.seq}"] = note
+    return list(found.values())
 
 
 def _tagged(note: Note, tags: Collection[str]) -> bool:
-    return not tags or set(tags) <= set(note.data.get("tags", ()))
+    return set(tags) <= set(note.data.get("tags", ()))
 
 
 def _passage(note: Note, score: float = 0.0) -> Passage:
     tags = tuple(map(str, note.data.get("tags", ())))
     return Passage(note.handle, str(note.data["text"]), tags, note.at, str(note.data.get("by", "")), score)
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """Return unit vectors of texts. What the embedder raises is not caught.
+
+    Raises:
+        InvalidInput: It returned another number of vectors, or one that has not `dimensions` finite numbers.
+    """
+    answer: object = await embedder(texts)
+    try:
+        given = [list(map(float, vector)) for vector in answer]  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"The embedder {embedder.name!r} returned no vectors: {error}.") from error
+    sizes = {len(vector) for vector in given} - {embedder.dimensions}
+    if len(given) != len(texts) or sizes or not all(math.isfinite(one) for vector in given for one in vector):
+        raise InvalidInput(
+            f"The embedder {embedder.name!r} returned {len(given)} vectors for {len(texts)} texts, or one that has not "
+            f"{embedder.dimensions} finite numbers."
+        )
+    return [_unit(vector) for vector in given]
+
+
+def _unit(vector: list[float]) -> Vector:
+    largest = max(map(abs, vector), default=0.0) or 1.0
+    scaled = [one / largest for one in vector]  # squares of huge numbers are infinite
+    length = math.sqrt(math.fsum(one * one for one in scaled)) or 1.0
+    return array("f", [one / length for one in scaled])

@@ -1,4 +1,4 @@
-"""The store in the memory of one process: what it holds, and what may be done with that."""
+"""The store in the memory of one process."""
 
 from palaver.store.memory.store import MemoryStore
 

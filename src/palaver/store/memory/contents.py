@@ -1,135 +1,164 @@
-"""Everything that a store in memory holds, and the lock that stands before it."""
+"""Everything that a store in memory holds, the lock before it, and what is needed to undo a transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from threading import RLock
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import RLock, get_ident
+from typing import TypeVar
 
-from palaver.errors import StoreClosed, UnknownDialog, UnknownHandle, UnknownSession
-from palaver.ids import BlobId, DialogId, SessionId, now
+from palaver.errors import InvalidInput
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, Node
-from palaver.store.erasing import Gone, KeptReceipt, Thing, listed, may_name, named_in
+from palaver.store.erasing import Gone, KeptReceipt, NotedFile, Thing
 from palaver.store.lease import Lease
-from palaver.store.memory.logs import Log
+from palaver.store.memory.log import Log
 from palaver.store.protocol import SessionRecord, SourceRecord
-from palaver.store.records import MIN_PREFIX_DIGITS
+from palaver.store.records import (
+    MIN_PREFIX_DIGITS,
+    SHORT_DIGITS,
+    check_node,
+    closed,
+    listed,
+    references,
+    unknown,
+)
 
-__all__ = ["Contents", "Guard"]
+__all__ = ["Contents"]
 
-
-class Guard:
-    """The lock of a store, which refuses to be taken once the store is closed."""
-
-    def __init__(self) -> None:
-        self.open = True
-        self._lock = RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        if not self.open:
-            self._lock.release()
-            raise StoreClosed("This store was closed.", hint="Open it again.")
-
-    def __exit__(self, *_error: object) -> None:
-        self._lock.release()
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
-@dataclass(slots=True)
 class Contents:
-    """Everything that a store in memory holds. Whoever asks for anything has the guard, or takes it here.
+    """What a store in memory holds. Whoever asks for anything is inside `using` or `transaction`.
 
     Attributes:
-        guard: The lock.
-        sessions: The sessions, as they were written: without the time of their newest entry.
-        logs: The dialogs, in the order in which they were made.
+        logs: The dialogs, in the order in which they were created.
+        trees: Of each session, its dialogs by their first digits, in order.
+        sessions: The sessions; when they were last active is in `active`.
+        active: When each session was last active, in seconds since 1970-01-01 UTC.
         blobs: The payloads.
-        times: When each payload was put last, in seconds since 1970-01-01 UTC.
-        sources: What is known of foreign conversations, by identity.
+        put_at: When each payload was stored last.
+        sources: The records of foreign conversations, by identity.
         leases: The leases, by name.
         gone: What was erased.
         receipts: The receipts, the oldest first.
-        files: The files that sessions were written to.
+        files: The noted files, by session and path.
+        texts: How many texts were indexed.
+        open: Whether the store is open.
     """
 
-    guard: Guard = field(default_factory=Guard)
-    sessions: dict[SessionId, SessionRecord] = field(default_factory=dict)
-    logs: dict[DialogId, Log] = field(default_factory=dict)
-    blobs: dict[BlobId, bytes] = field(default_factory=dict)
-    times: dict[BlobId, float] = field(default_factory=dict)
-    sources: dict[str, SourceRecord] = field(default_factory=dict)
-    leases: dict[str, Lease] = field(default_factory=dict)
-    gone: dict[tuple[Thing, str], Gone] = field(default_factory=dict)
-    receipts: dict[str, KeptReceipt] = field(default_factory=dict)
-    files: dict[SessionId, tuple[str, ...]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.logs: dict[DialogId, Log] = {}
+        self.trees: dict[SessionId, dict[str, DialogId]] = {}
+        self.sessions: dict[SessionId, SessionRecord] = {}
+        self.active: dict[SessionId, float] = {}
+        self.blobs: dict[BlobId, bytes] = {}
+        self.put_at: dict[BlobId, float] = {}
+        self.sources: dict[str, SourceRecord] = {}
+        self.leases: dict[str, Lease] = {}
+        self.gone: dict[tuple[Thing, str], Gone] = {}
+        self.receipts: dict[str, KeptReceipt] = {}
+        self.files: dict[tuple[SessionId, str], NotedFile] = {}
+        self.texts = 0
+        self.open = True
+        self._lock = RLock()
+        self._owner: int | None = None  # the thread that is inside a transaction
+        self._undo: list[Callable[[], object]] = []
 
-    # --- a step that may be undone ----------------------------------------------------------------------------------------------
+    # --- transactions ---------------------------------------------------------------------------------------------------------
 
-    def standing(self) -> Standing:
-        """Give what is needed to come back to how it stands now."""
-        maps = {name: dict(getattr(self, name)) for name in _MAPS}
-        return Standing(maps, {one: (log, len(log.headers), len(log.texts)) for one, log in self.logs.items()})
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Keep other threads out."""
+        with self._lock:
+            if not self.open:
+                raise closed("in memory")
+            yield
 
-    def go_back(self, to: Standing) -> None:
-        """Come back to how it stood."""
-        for name, held in to.maps.items():
-            setattr(self, name, held)
-        self.logs = {one: log.cut(headers, texts) for one, (log, headers, texts) in to.logs.items()}
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep other threads out, and undo what the block did when it raises."""
+        with self.using():
+            outer, self._owner = self._owner, get_ident()
+            begun = len(self._undo)
+            try:
+                yield
+            except BaseException:  # an interrupt, too, is undone
+                while len(self._undo) > begun:
+                    self._undo.pop()()
+                raise
+            finally:
+                self._owner = outer
+                if outer is None:
+                    self._undo.clear()
 
-    # --- finding ----------------------------------------------------------------------------------------------------------------
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside a transaction."""
+        return self._owner == get_ident()
+
+    def undoable(self, undo: Callable[[], object]) -> None:
+        """Remember how to undo what is done next."""
+        if self._owner is not None:
+            self._undo.append(undo)
+
+    def set(self, mapping: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+        """Set a value of one of the dictionaries."""
+        if key in mapping:
+            before = mapping[key]
+            self.undoable(lambda: mapping.__setitem__(key, before))
+        else:
+            self.undoable(lambda: mapping.pop(key, None))
+        mapping[key] = value
+
+    def remove(self, mapping: dict[_Key, _Value], key: _Key) -> None:
+        """Remove a value of one of the dictionaries; undoing restores the order of the others, too."""
+        if key in mapping:
+            before = dict(mapping)
+
+            def undo() -> None:
+                mapping.clear()
+                mapping.update(before)
+
+            self.undoable(undo)
+            del mapping[key]
+
+    # --- finding --------------------------------------------------------------------------------------------------------------
 
     def session(self, session_id: SessionId) -> SessionRecord:
-        """Give a session as it was written.
-
-        Raises:
-            Erased: It was erased.
-            UnknownSession: There is none.
-        """
+        """Return a session."""
         found = self.sessions.get(session_id)
         if found is None:
             self.refuse_gone("session", session_id)
-            raise UnknownSession(session_id)
-        return found
-
-    def dated(self, record: SessionRecord) -> SessionRecord:
-        """Give a session with the time of its newest entry."""
-        logs = [log for log in self.logs.values() if log.node.session_id == record.session_id]
-        times = [time for log in logs for time in (log.node.created_at, *(header.at for header in log.headers[-1:]))]
-        return replace(record, updated_at=max([record.created_at, *times]))
+            raise unknown("session", session_id)
+        return replace(found, updated_at=self.active[session_id])
 
     def log(self, dialog_id: DialogId) -> Log:
-        """Give a dialog.
-
-        Raises:
-            Erased: It was erased.
-            UnknownDialog: There is none.
-        """
+        """Return a dialog."""
         found = self.logs.get(dialog_id)
         if found is None:
             self.refuse_gone("dialog", dialog_id)
-            raise UnknownDialog(dialog_id)
+            raise unknown("dialog", dialog_id)
         return found
 
     def place(self, dialog_id: DialogId, seq: int) -> Log:
-        """Give the dialog of an entry.
-
-        Raises:
-            UnknownHandle: It has no such entry.
-        """
+        """Return the dialog of an entry."""
         log = self.log(dialog_id)
         if not 0 <= seq < len(log.headers):
-            raise UnknownHandle(str(Handle(dialog_id, seq)))
+            raise unknown("handle", str(Handle(dialog_id, seq)))
         return log
 
-    def tree(self, session_id: SessionId) -> list[Node]:
-        """Give the nodes of a session."""
-        self.session(session_id)
-        return [log.node for log in self.logs.values() if log.node.session_id == session_id]
-
-    # --- what was erased --------------------------------------------------------------------------------------------------------
+    def logs_of(self, session_id: SessionId | None) -> list[Log]:
+        """Return the dialogs of a session, or all."""
+        if session_id is None:
+            return list(self.logs.values())
+        return [self.logs[one] for one in self.trees.get(session_id, {}).values()]
 
     def erased(self, thing: Thing, name: str) -> Gone | None:
-        """Tell whether something was erased; a dialog by the first digits of its id, too."""
+        """Return when something was erased; of a dialog, the first digits of its id are enough."""
         found = self.gone.get((thing, name))
         if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
             known = sorted(one for kind, one in self.gone if kind == thing and one.startswith(name))
@@ -137,57 +166,61 @@ class Contents:
         return found
 
     def refuse_gone(self, thing: Thing, name: str) -> None:
-        """Insist that something was not erased.
-
-        Raises:
-            Erased: It was.
-        """
+        """Raise `Erased` for what was erased."""
         found = self.erased(thing, name)
         if found is not None:
             raise found.error(thing, name)
 
-    # --- payloads that nothing names --------------------------------------------------------------------------------------------
+    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Return those payloads that nothing names."""
+        left = set(blob_ids)
+        for log in self.logs.values():
+            for body in log.bodies:
+                left -= references(body)
+        for source in self.sources.values():
+            left -= {one for one in (source.raw, source.index) if one is not None}
+            if source.raw is not None:
+                left -= listed(self.blobs.get(source.raw, b""))
+        return frozenset(left)
 
-    def older(self, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
-        """Give those payloads that nobody has put for so many seconds."""
-        at = now()
-        return {one for one in blob_ids if one in self.blobs and at - self.times[one] >= seconds}
+    # --- changing -------------------------------------------------------------------------------------------------------------
 
-    def take_named(self, left: set[BlobId], known: Mapping[DialogId, tuple[Log, int]], *, proven: bool) -> None:
-        """Take what entries and sources name out of some payloads. The guard is let go of between two dialogs, for whoever holds it not yet.
+    def touch(self, session_id: SessionId, at: float) -> None:
+        """Record activity; it never goes back."""
+        if at > self.active[session_id]:
+            self.set(self.active, session_id, at)
 
-        Args:
-            left: The payloads.
-            known: Logs whose first entries, so many, were looked at before; what is another log now is looked at whole.
-            proven: Whether a payload that lists others is proven to be what it was.
-        """
-        with self.guard:
-            logs = list(self.logs.items()) if left else []
-        for dialog_id, log in logs:
-            was, length = known.get(dialog_id, (log, 0))
-            with self.guard:
-                bodies = log.bodies[length if was is log else 0 :]
-            for body in filter(may_name, bodies):
-                left -= named_in(body)
-        with self.guard:
-            for source in self.sources.values() if left else ():
-                if source.raw in self.blobs:
-                    left -= listed(source.raw, self.blobs[source.raw], proven=proven)
-                left -= {one for one in (source.raw, source.index) if one is not None}
+    def add_session(self, record: SessionRecord) -> None:
+        """Add a session."""
+        self.refuse_gone("session", record.session_id)
+        if record.session_id in self.sessions:
+            raise InvalidInput(f"A session with the id {record.session_id} exists.")
+        self.set(self.sessions, record.session_id, record)
+        self.set(self.active, record.session_id, max(record.created_at, record.updated_at))
 
+    def add_dialog(self, node: Node) -> Node:
+        """Add a dialog."""
+        self.session(node.session_id)
+        tree = self.trees.setdefault(node.session_id, {})
+        short = node.dialog_id[:SHORT_DIGITS]
+        parent = None if node.parent_id is None else self._in_session(node.parent_id, node.session_id)
+        if node.parent_id is not None and parent is None:
+            raise unknown("dialog", node.parent_id)
 
-_MAPS = ("sessions", "blobs", "times", "sources", "leases", "gone", "receipts", "files")
-"""Everything but the logs, which are only added to and cut again."""
+        def length(dialog_id: DialogId) -> int | None:
+            log = self._in_session(dialog_id, node.session_id)
+            return None if log is None else len(log.headers)
 
+        taken = node.dialog_id in self.logs or short in tree
+        check_node(node, None if parent is None else parent.node.ranges, length, taken=taken)
+        self.refuse_gone("dialog", node.dialog_id)
+        newest = next(reversed(tree.values()), None)
+        placed = replace(node, order=0 if newest is None else self.logs[newest].node.order + 1)
+        self.set(self.logs, node.dialog_id, Log(placed))
+        self.set(tree, short, node.dialog_id)
+        self.touch(node.session_id, placed.created_at)
+        return placed
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How the contents stood at the beginning of a step.
-
-    Attributes:
-        maps: Copies of everything but the logs, by name.
-        logs: The logs, with how many entries each had, and how many of them were indexed.
-    """
-
-    maps: Mapping[str, dict[str, object]]
-    logs: Mapping[DialogId, tuple[Log, int, int]]
+    def _in_session(self, dialog_id: DialogId, session_id: SessionId) -> Log | None:
+        log = self.logs.get(dialog_id)
+        return log if log is not None and log.node.session_id == session_id else None

@@ -1,5 +1,5 @@
-"""The store in a PostgreSQL database, through psycopg 3: the extra `postgres`. Whoever does not name such a store does not load it."""
+"""The durable store in a PostgreSQL database. It needs the extra `postgres`."""
 
-from palaver.store.postgres.store import STATEMENT_SECONDS, WAIT_SECONDS, PostgresStore
+from palaver.store.postgres.store import PostgresStore
 
-__all__ = ["STATEMENT_SECONDS", "WAIT_SECONDS", "PostgresStore"]
+__all__ = ["PostgresStore"]

@@ -36,17 +36,17 @@ class Address:
 
 
 def _why(url: str, error: Exception) -> str:
-    """Give what is wrong with an address, unless that would show what stands before its host: a password may."""
+    """Say what is wrong with an address, unless that could show a password."""
     return "it cannot be read" if "@" in url else str(error)
 
 
 def address(url: str) -> Address:
-    """Take an address apart: `postgresql://user@host:port/database?schema=name`, with every other parameter that libpq knows.
+    """Read an address: `postgresql://user@host:port/database?schema=name`, with every other parameter that libpq knows.
 
     Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 
     Raises:
-        InvalidInput: It is no such address, or its schema is no plain name.
+        InvalidInput: It is not such an address, or its schema is not a plain name.
     """
     try:
         parts = urlsplit(url)
@@ -56,11 +56,11 @@ def address(url: str) -> Address:
         ).geturl()
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:
-        raise InvalidInput(f"This is no address of a PostgreSQL database: {_why(url, error)}.") from None
+        raise InvalidInput(f"This is not the address of a PostgreSQL database: {_why(url, error)}.") from None
     schema = dict(asked).get("schema", SCHEMA)
     if parts.scheme not in _SCHEMES or _SCHEMA_NAME.match(schema) is None:
         raise InvalidInput(
-            f"{schema!r} is no name of a schema for a store.", hint="Give letters, digits and underscores, lower case."
+            f"{schema!r} cannot be the schema of a store.", hint="Give letters, digits and underscores, lower case."
         )
     where = known.get("host") or known.get("hostaddr") or "the local socket"
     place = (

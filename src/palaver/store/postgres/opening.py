@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from time import monotonic, sleep
 
 import psycopg
@@ -11,112 +12,122 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
-from palaver.errors import InvalidInput, MissingStore, StoreError, StoreReadOnly, StoreTooNew
+from palaver.errors import InvalidInput, MissingFile, StoreError
 from palaver.ids import now
 from palaver.store.postgres.address import Address
-from palaver.store.postgres.connections import Connection
-from palaver.store.postgres.faults import NeverReached, fault, unavailable
-from palaver.store.postgres.statements import migrations
+from palaver.store.postgres.faults import fault, unavailable
 from palaver.store.protocol import Durability
-from palaver.store.statements import Migration, require_kept
+from palaver.store.sql.database import Row
+from palaver.store.sql.statements import KEPT, Migration, migrations, require_kept
 
 _RETRY_SECONDS = 0.05
 _OLDEST_SERVER = 130000
+_MARK = "palaver store"
 
-# A connection whose other side is gone is noticed within about 25 seconds; what an address says itself wins.
-_KEEPALIVE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+STATEMENT_SECONDS = 60.0
+"""How long a single statement of a transaction may take; none of a sound store comes near."""
 
 _ABANDONED_SECONDS = 300.0
-"""How long the server waits for the next statement inside a transaction before it gives the client up, with its locks."""
+"""How long the server waits for the next statement of a transaction before it gives the client up, with its locks."""
 
-_MARK = "palaver store"
+# A connection whose other side is gone is noticed within about 25 seconds; what an address says itself wins.
+_PARAMETERS: dict[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "client_encoding": "UTF8",
+    "application_name": "palaver",
+}
+
+Connection = psycopg.Connection[Row]
+
+
+@cache
+def formats() -> tuple[Migration, ...]:
+    """Return the migrations, oldest first."""
+    return migrations("palaver.store.postgres")
+
+
+def newest_format() -> int:
+    """Return the format that this palaver writes."""
+    return formats()[-1].version
 
 
 class Opener:
-    """How the connections of one store are opened."""
+    """How the connections of one store are opened.
 
-    def __init__(
-        self, where: Address, durability: Durability, *, wait: float, statement: float, writable: bool
-    ) -> None:
-        """Keep what every connection needs; nothing is opened yet.
+    A connection has no settings of its own: each transaction sets what it needs for itself, and statements name the schema. So a pooler that
+    lends another connection for every transaction can stand between the store and its server.
 
-        Args:
-            where: The address.
-            durability: `FULL` or `NORMAL`.
-            wait: How long to wait for a lock, and for a server that went away, in seconds.
-            statement: How long a statement may take, in seconds.
-            writable: False to refuse every write.
-        """
+    Attributes:
+        where: The address.
+        wait: How long to wait for a lock, and for a server that went away, in seconds.
+        writable: False to refuse every write.
+        settings: What a transaction that writes sets, by name.
+    """
+
+    def __init__(self, where: Address, durability: Durability, wait: float, *, writable: bool) -> None:
         self.where = where
         self.wait = wait
         self.writable = writable
-        self._durability = durability
-        self._conninfo = make_conninfo(
-            where.conninfo, **{key: value for key, value in _KEEPALIVE.items() if f"{key}=" not in where.conninfo}
-        )
-        self._settings = {
-            "search_path": f"{where.schema}, pg_temp",
+        self.settings = {
             "lock_timeout": f"{wait * 1000:.0f}",
-            "statement_timeout": f"{statement * 1000:.0f}",
+            "statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}",
             "idle_in_transaction_session_timeout": f"{_ABANDONED_SECONDS * 1000:.0f}",
-            "default_transaction_isolation": "read committed",
-            "default_transaction_read_only": "off" if writable else "on",
-            "client_encoding": "UTF8",
-            "application_name": "palaver",
-            # Each of our statements looks at few rows. Where the planner fears more, both would cost many times what they could save.
-            "jit": "off",
-            "max_parallel_workers_per_gather": "0",
         }
+        if durability is Durability.NORMAL:
+            self.settings["synchronous_commit"] = "off"
+        self._durability = durability
+        self._reached = False
+        self._conninfo = make_conninfo(
+            where.conninfo, **{key: value for key, value in _PARAMETERS.items() if f"{key}=" not in where.conninfo}
+        )
 
-    def connect(self, patient: bool) -> Connection:  # noqa: FBT001 - asked for by the pool only
-        """Open a connection that is ready for use; when `patient`, wait for a server that is not there at the moment."""
+    def connect(self) -> Connection:
+        """Open a connection; wait for a server that starts, or that was there before."""
         deadline = monotonic() + self.wait
         while True:
             try:
-                return self._open()
+                made: Connection = psycopg.Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
             except psycopg.OperationalError as error:
                 ping = Ping(PGconn.ping(self._conninfo.encode()))
-                waits = ping is Ping.REJECT or (patient and ping is not Ping.NO_ATTEMPT)
+                waits = ping is Ping.REJECT or (self._reached and ping is not Ping.NO_ATTEMPT)
                 if not waits or monotonic() > deadline:
                     raise self._refused(error, ping) from error
-            sleep(_RETRY_SECONDS)
+                sleep(_RETRY_SECONDS)
+            else:
+                self._reached = True
+                return made
 
     def _refused(self, error: psycopg.OperationalError, ping: Ping) -> StoreError:
+        why = " ".join(str(error).split())
         if ping is not Ping.OK:
-            return unavailable(self.where.place, " ".join(str(error).split()), NeverReached)
+            return unavailable(self.where.place, why)
         return StoreError(
-            f"The server refused to open {self.where.place}: {' '.join(str(error).split())}.",
-            hint="Look at the user, the password and the database, which must be there.",
+            f"The server refused to open {self.where.place}: {why}.",
+            hint="Check the user, the password and the database, which must exist.",
         )
 
-    def _open(self) -> Connection:
-        connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
-        try:
-            self._set_up(connection)
-        except BaseException:  # an interrupt, too, leaves no connection open
-            connection.close()
-            raise
-        return connection
+    def prepare(self, *, create: bool) -> None:
+        """Make the schema if it is to be made, look at what is there, and bring it to the newest format.
 
-    def _set_up(self, connection: Connection) -> None:
-        names, values = list(self._settings), list(self._settings.values())
-        connection.execute(
-            "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)",
-            (names, values),
-            prepare=False,
-        )
-        # A server may have been told to wait for more than its own disk (remote_apply): that is not taken back.
-        connection.execute(
-            "SELECT set_config('synchronous_commit', CASE WHEN %s THEN 'off' WHEN current_setting('synchronous_commit') = 'off' "
-            "THEN 'on' ELSE current_setting('synchronous_commit') END, false)",
-            (self._durability is Durability.NORMAL,),
-            prepare=False,
-        )
+        Raises:
+            MissingFile: There is no such schema, or it is empty, and `create` is False.
+            InvalidInput: What is there is not a store, or the server cannot keep one; it was not touched.
+            StoreError: A later palaver wrote it, or it cannot be written.
+        """
+        with self._opened() as connection:
+            self._check_server(connection)
+            found = self._format(connection)
+            if not found and not (create and self.writable):
+                raise MissingFile(self.where.place, what="store")
+            if (found or 0) < newest_format():
+                self._upgrade(connection, found or 0)
 
     @contextmanager
-    def opened(self) -> Iterator[Connection]:
-        """Lend a new connection, and close it afterwards; psycopg's errors in palaver's words."""
-        connection = self.connect(False)  # noqa: FBT003 - not patient: nobody has seen this server yet
+    def _opened(self) -> Iterator[Connection]:
+        connection = self.connect()
         try:
             yield connection
         except psycopg.Error as error:
@@ -124,116 +135,91 @@ class Opener:
         finally:
             connection.close()
 
-
-def prepare(opener: Opener, durability: Durability, *, create: bool) -> None:
-    """Make the schema if it is to be made, look at what is there, and bring it to the newest format.
-
-    Raises:
-        MissingStore: There is no such schema, or nothing is in it, and nothing is to be made.
-        InvalidInput: What is there is no store of ours, or the server cannot keep one; it was not touched.
-        StoreTooNew: A later palaver wrote it; it was not touched.
-        StoreReadOnly: It has an older format and may not be written.
-    """
-    with opener.opened() as connection:
-        _check_server(connection, opener, durability)
-        found = _format(connection, opener)
-        if not found and not (create and opener.writable):
-            raise MissingStore(opener.where.place)
-        if (found or 0) < newest_format():
-            _upgrade(connection, opener, found or 0)
-
-
-def newest_format() -> int:
-    """Give the format that this palaver writes."""
-    return migrations()[-1].version
-
-
-def _check_server(connection: Connection, opener: Opener, durability: Durability) -> None:
-    """Refuse a server that cannot keep what we promise."""
-    place = opener.where.place
-    if connection.info.server_version < _OLDEST_SERVER:
-        raise InvalidInput(
-            f"{place} is served by PostgreSQL {connection.info.server_version // 10000}: 13 is the oldest."
-        )
-    row = connection.execute("SELECT current_setting('server_encoding'), current_setting('fsync')").fetchone()
-    encoding, fsync = row or ("", "")
-    if encoding != "UTF8":
-        raise InvalidInput(f"{place} keeps texts in {encoding}.", hint="Make a database with the encoding UTF8.")
-    if durability is Durability.FULL and fsync != "on":
-        raise InvalidInput(
-            f"The server of {place} never flushes its disk (fsync is {fsync}): it cannot promise full durability.",
-            hint="Switch fsync on, or ask for the durability normal.",
-        )
-
-
-def _format(connection: Connection, opener: Opener) -> int | None:
-    """Give the format of what is there: 0 for an empty schema, None when there is no schema."""
-    schema, place = opener.where.schema, opener.where.place
-    row = connection.execute(
-        "SELECT n.oid, (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid),"
-        " obj_description(to_regclass(quote_ident(n.nspname) || '.migrations'), 'pg_class')"
-        " FROM pg_namespace AS n WHERE n.nspname = %s",
-        (schema,),
-    ).fetchone()
-    if row is None:
-        return None
-    _oid, tables, mark = row
-    if mark != _MARK:
-        if tables:
+    def _check_server(self, connection: Connection) -> None:
+        """Refuse a server that cannot keep what the store promises."""
+        place = self.where.place
+        if connection.info.server_version < _OLDEST_SERVER:
             raise InvalidInput(
-                f"{place} holds no palaver store, but {tables} tables and indexes of another program.",
-                hint="It was not touched. Name another schema: postgresql://…?schema=name.",
+                f"{place} is served by PostgreSQL {connection.info.server_version // 10000}: 13 is the oldest."
             )
-        return 0
-    newest = connection.execute("SELECT max(version) FROM migrations").fetchone()
-    found = int(newest[0]) if newest and newest[0] is not None else 0
-    if found > newest_format():
-        raise StoreTooNew(found, newest_format())
-    return found
+        names = ("server_encoding", "fsync", "synchronous_commit")
+        row = connection.execute(f"SELECT {', '.join(f'current_setting({one!r})' for one in names)}").fetchone()
+        encoding, fsync, commit = row or ("", "", "")
+        if encoding != "UTF8":
+            raise InvalidInput(f"{place} keeps texts in {encoding}.", hint="Make a database with the encoding UTF8.")
+        if self._durability is Durability.FULL and fsync != "on":
+            raise InvalidInput(
+                f"The server of {place} never flushes its disk (fsync is {fsync}): it cannot promise full durability.",
+                hint="Switch fsync on, or ask for the durability normal.",
+            )
+        if self._durability is Durability.FULL and commit == "off":  # more than on (remote_apply) is not taken back
+            self.settings["synchronous_commit"] = "on"
 
+    def _format(self, connection: Connection) -> int | None:
+        """Return the format of what is there: 0 for an empty schema, None when there is no schema."""
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid),"
+            " obj_description(to_regclass(quote_ident(n.nspname) || '.migrations'), 'pg_class')"
+            " FROM pg_namespace AS n WHERE n.nspname = %s",
+            (self.where.schema,),
+        ).fetchone()
+        if row is None:
+            return None
+        tables, mark = row
+        if mark != _MARK:
+            if tables:
+                raise InvalidInput(
+                    f"{self.where.place} holds {tables} tables and indexes of another program.",
+                    hint="It was not touched. Name another schema: postgresql://…?schema=name.",
+                )
+            return 0
+        migrated = sql.Identifier(self.where.schema, "migrations")
+        newest = connection.execute(sql.SQL("SELECT max(version) FROM {}").format(migrated)).fetchone()
+        found = int(newest[0]) if newest and newest[0] is not None else 0
+        if found > newest_format():
+            raise StoreError(
+                f"{self.where.place} has format {found}; this palaver reads up to {newest_format()}.",
+                reason="too_new",
+                hint="Install a newer palaver. Nothing was changed.",
+            )
+        return found
 
-def _upgrade(connection: Connection, opener: Opener, found: int) -> None:
-    """Do all the migrations that are missing and record them, in one transaction, unless another process was faster."""
-    if not opener.writable:
-        raise StoreReadOnly(
-            f"{opener.where.place} has format {found}; reading needs format {newest_format()}.",
-            hint="Open it once for writing, which upgrades it.",
-        )
-    schema = opener.where.schema
-    with connection.transaction():
-        connection.execute("SET LOCAL synchronous_commit TO on")
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"palaver:{schema}",))
-        if not _there(connection, schema):
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)), prepare=False)
-        done = _format(connection, opener) or 0
-        for migration in migrations():
-            if migration.version > done:
-                _migrate(connection, migration)
-
-
-def _there(connection: Connection, schema: str) -> bool:
-    return connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is not None
+    def _upgrade(self, connection: Connection, found: int) -> None:
+        """Do all migrations that are missing and record them, in one transaction, unless another process was faster."""
+        if not self.writable:
+            raise StoreError(
+                f"{self.where.place} has format {found}; reading needs format {newest_format()}.",
+                reason="read_only",
+                hint="Open it once for writing, which upgrades it.",
+            )
+        schema = sql.Identifier(self.where.schema)
+        with connection.transaction():
+            connection.execute("SET LOCAL synchronous_commit TO on")
+            connection.execute(sql.SQL("SET LOCAL search_path TO {}, pg_temp").format(schema))
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"palaver:{self.where.schema}",))
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+            done = self._format(connection) or 0
+            for migration in formats():
+                if migration.version > done:
+                    _migrate(connection, migration)
 
 
 def _migrate(connection: Connection, migration: Migration) -> None:
-    """Do one migration and record it; what people put there is counted before and after, and must be the same."""
+    """Do one migration and record it."""
     before = _counts(connection)
-    connection.execute(migration.sql, prepare=False)
+    connection.execute(migration.sql)
     require_kept(migration, before, _counts(connection))
     connection.execute(
-        "INSERT INTO migrations VALUES (%s, %s, %s, %s)",
-        (migration.version, migration.name, migration.sha256, now()),
-        prepare=False,
+        "INSERT INTO migrations VALUES (%s, %s, %s, %s)", (migration.version, migration.name, migration.sha256, now())
     )
 
 
 def _counts(connection: Connection) -> dict[str, int]:
-    """Count the rows of each table that holds what cannot be made again; of those that are there."""
+    """Count the rows of each table that holds what cannot be made again."""
     counts: dict[str, int] = {}
-    for name in ("sessions", "dialogs", "entries", "blobs", "sources"):
-        there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,), prepare=False).fetchone()
+    for name in KEPT:
+        there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
         if there and there[0]:
-            counted = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))
-            row = connection.execute(counted, prepare=False).fetchone()
+            row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))).fetchone()
             counts[name] = int(row[0]) if row else 0
     return counts

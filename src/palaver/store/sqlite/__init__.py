@@ -1,5 +1,5 @@
-"""The store in one SQLite file, through apsw."""
+"""The durable store in one SQLite file."""
 
-from palaver.store.sqlite.store import WAIT_SECONDS, SqliteStore
+from palaver.store.sqlite.store import SqliteStore
 
-__all__ = ["WAIT_SECONDS", "SqliteStore"]
+__all__ = ["SqliteStore"]

@@ -1,4 +1,4 @@
-"""SQLite's errors in palaver's words: whose fault it is, and what to do."""
+"""What SQLite's errors mean, and those of the file system."""
 
 from __future__ import annotations
 
@@ -7,89 +7,82 @@ from pathlib import Path
 
 import apsw
 
-from palaver.errors import (
-    InvalidInput,
-    MissingStore,
-    PalaverError,
-    StoreBusy,
-    StoreClosed,
-    StoreDamaged,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-)
+from palaver.errors import InvalidInput, MissingFile, PalaverError, StoreBusy, StoreDamaged, StoreError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
-def full(path: Path) -> StoreFull:
-    """Give the error for a device without room."""
-    return StoreFull(
-        f"There is no room left for {path}; what was being written was undone as a whole.",
-        hint="Free some space and try again.",
-    )
-
-
-def read_only(path: Path) -> StoreReadOnly:
-    """Give the error for a place that may not be written."""
-    return StoreReadOnly(
-        f"{path}, or the folder it lies in, may not be written by this user.",
+def read_only(path: Path) -> StoreError:
+    """Return the error for a place that cannot be written."""
+    return StoreError(
+        f"This user cannot write {path}, or the folder it lies in.",
+        reason="read_only",
         hint="Open it read-only, or name another place.",
     )
 
 
 def busy(path: Path, wait: float) -> StoreBusy:
-    """Give the error for a store that others held for too long; `wait` is in seconds."""
+    """Return the error for a store that others kept for too long; `wait` is in seconds."""
     return StoreBusy(
-        f"Another writer held {path} for more than {wait:g} seconds.", hint="Try again; nothing was written."
+        f"Another writer held {path} for more than {wait:g} seconds.", hint="Nothing was written. Try again."
     )
 
 
-def closed(path: Path) -> StoreClosed:
-    """Give the error for a store that was closed."""
-    return StoreClosed(f"The store {path} was closed.", hint="Open it again.")
+def moved(path: Path) -> StoreError:
+    """Return the error for a file that is not the one that was opened any more."""
+    return StoreError(
+        f"{path} was moved, replaced or deleted while it was open.",
+        reason="moved",
+        hint="Nothing was written. Move it back, or open the store again.",
+    )
+
+
+def _full(path: Path) -> StoreError:
+    return StoreError(
+        f"There is no room left for {path}; the write was undone as a whole.",
+        reason="full",
+        hint="Free some space and try again.",
+    )
 
 
 def _by_number(path: Path, number: int) -> PalaverError | None:
-    """Give the error behind a failure of the operating system, by its errno."""
+    """Return the error for an errno."""
     if number in _NO_ROOM:
-        return full(path)
+        return _full(path)
     if number in _NO_RIGHT:
         return read_only(path)
-    return MissingStore(str(path)) if number in {errno.ENOENT, errno.ENOTDIR} else None
+    return MissingFile(path, what="store") if number in {errno.ENOENT, errno.ENOTDIR} else None
 
 
 def os_fault(path: Path, error: OSError) -> PalaverError:
-    """Give palaver's error for one of the operating system's."""
+    """Return palaver's error for one of the operating system's."""
     return _by_number(path, error.errno or 0) or StoreError(f"{path} cannot be opened: {error.strerror}.")
 
 
 def _by_result(path: Path, wait: float, error: apsw.Error) -> PalaverError | None:
-    """Give the error behind a result code of SQLite's that says enough by itself."""
+    """Return the error for a result code of SQLite that says enough by itself."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return busy(path, wait)
         case apsw.FullError():
-            return full(path)
+            return _full(path)
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return read_only(path)
         case apsw.NotADBError() | apsw.CorruptError() | apsw.ConstraintError():
             return StoreDamaged(str(path), str(error))
         case apsw.TooBigError():
-            return InvalidInput(
-                "A single value is limited to 1,000,000,000 bytes.", hint="Keep it outside of the store."
-            )
+            return InvalidInput("A single value can have at most 1,000,000,000 bytes.", hint="Keep it elsewhere.")
     return None
 
 
 def fault(path: Path, wait: float, error: apsw.Error, number: int = 0) -> PalaverError:
-    """Give palaver's error for one of SQLite's.
+    """Return palaver's error for one of SQLite's.
 
     Args:
         path: The store's file.
         wait: How long this store waits for others, in seconds.
-        error: What SQLite said.
+        error: SQLite's error.
         number: The errno of the last failed system call of that connection, 0 for none.
     """
     found = _by_result(path, wait, error)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -13,9 +15,15 @@ from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id
 from palaver.log import Draft, Header, Node, Span, rule
 from palaver.store.protocol import Capability, SessionRecord, Store
 
+ILLEGAL = Draft("turn_ended", "", 0, (), (), "", 1.0, b"no turn is open")
+"""What may not be appended to a dialog without an open turn."""
+
+NOWHERE = DialogId("e" * 32)
+NOBODY = SessionId("f" * 32)
+
 
 class Backend(ABC):
-    """One place for one store, empty at first: what a backend gives so that its store can be judged."""
+    """One place for one store, empty at first."""
 
     @abstractmethod
     def open(self) -> Store:
@@ -31,15 +39,15 @@ class Backend(ABC):
 
     @abstractmethod
     def lose(self, dialog_id: DialogId, seq: int) -> None:
-        """Take a body away behind the store's back."""
+        """Delete a body behind the store's back."""
+
+    def damage_header(self, dialog_id: DialogId, seq: int) -> None:
+        """Change the kind in a header behind the store's back; laws that need it are skipped without."""
+        pytest.skip(f"this backend cannot damage the header of {dialog_id}:{seq}")
 
     def age_payloads(self, seconds: float) -> None:
-        """Let every payload have been put so much longer ago, behind the store's back; the laws that need it are skipped without."""
+        """Let every payload have been stored so much longer ago; laws that need it are skipped without."""
         pytest.skip(f"this backend cannot let payloads be {seconds:.0f} seconds older")
-
-    def between(self, store: Store, act: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - for whoever can
-        """Inside the block, call `act` between any two readings of the store that nobody is kept from writing by; without it, never."""
-        return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,9 @@ class Begun:
 
     def fork(self, *ranges: Span, session: SessionId | None = None) -> DialogId:
         """Make another dialog."""
-        made = new_dialog_id()
+        home = session or self.session
         parent = ranges[-1].dialog if ranges else None
-        node = Node(dialog_id=made, session_id=session or self.session, parent_id=parent, ranges=ranges)
+        node = Node(dialog_id=new_dialog_id(home), session_id=home, parent_id=parent, ranges=ranges)
         return self.store.create_dialog(node).dialog_id
 
     def say(self, *bodies: bytes, dialog: DialogId | None = None) -> tuple[Header, ...]:
@@ -63,8 +71,8 @@ class Begun:
         return self.store.append(place, [words(body) for body in bodies], self.store.last(place).turn_head)
 
     def mark(self, *kinds: str) -> list[Header]:
-        """Write an entry of each kind, in the way that its rule allows, in one step; and give all headers."""
-        with self.store.together():
+        """Write an entry of each kind in the way that its rule allows, and return all headers."""
+        with self.store.transaction():
             for kind in kinds:
                 if rule(kind).turn:
                     self.store.append(self.dialog, [words(kind=kind)], self.store.last(self.dialog).turn_head)
@@ -72,44 +80,36 @@ class Begun:
                     self.store.annotate(self.dialog, words(kind=kind))
         return list(self.store.headers(self.dialog))
 
+    def said(self, dialog: DialogId | None = None) -> list[bytes]:
+        """Return the bodies of a dialog."""
+        return [body for _seq, body in self.store.bodies(dialog or self.dialog)]
+
     def everything(self) -> tuple[object, ...]:
-        """Give all that the store tells of this session: what a failed write must leave as it was."""
+        """Return all that the store says of this session: what a failed write must leave as it was."""
         nodes = self.store.nodes(self.session)
         logs = [(list(self.store.headers(n.dialog_id)), list(self.store.bodies(n.dialog_id))) for n in nodes]
         return (list(self.store.sessions()), nodes, logs, self.store.sources(self.session))
 
 
 def words(body: bytes = b"hi", *, kind: str = "message", role: str = "user", at: float = 1.0) -> Draft:
-    """A draft that opens and answers nothing."""
-    return Draft(
-        kind=kind,
-        role=role if kind == "message" else "",
-        counts=int(kind == "message"),
-        opens=(),
-        answers=(),
-        response="",
-        at=at,
-        body=body,
-    )
+    """Return a draft that opens and answers nothing."""
+    said = kind == "message"
+    return Draft(kind, role if said else "", int(said), (), (), "", at, body)
 
 
 def calls(*ids: str, response: str = "r1", body: bytes = b"calling") -> Draft:
-    """A response of the model that makes calls."""
+    """Return a response of the model that makes calls."""
     return Draft("message", "assistant", 1, ids, (), response, 1.0, body)
 
 
 def answer(*ids: str, body: bytes = b"done") -> Draft:
-    """Results of calls."""
+    """Return results of calls."""
     return Draft("message", "tool", 1, (), ids, "", 1.0, body)
 
 
 def label(body: bytes = b"label", at: float = 1.0) -> Draft:
-    """An entry that stands beside turns."""
+    """Return an entry that stands beside turns."""
     return Draft("label", "", 0, (), (), "", at, body)
-
-
-ILLEGAL = Draft("turn_ended", "", 0, (), (), "", 1.0, b"no turn is open")
-"""What may not be appended to a dialog without an open turn."""
 
 
 class LawGroup:
@@ -117,27 +117,28 @@ class LawGroup:
 
     @pytest.fixture
     def backend(self) -> Backend:
-        """Give the place of an empty store; the class that inherits the laws overrides this, and nothing else."""
+        """Return the place of an empty store; the class that inherits the laws overrides this, and nothing else."""
         raise NotImplementedError("override the fixture `backend`")
 
     @pytest.fixture
     def store(self, backend: Backend) -> Iterator[Store]:
-        """Give an empty store."""
+        """Return an empty store."""
         store = backend.open()
         yield store
         store.close()
 
     @pytest.fixture
     def begun(self, store: Store) -> Begun:
-        """Give a store with one dialog."""
+        """Return a store with one dialog."""
         return begin(store)
 
 
 def begin(store: Store) -> Begun:
     """Make a session and its first dialog."""
-    session, dialog = new_session_id(), new_dialog_id()
-    store.create_session(SessionRecord(session_id=session, created_at=1.0))
-    store.create_dialog(Node(dialog_id=dialog, session_id=session, created_at=1.0))
+    session = new_session_id()
+    dialog = new_dialog_id(session)
+    root = Node(dialog_id=dialog, session_id=session, created_at=1.0)
+    store.create_session(SessionRecord(session_id=session, created_at=1.0), root)
     return Begun(store, session, dialog)
 
 
@@ -145,3 +146,18 @@ def needs(store: Store, capability: Capability) -> None:
     """Skip a law, by name, for a store that lacks what it is about."""
     if capability not in store.capabilities:
         pytest.skip(f"this store lacks the capability {capability.value}")
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Run `work` in a forked child and return its wait status: 0 when it returned. What it raises is printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
+        child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]

@@ -1,26 +1,33 @@
-"""The laws of erasing (`palaver.store.erasing`)."""
+"""The laws of erasing and sweeping (`palaver.store.erasing`)."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any
 
 import pytest
 
-from palaver.errors import Erased, UnknownDialog, UnknownHandle, UnknownSession
-from palaver.ids import DialogId, SessionId, new_dialog_id
+from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.ids import BlobId, SessionId, new_dialog_id
 from palaver.log import Handle, Node, Span, body_digest
-from palaver.store.copying import copy_store
-from palaver.store.erasing import Erasing, Gone, KeptReceipt, Placed, source_name
-from palaver.store.lease import Leasing, acquire
-from palaver.store.memory import MemoryStore
+from palaver.store.erasing import (
+    DAY,
+    Erasing,
+    Gone,
+    KeptReceipt,
+    NotedFile,
+    Placed,
+    sweep,
+    sweepable,
+)
 from palaver.store.protocol import Capability, SessionRecord, SourceRecord, Store
-from palaver.testing.store_laws.backend import Backend, Begun, LawGroup, begin, needs, words
+from palaver.testing.store_laws.backend import NOBODY, NOWHERE, Backend, Begun, LawGroup, begin, needs, words
 
-_GONE = Gone(5.0, "r1")
+_GONE = Gone(5.0, "receipt")
+_FILE = NotedFile("/a/file", "d" * 64, 7)
 
 
 def erases(store: Store) -> Erasing:
-    """Give the store as one that erases, or skip: a store need not."""
+    """Return the store as one that erases, or skip the law."""
     if not isinstance(store, Erasing):
         pytest.skip("this store does not erase")
     return store
@@ -30,58 +37,51 @@ def _text(_kind: str, body: bytes) -> str:
     return body.decode()
 
 
-class ErasingLaws(LawGroup):
-    """What `erasing` and the rest of `palaver.store.erasing` promise."""
+def _naming(*blobs: BlobId) -> bytes:
+    return b'{"digest":[%s]}' % b",".join(b'"%s"' % blob.encode() for blob in blobs)
 
-    def test_an_entry_is_overwritten_where_it_stands(self, begun: Begun) -> None:
-        """Its body, digest, kind and size are those of what was put there; the sizes of all that follow agree, nothing else changed."""
+
+class ErasingLaws(LawGroup):
+    """What a store promises of erasing."""
+
+    def test_entry_is_overwritten_in_place(self, begun: Begun) -> None:
+        """Body, digest, kind and size are those of what was put there; the sizes of all that follow agree; nothing else changed."""
         store = erases(begun.store)
         before = begun.say(*(b"number %d" % number for number in range(6)))
         with store.erasing() as eraser:
-            eraser.put_in_place(
-                begun.dialog, [Placed(1, "message", b"x"), Placed(4, "tombstone", b"much longer than it was")]
-            )
-        after = list(store.headers(begun.dialog))
-        bodies = dict(store.bodies(begun.dialog))
-        assert bodies == {
-            0: b"number 0",
-            1: b"x",
-            2: b"number 2",
-            3: b"number 3",
-            4: b"much longer than it was",
-            5: b"number 5",
-        }
+            eraser.put_in_place(begun.dialog, [Placed(1, "message", b"x"), Placed(4, "tombstone", b"much longer")])
+        bodies = begun.said()
+        assert bodies == [b"number 0", b"x", b"number 2", b"number 3", b"much longer", b"number 5"]
         total = 0
-        for was, header in zip(before, after, strict=True):
-            total += len(bodies[header.seq])
+        for was, header in zip(before, store.headers(begun.dialog), strict=True):
+            body = bodies[header.seq]
+            total += len(body)
             kind = "tombstone" if header.seq == 4 else was.kind  # noqa: PLR2004 - as above
-            size = len(bodies[header.seq])
-            assert header == was._replace(kind=kind, size=size, total=total, digest=body_digest(bodies[header.seq]))
+            assert header == was._replace(kind=kind, size=len(body), total=total, digest=body_digest(body))
         assert store.verify(begun.dialog) == ()
-        assert begun.say(b"goes on")[0].total == total + len(b"goes on")
+        assert store.append(begun.dialog, [words(b"known head")], before[-1].turn_head)[0].total == total + 10
 
-    def test_a_lost_body_becomes_a_tombstone_too(self, backend: Backend, begun: Begun) -> None:
+    def test_lost_body_becomes_a_tombstone(self, backend: Backend, begun: Begun) -> None:
         """What cannot be read any more can be erased all the same."""
         needs(begun.store, Capability.DURABLE)
-        store = erases(begun.store)
         begun.say(b"lost", b"kept")
         backend.lose(begun.dialog, 0)
-        with store.erasing() as eraser:
+        with erases(begun.store).erasing() as eraser:
             eraser.put_in_place(begun.dialog, [Placed(0, "message", b"gone")])
-        assert dict(store.bodies(begun.dialog)) == {0: b"gone", 1: b"kept"}
-        assert store.verify(begun.dialog) == ()
+        assert begun.said() == [b"gone", b"kept"]
+        assert begun.store.verify(begun.dialog) == ()
 
-    def test_an_erasure_happens_whole_or_not_at_all(self, begun: Begun) -> None:
-        """What raises inside the block undoes all of it: entries, dialogs, sessions, payloads, leases and what was remembered."""
+    def test_law_4_erasure_is_all_or_none(self, begun: Begun) -> None:
+        """What raises inside the block undoes all of it."""
         store = erases(begun.store)
         begun.say(b"one", b"two")
         blob = store.put_blob(b"bytes")
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f"))
-        store.note_file(begun.session, "/tmp/file")  # noqa: S108 - a name
+        store.note_file(begun.session, _FILE)
         other = begin(store)
         other.say(b"there")
         store.index(_text)
-        everything = (begun.everything(), other.everything())
+        before = (begun.everything(), other.everything())
 
         def failing() -> None:
             with store.erasing() as eraser:
@@ -96,27 +96,26 @@ class ErasingLaws(LawGroup):
 
         with pytest.raises(RuntimeError):
             failing()
-        assert (begun.everything(), other.everything()) == everything
+        assert (begun.everything(), other.everything()) == before
         assert (store.has_blob(blob), store.receipts(), list(store.all_gone())) == (True, (), [])
-        assert store.files(begun.session) == ("/tmp/file",)  # noqa: S108 - a name
+        assert store.files(begun.session) == (_FILE,)
         assert [hit.handle for hit in store.search("one")] == [Handle(begun.dialog, 0)]
 
-    def test_a_place_that_is_not_there_cannot_be_erased(self, begun: Begun) -> None:
-        """An unknown entry or dialog is told, and nothing was changed."""
+    def test_place_that_is_not_there_is_not_found(self, begun: Begun) -> None:
+        """An unknown entry or dialog raises, and nothing was changed."""
         store = erases(begun.store)
         begun.say(b"one")
         before = begun.everything()
-        for dialog, seq, error in ((begun.dialog, 1, UnknownHandle), (new_dialog_id(), 0, UnknownDialog)):
-            with pytest.raises(error), store.erasing() as eraser:
+        for dialog, seq in ((begun.dialog, 1), (NOWHERE, 0)):
+            with pytest.raises(NotFound), store.erasing() as eraser:
                 eraser.put_in_place(dialog, [Placed(seq, "message", b"x")])
         assert begun.everything() == before
 
-    def test_what_is_erased_is_not_found(self, begun: Begun) -> None:
-        """The full-text index forgets an erased entry, and finds neither it nor its tombstone; the others stay found."""
+    def test_index_forgets_what_is_erased(self, begun: Begun) -> None:
+        """Neither an erased entry nor its tombstone is found; the others stay found."""
         needs(begun.store, Capability.SEARCH)
-        store = erases(begun.store)
+        store, other = erases(begun.store), begin(begun.store)
         begun.say(b"alpha secret", b"alpha kept")
-        other = begin(store)
         other.say(b"alpha elsewhere")
         store.index(_text)
         with store.erasing() as eraser:
@@ -129,7 +128,26 @@ class ErasingLaws(LawGroup):
         store.index(_text)
         assert {hit.handle.seq for hit in store.search("alpha")} == {1, 2}
 
-    def test_what_was_removed_is_gone(self, begun: Begun) -> None:
+    def test_index_takes_nothing_erased_meanwhile(self, begun: Begun, backend: Backend) -> None:
+        """An entry that is erased between being read for the index and being written there does not come back as a text."""
+        needs(begun.store, Capability.SHARED)
+        store = erases(begun.store)
+        begun.say(b"alpha secret")
+        other = erases(backend.open())
+
+        def interrupted(_kind: str, body: bytes) -> str:
+            if b"secret" in body:
+                with other.erasing() as eraser:
+                    eraser.put_in_place(begun.dialog, [Placed(0, "message", b"stand in")])
+            return body.decode()
+
+        store.index(interrupted)
+        store.index(_text)
+        assert store.search("secret") == ()
+        assert len(store.search("stand")) == 1
+        other.close()
+
+    def test_removed_things_are_erased_not_unknown(self, begun: Begun) -> None:
         """A removed dialog or session answers every question with `Erased`, with its time and receipt, and is in no list."""
         store = erases(begun.store)
         begun.say(b"one")
@@ -138,20 +156,13 @@ class ErasingLaws(LawGroup):
             eraser.remove_dialogs([child])
             eraser.remember([("dialog", child)], _GONE)
         assert [node.dialog_id for node in store.nodes(begun.session)] == [begun.dialog]
-        for ask in (
-            store.node,
-            store.last,
-            lambda one: store.body(one, 0),
-            lambda one: list(store.headers(one)),
-            store.resolve,
-        ):
+        for ask in (store.node, store.last, lambda one: store.body(one, 0), store.headers, store.resolve):
             with pytest.raises(Erased) as told:
                 ask(child)
             assert (told.value.what, told.value.name, told.value.at, told.value.receipt) == ("dialog", child, *_GONE)
-        with pytest.raises(Erased):
-            store.resolve(child[:8])
-        with pytest.raises(Erased):
-            begun.say(b"more", dialog=child)
+        for use in (lambda: store.resolve(child[:8]), lambda: begun.say(b"more", dialog=child)):
+            with pytest.raises(Erased):
+                use()
         with store.erasing() as eraser:
             eraser.remove_dialogs([begun.dialog])
             eraser.remove_session(begun.session)
@@ -161,48 +172,51 @@ class ErasingLaws(LawGroup):
             with pytest.raises(Erased):
                 question(begun.session)
         assert store.gone("session", begun.session) == _GONE
-        assert store.gone("session", SessionId("f" * 32)) is None
+        assert store.gone("session", NOBODY) is None
+        with pytest.raises(NotFound):
+            store.session(NOBODY)
 
     def test_nothing_brings_back_what_was_erased(self, begun: Begun) -> None:
-        """A session or dialog under the id of an erased one is refused with `Erased`, even where the one that was erased is not there."""
-        store = erases(begun.store)
+        """A session or dialog under the id of an erased one is refused."""
+        store, dialog = erases(begun.store), new_dialog_id(begun.session)
         with store.erasing() as eraser:
-            eraser.remember([("session", "e" * 32), ("dialog", "d" * 32)], _GONE)
+            eraser.remember([("session", "e" * 32), ("dialog", dialog)], _GONE)
         with pytest.raises(Erased):
             store.create_session(SessionRecord(session_id=SessionId("e" * 32)))
         with pytest.raises(Erased):
-            store.create_dialog(Node(dialog_id=DialogId("d" * 32), session_id=begun.session))
+            store.create_dialog(Node(dialog_id=dialog, session_id=begun.session))
 
-    def test_an_unknown_name_is_still_unknown(self, store: Store) -> None:
-        """What never was is not said to be erased."""
-        erases(store)
-        with pytest.raises(UnknownSession):
-            store.session(SessionId("0" * 32))
-        with pytest.raises(UnknownDialog):
-            store.last(DialogId("0" * 32))
-
-    def test_a_dialog_keeps_its_place_after_others_were_removed(self, begun: Begun) -> None:
-        """Dialogs made later stand after those that are there, and no two have the same place."""
+    def test_dialogs_keep_their_places(self, begun: Begun) -> None:
+        """Dialogs created after others were removed come last; a cleared one keeps its owner and loses its metadata."""
         store = erases(begun.store)
         second, third = begun.fork(), begun.fork()
+        node = Node(
+            dialog_id=new_dialog_id(begun.session), session_id=begun.session, metadata={"a": "secret"}, owner="o"
+        )
+        store.create_dialog(node)
         with store.erasing() as eraser:
             eraser.remove_dialogs([second])
-        fourth = begun.fork()
-        assert [node.dialog_id for node in store.nodes(begun.session)] == [begun.dialog, third, fourth]
-        assert [node.order for node in store.nodes(begun.session)] == [0, 2, 3]
+            eraser.clear_dialog(node.dialog_id)
+        fifth = begun.fork()
+        found = store.nodes(begun.session)
+        assert [one.dialog_id for one in found] == [begun.dialog, third, node.dialog_id, fifth]
+        assert [one.order for one in found] == [0, 2, 3, 4]
+        assert (found[2].metadata, found[2].owner) == ({}, "o")
 
-    def test_payloads_that_something_names_are_told(self, begun: Begun) -> None:
-        """A payload counts as named by an entry, by a source, and by the list of pieces of a kept file; by nothing else."""
+    def test_references_are_of_entries_and_sources(self, begun: Begun) -> None:
+        """A payload is named by an entry, by a source, and by the list of a kept file's pieces; by nothing else."""
         store = erases(begun.store)
         by_entry, piece, index, loose = (store.put_blob(one) for one in (b"entry", b"piece", b"index", b"loose"))
         listing = store.put_blob(b'{"digest":"x","pieces":["%s"],"size":5}' % piece.encode())
-        begun.say(b'{"digest":"%s"}' % by_entry.encode())
+        begun.say(_naming(by_entry))
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", raw=listing, index=index))
         blobs = {by_entry, piece, index, loose, listing}
         with store.erasing() as eraser:
             assert eraser.unnamed(blobs) == {loose}
             eraser.put_in_place(begun.dialog, [Placed(0, "message", b"x")])
             assert eraser.unnamed(blobs) == {loose, by_entry}
+            store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", index=index))
+            assert eraser.unnamed(blobs) == {loose, by_entry, listing, piece}
             eraser.remove_dialogs([begun.dialog])
             eraser.remove_session(begun.session)
             assert eraser.unnamed(blobs) == blobs
@@ -211,18 +225,17 @@ class ErasingLaws(LawGroup):
         assert not any(map(store.has_blob, blobs))
         assert store.source("i") is None
 
-    def test_leases_of_what_was_erased_go_with_it(self, begun: Begun) -> None:
-        """A lease whose name holds an erased id is gone; the others stay, with their tokens."""
-        store = erases(begun.store)
-        leasing = cast("Leasing", store)
-        for name in (f"answers:{begun.session}", "other"):
-            acquire(leasing, name, holder="me", seconds=60)
-        with store.erasing() as eraser:
-            eraser.remove_leases([begun.session])
-        found: dict[str, int] = {}
-        for name in (f"answers:{begun.session}", "other"):
-            found[name] = leasing.change_lease(name, lambda lease, _now: lease).token
-        assert found == {f"answers:{begun.session}": 0, "other": 1}
+    def test_payload_of_another_session_stays(self, begun: Begun) -> None:
+        """A payload that two sessions name is named until the second is erased; a copied entry names it, too."""
+        store, other = erases(begun.store), begin(begun.store)
+        blob = store.put_blob(b"both")
+        begun.say(_naming(blob))
+        taken: Any = store
+        taken.take_entries(other.dialog, [(store.header(begun.dialog, 0), store.body(begun.dialog, 0))])
+        for one, left in ((begun, frozenset()), (other, {blob})):
+            with store.erasing() as eraser:
+                eraser.remove_dialogs([one.dialog])
+                assert eraser.unnamed([blob]) == left
 
     def test_receipts_are_kept_in_order(self, backend: Backend, begun: Begun) -> None:
         """Receipts come back in the order in which they were given; what is pending of one can be written anew."""
@@ -239,16 +252,19 @@ class ErasingLaws(LawGroup):
             assert [tuple(one) for one in erases(again).receipts()] == expected
             again.close()
 
-    def test_a_removed_dialog_has_no_metadata_left(self, begun: Begun) -> None:
-        """A dialog that stays for its dependants keeps its place in the tree and loses its metadata."""
+    def test_noted_files_are_those_of_the_session(self, begun: Begun) -> None:
+        """A second note of a path replaces the first; one that is gone can be forgotten."""
         store = erases(begun.store)
-        made = new_dialog_id()
-        store.create_dialog(Node(dialog_id=made, session_id=begun.session, metadata={"task": "secret"}, owner="o"))
-        with store.erasing() as eraser:
-            eraser.clear_dialog(made)
-        assert (store.node(made).metadata, store.node(made).owner) == ({}, "o")
+        other = begin(store)
+        first, again, second = _FILE._replace(digest=""), _FILE, NotedFile("/b", "e" * 64, 9)
+        for file in (first, second, again):
+            store.note_file(begun.session, file)
+        assert store.files(begun.session) == (again, second)
+        assert store.files(other.session) == ()
+        store.forget_file(begun.session, "/b")
+        assert store.files(begun.session) == (again,)
 
-    def test_scrubbing_changes_nothing_that_is_there(self, begun: Begun) -> None:
+    def test_scrub_changes_nothing_that_is_there(self, begun: Begun) -> None:
         """After a scrub everything is as it was, and a second one finds no more to do than the first."""
         store = erases(begun.store)
         begun.say(b"one", b"two")
@@ -259,48 +275,27 @@ class ErasingLaws(LawGroup):
         assert pending[0] == pending[2]
         assert [hit.handle.seq for hit in store.search("one")] == [0]
 
-    def test_a_copy_takes_tombstones_as_they_are(self, begun: Begun) -> None:
-        """A copied store has the tombstones, and remembers what was erased: it refuses it as the first one does."""
-        store = erases(begun.store)
-        begun.say(b"one", b"two")
-        with store.erasing() as eraser:
-            eraser.put_in_place(begun.dialog, [Placed(0, "message", b"x")])
-            eraser.remember([("session", "e" * 32), ("source", source_name("i"))], _GONE)
-        target = MemoryStore()
-        assert copy_store(store, target).equal
-        assert dict(target.bodies(begun.dialog)) == {0: b"x", 1: b"two"}
-        assert list(target.all_gone()) == list(store.all_gone())
-        with pytest.raises(Erased):
-            target.create_session(SessionRecord(session_id=SessionId("e" * 32)))
+    # --- sweeping ---------------------------------------------------------------------------------------------------------------
 
-    def test_a_copy_brings_nothing_back(self, begun: Begun) -> None:
-        """What the target has erased is not copied into it, and what the source has erased is not taken from it: both are told."""
+    def test_sweep_removes_old_unnamed_payloads(self, begun: Begun, backend: Backend) -> None:
+        """Only what nothing names and nobody has stored for so long: what is stored again counts as new."""
         store = erases(begun.store)
-        begun.say(b"one", b"two")
-        other = begin(store)
-        other.say(b"elsewhere")
-        target = MemoryStore()
-        copy_store(store, target)
-        with target.erasing() as eraser:
-            eraser.remove_dialogs([begun.dialog])
-            eraser.remove_session(begun.session)
-            eraser.remember([("dialog", begun.dialog), ("session", begun.session)], _GONE)
-        with store.erasing() as eraser:
-            eraser.remove_dialogs([other.dialog])
-            eraser.remove_session(other.session)
-            eraser.remember([("dialog", other.dialog), ("session", other.session)], _GONE)
-        copied = copy_store(store, target)
-        assert not copied.equal
-        assert any(begun.session in one and "erased" in one for one in copied.differences)
-        assert any(other.session in one and "erased" in one for one in copied.differences)
-        with pytest.raises(Erased):
-            target.session(begun.session)
-        assert dict(target.bodies(other.dialog)) == {0: b"elsewhere"}
+        named, old, again = (store.put_blob(one) for one in (b"named", b"old", b"again"))
+        begun.say(_naming(named))
+        assert {one.blob_id for one in store.strays()} == {old, again}
+        assert sweepable(store) == ()
+        backend.age_payloads(2 * DAY)
+        store.put_blob(b"again")
+        (due,) = sweepable(store)
+        assert (due.blob_id, due.size) == (old, 3)
+        assert due.age >= 2 * DAY
+        swept = sweep(store)
+        assert ([one.blob_id for one in swept.removed], swept.size) == ([old], 3)
+        assert [store.has_blob(one) for one in (named, old, again)] == [True, False, True]
+        assert sweep(store).removed == ()
 
-    def test_an_append_waits_for_no_erasure(self, begun: Begun) -> None:
-        """Writers that knew the dialog before an erasure go on after it: what they compare is not changed by it."""
-        store = erases(begun.store)
-        known = begun.say(b"one", b"two")[-1]
-        with store.erasing() as eraser:
-            eraser.put_in_place(begun.dialog, [Placed(0, "message", b"x"), Placed(1, "message", b"yy")])
-        assert store.append(begun.dialog, [words(b"three")], known.turn_head)[0].total == 1 + 2 + 5
+    def test_sweep_refuses_what_may_be_written(self, store: Store) -> None:
+        """A payload stored within the last hour may be about to be named."""
+        for age in (0.0, 3599.0, float("nan")):
+            with pytest.raises(InvalidInput):
+                sweep(erases(store), older_than=age)

@@ -1,7 +1,6 @@
 """Images, sound and documents in a request: kinds, encodings, addresses, bytes, pixels and counts.
 
-Each provider writes media in its own way, so a validator says where they stand (:class:`Attachment`); what may be wrong
-with one is the same everywhere and is checked here against the profile.
+Each provider writes media in its own way, so a validator lists them (:class:`Attachment`); what may be wrong with one is the same everywhere.
 """
 
 from __future__ import annotations
@@ -13,28 +12,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from palaver.messages.media import sniff
-from palaver.wire.check.shape import show
-from palaver.wire.profiles import Media
-from palaver.wire.violations import Place, Rule, Violation
+from palaver.wire.check.place import Place, Rule, Violation, show
+from palaver.wire.table import Media
 
-__all__ = ["RULES", "Attachment", "attached", "decode", "inline", "linked", "pixels"]
-
-RULES = frozenset(
-    {
-        Rule.MEDIA_KIND,
-        Rule.MEDIA_DATA,
-        Rule.MEDIA_MISMATCH,
-        Rule.MEDIA_BYTES,
-        Rule.MEDIA_SIDE,
-        Rule.MEDIA_COUNT,
-        Rule.MEDIA_URL,
-    }
-)
+__all__ = ["SNIFFED", "Attachment", "attached", "decode", "inline", "linked", "pixels"]
 
 # RFC 2397, with the base64 extension that every provider asks for.
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://[^/\s]")
-_SNIFFED = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # what `sniff` can tell apart
+SNIFFED = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""The image types that `sniff` can tell apart."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 AttachmentKind = Literal["image", "audio", "document"]
@@ -45,8 +32,8 @@ class Attachment:
     """One payload in a request.
 
     Attributes:
-        kind: What it is.
-        at: Where it stands, for a message about it.
+        kind: `image`, `audio` or `document`.
+        at: Its place.
         media_type: The declared type; empty for an address.
         data: Its base64; None for an address.
     """
@@ -58,14 +45,14 @@ class Attachment:
 
 
 def inline(kind: AttachmentKind, data: Place, media_type: str) -> Attachment:
-    """Name a payload that is written as bare base64."""
+    """Return a payload that is written as bare base64."""
     return Attachment(kind, data, media_type, data.text if isinstance(data.value, str) else None)
 
 
 def linked(kind: AttachmentKind, url: Place, limits: Media, *, data_urls: bool) -> Iterator[Violation | Attachment]:
-    """Give the attachment an address stands for, or what is wrong with the address.
+    """Return the attachment at an address, or what is wrong with the address.
 
-    ``data_urls`` tells whether the address may carry the payload itself.
+    ``data_urls`` says whether the address may hold the payload itself.
     """
     if not isinstance(url.value, str):
         return  # a missing or mistyped field is the shape's business
@@ -87,7 +74,7 @@ def linked(kind: AttachmentKind, url: Place, limits: Media, *, data_urls: bool) 
 
 
 def attached(found: Iterable[Violation | Attachment], limits: Media) -> Iterator[Violation]:
-    """Check every attachment of a request, and how many images there are; pass on what was wrong with addresses."""
+    """Check every attachment of a request, and count the images; faults of addresses pass through."""
     attachments: list[Attachment] = []
     for each in found:
         if isinstance(each, Violation):
@@ -104,7 +91,7 @@ def attached(found: Iterable[Violation | Attachment], limits: Media) -> Iterator
 
 
 def _payload(each: Attachment, limits: Media, side: int | None) -> Iterator[Violation]:
-    """Check one payload's type, encoding, bytes and pixels; an address has nothing to check."""
+    """Check one payload's type, encoding, bytes and pixels; an address has none."""
     if each.data is None:
         return
     kinds = {"image": limits.images, "audio": limits.audio, "document": limits.documents}[each.kind]
@@ -124,8 +111,8 @@ def _payload(each: Attachment, limits: Media, side: int | None) -> Iterator[Viol
 
 
 def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violation]:
-    """Compare what an image is with what it is declared to be, and its longer side with the limit."""
-    if each.media_type not in _SNIFFED:
+    """Compare the bytes of an image with its declared type, and its longer side with the limit."""
+    if each.media_type not in SNIFFED:
         return
     actual = sniff(data, "image")
     if actual != each.media_type:
@@ -137,14 +124,14 @@ def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violat
 
 
 def decode(text: str) -> bytes | None:
-    """Decode base64 in either alphabet (RFC 4648, sections 4 and 5), padded and without white space, or give None."""
+    """Decode base64 in either alphabet (RFC 4648, sections 4 and 5), padded and without white space; return None for anything else."""
     try:
         return binascii.a2b_base64(text.encode("ascii").translate(_URL_SAFE), strict_mode=True)
     except (UnicodeEncodeError, binascii.Error):
         return None
 
 
-# --- pixels: what the header of an image says --------------------------------------------------------------------------
+# --- pixels: the header of an image --------------------------------------------------------------------------
 
 
 def pixels(data: bytes, media_type: str) -> tuple[int, ...]:

@@ -1,38 +1,114 @@
-"""What OpenAI's Chat Completions API would refuse.
+"""OpenAI's Chat Completions API (POST /v1/chat/completions): its fields, and what it would refuse.
 
-Sources: the API reference and specification, and the API's own answers as quoted in the threads beside the rules.
+After the specification in github.com/openai/openai-openapi, ``completion_create_params`` of the ``openai`` package, and the API's own answers
+as quoted in the threads beside the rules. The fields that tools replaced (``functions``, ``function_call``, role ``function``) are left out:
+palaver writes none. A tool message may have a name, as the provider's older examples write it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Final
 
-from palaver.wire.check import answers, calls, examine, media, tools, turns
-from palaver.wire.check.calls import Round
-from palaver.wire.check.examine import Subject
+from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment
-from palaver.wire.check.shapes.openai_chat import REQUEST
-from palaver.wire.profiles import Profile
-from palaver.wire.violations import Place, Rule, Violation
+from palaver.wire.check.place import Place, Rule, Violation
+from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.shape import OPEN, Items, Kinds, Number, Shape, one
 
-__all__ = ["RULES", "formatted", "json_asked", "validate"]
+__all__ = ["CHECKS", "EFFORTS", "MARKED", "REQUEST", "RESPONSE_FORMAT", "SHARED", "json_asked"]
 
-_AUDIO = {"wav": "audio/wav", "mp3": "audio/mp3"}  # input_audio.format
+# A cache breakpoint, on any part of content (guides/prompt-caching).
+MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
+_PARTS: Final[dict[str, Shape]] = {
+    "text": {"text": str, **MARKED},
+    "image_url": {"image_url": {"url": str, "detail?": one("auto", "low", "high", "original")}, **MARKED},
+    "input_audio": {"input_audio": {"data": str, "format": str}, **MARKED},
+    "file": {"file": {"file_data?": str, "file_id?": str, "filename?": str}, **MARKED},
+    "refusal": {"refusal": str},
+}
 
 
-def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
-    """Give everything in a chat completion request that the API would refuse; nothing when it would take it."""
-    return examine.run(request, profile, REQUEST, _CHECKS, as_history=as_history)
+def _content(*kinds: str) -> tuple[Shape, ...]:
+    """Return the shape of content: a string, or a list of parts of these kinds, at least one."""
+    parts = Kinds({kind: _PARTS[kind] for kind in kinds}, elsewhere=frozenset(_PARTS) - set(kinds))
+    return (str, Items(parts, 1))
+
+
+_CALL = Kinds(
+    {
+        "function": {"id": str, "function": {"name": str, "arguments": str}},
+        "custom": {"id": str, "custom": {"name": str, "input": str}},
+    }
+)
+_MESSAGE = Kinds(
+    {
+        "system": {"content": _content("text"), "name?": str},
+        "developer": {"content": _content("text"), "name?": str},
+        "user": {"content": _content("text", "image_url", "input_audio", "file"), "name?": str},
+        "assistant": {
+            "content?": (None, *_content("text", "refusal")),
+            "name?": str,
+            "refusal?": (None, str),
+            "audio?": (None, {"id": str}),
+            "tool_calls?": Items(_CALL, 1),
+            "function_call?": (None,),  # clients write out the empty fields of answers
+        },
+        "tool": {"tool_call_id": str, "content": _content("text"), "name?": str},
+    },
+    key="role",
+    rule=Rule.ROLE_UNKNOWN,
+)
+_TOOL = Kinds(
+    {
+        "function": {"function": {"name": str, "description?": str, "parameters?": OPEN, "strict?": (None, bool)}},
+        "custom": {"custom": {"name": str, "description?": str, "format?": OPEN}},
+    }
+)
+_TOOL_CHOICE = (
+    one("none", "auto", "required"),
+    Kinds(
+        {
+            "function": {"function": {"name": str}},
+            "custom": {"custom": {"name": str}},
+            "allowed_tools": {"allowed_tools": {"mode": one("auto", "required"), "tools": [OPEN]}},
+        }
+    ),
+)
+RESPONSE_FORMAT: Final[dict[str, Shape]] = {
+    "name": str, "description?": str, "schema?": OPEN, "strict?": (None, bool),
+}  # fmt: skip
+
+# Fields of both of OpenAI's APIs; other fields pass as they are.
+SHARED: Final[dict[str, Shape]] = {
+    "store?": (None, bool),
+    "stream?": (None, bool),
+    "stream_options?": (None, {"include_obfuscation?": bool, "include_usage?": bool}),
+    "temperature?": (None, Number(0, 2)),
+    "top_logprobs?": (None, Number(0, 20, whole=True)),
+    "top_p?": (None, Number(0, 1)),
+    **OPEN,
+}
+EFFORTS: Final = one("none", "minimal", "low", "medium", "high", "xhigh", "max")
+REQUEST: Final[Shape] = {
+    **SHARED,
+    "model": str,
+    "messages": Items(_MESSAGE, 1),
+    "logprobs?": (None, bool),
+    "max_completion_tokens?": (None, Number(1, whole=True)),
+    "max_tokens?": (None, Number(1, whole=True)),
+    "n?": (None, Number(1, 128, whole=True)),
+    "reasoning_effort?": (None, EFFORTS),
+    "response_format?": Kinds({"text": {}, "json_object": {}, "json_schema": {"json_schema": RESPONSE_FORMAT}}),
+    "stop?": (None, str, Items(str, 1, 4)),
+    "tool_choice?": _TOOL_CHOICE,
+    "tools?": Items(_TOOL, 1),
+    "verbosity?": (None, one("low", "medium", "high")),
+    "web_search_options?": OPEN,
+}
 
 
 # --- where things stand ------------------------------------------------------------------------------------------------
-
-
-def _calls(message: Place) -> Iterator[tuple[Place, Place, Place]]:
-    """Give id, name and arguments of each call of a message."""
-    for call in message["tool_calls"]:
-        kind = "custom" if call["type"].text == "custom" else "function"
-        yield call["id"], call[kind]["name"], call[kind]["input" if kind == "custom" else "arguments"]
 
 
 def _parts(body: Place, kind: str) -> Iterator[Place]:
@@ -42,10 +118,13 @@ def _parts(body: Place, kind: str) -> Iterator[Place]:
                 yield part[kind]
 
 
-def _tools(body: Place) -> Iterator[Place]:
-    """Give each tool's definition proper."""
-    for tool in body["tools"]:
-        yield tool["custom" if tool["type"].text == "custom" else "function"]
+def _kind(one: Place) -> str:
+    return "custom" if one["type"].text == "custom" else "function"
+
+
+def _tools(body: Place) -> list[Place]:
+    """Return each tool's definition."""
+    return [tool[_kind(tool)] for tool in body["tools"]]
 
 
 # --- turns and calls ---------------------------------------------------------------------------------------------------
@@ -53,11 +132,11 @@ def _tools(body: Place) -> Iterator[Place]:
 
 def _speech(subject: Subject) -> Iterator[Violation]:
     """Check order, names and texts, and that an assistant says or does something."""
-    messages, rules = list(subject.body["messages"]), subject.profile.turns
-    yield from turns.ordered([each for each in messages if each["role"].text in ("user", "assistant")], rules)
-    yield from turns.named((each["name"] for each in messages), rules)
-    yield from turns.worded((each["content"] for each in messages), rules)
-    yield from turns.worded(_parts(subject.body, "text"), rules)
+    messages, limits = list(subject.body["messages"]), subject.profile.turns
+    yield from rules.ordered([each for each in messages if each["role"].text in ("user", "assistant")], limits)
+    yield from rules.named((each["name"] for each in messages), limits)
+    yield from rules.worded((each["content"] for each in messages), limits)
+    yield from rules.worded(_parts(subject.body, "text"), limits)
     for message in messages:
         said = any(message[name] for name in ("content", "tool_calls", "refusal", "audio"))
         if message["role"].text == "assistant" and not said:
@@ -66,7 +145,7 @@ def _speech(subject: Subject) -> Iterator[Violation]:
 
 
 def _rounds(body: Place) -> Iterator[Round]:
-    """Give each assistant's calls with the tool messages that follow without a break.
+    """Return each assistant's calls with the tool messages that follow without a break.
 
     «An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'»:
     agno-agi/agno#3105. «Messages with role 'tool' must be a response to a preceding message with 'tool_calls'»:
@@ -79,30 +158,30 @@ def _rounds(body: Place) -> Iterator[Round]:
             results = (*results, message["tool_call_id"])
             continue
         yield Round(made, results)
-        made, results = tuple(call for call, _, _ in _calls(message)), ()
+        made, results = tuple(call["id"] for call in message["tool_calls"]), ()
     yield Round(made, results)
 
 
 def _pairing(subject: Subject) -> Iterator[Violation]:
     rounds = list(_rounds(subject.body))
-    yield from calls.identified(rounds, subject.profile.calls)
-    yield from calls.paired(rounds)
-    for message in subject.body["messages"]:
-        yield from calls.strings(arguments for _, _, arguments in _calls(message))
+    yield from rules.identified(rounds, subject.profile.calls)
+    yield from rules.paired(rounds)
+    calls = [call for message in subject.body["messages"] for call in message["tool_calls"]]
+    yield from rules.json_arguments(call["function"]["arguments"] for call in calls)
+    yield from rules.called((call[_kind(call)]["name"] for call in calls), subject.profile.tools)
 
 
 # --- media, tools, parameters ------------------------------------------------------------------------------------------
 
 
 def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
+    limits = subject.profile.media
     for image in _parts(subject.body, "image_url"):
-        yield from media.linked("image", image["url"], subject.profile.media, data_urls=True)
+        yield from media.linked("image", image["url"], limits, data_urls=True)
     for sound in _parts(subject.body, "input_audio"):
-        name = sound["format"].text
-        yield media.inline("audio", sound["data"], _AUDIO.get(name, f"audio/{name}"))
+        yield media.inline("audio", sound["data"], f"audio/{sound['format'].text}")
     for file in _parts(subject.body, "file"):
-        if file["file_data"]:
-            yield from media.linked("document", file["file_data"], subject.profile.media, data_urls=True)
+        yield from media.linked("document", file["file_data"], limits, data_urls=True)
 
 
 def _payloads(subject: Subject) -> Iterator[Violation]:
@@ -110,17 +189,15 @@ def _payloads(subject: Subject) -> Iterator[Violation]:
 
 
 def _toolset(subject: Subject) -> Iterator[Violation]:
-    """Check definitions, calls in the history and the choice between tools."""
-    body, rules = subject.body, subject.profile.tools
+    """Check definitions and the choice between tools."""
+    body, profile = subject.body, subject.profile
     names = [tool["name"] for tool in _tools(body)]
-    yield from tools.defined(names, rules)
-    for message in body["messages"]:
-        yield from tools.called((name for _, name, _ in _calls(message)), rules)
+    yield from rules.defined(names, profile.tools)
     for tool in _tools(body):
-        yield from tools.parameters(tool["parameters"], rules, strict=tool["strict"].value is True)
+        yield from rules.parameters(tool["parameters"], profile.dialect, strict=tool["strict"].value is True)
     choice = body["tool_choice"]
     listed = (each[each["type"].text]["name"] for each in choice["allowed_tools"]["tools"])
-    yield from tools.chosen([choice["function"]["name"], choice["custom"]["name"], *listed], names)
+    yield from rules.chosen([choice["function"]["name"], choice["custom"]["name"], *listed], names)
     for name in ("tool_choice", "parallel_tool_calls"):
         if body[name] and not names and body[name].value != "none":
             # «'tool_choice' is only allowed when 'tools' are specified», and the same for the other
@@ -131,24 +208,15 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     """Check parameters that need or exclude each other."""
     body = subject.body
     # «Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported»: langchain-ai/langgraph#5943
-    yield from examine.conflicting(body, ("max_tokens", "max_completion_tokens"))
+    yield from rules.conflicting(body, ("max_tokens", "max_completion_tokens"))
     if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
         yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     if body["top_logprobs"] and body["logprobs"].value is not True:  # «logprobs must be set to true if … used»
         yield body["top_logprobs"].breaks(Rule.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
     texts = [*(each["content"] for each in body["messages"]), *_parts(body, "text")]
     yield from json_asked(body["response_format"], texts)
-
-
-def _format(subject: Subject) -> Iterator[Violation]:
-    """Check the structure that is asked of the answer."""
-    yield from formatted(subject.body["response_format"]["json_schema"], subject)
-
-
-def formatted(wanted: Place, subject: Subject) -> Iterator[Violation]:
-    """Check a format as both of OpenAI's APIs have it."""
-    yield from answers.named(wanted["name"])
-    yield from answers.held(wanted["schema"], subject.profile.answers, strict=wanted["strict"].value is True)
+    wanted = body["response_format"]["json_schema"]
+    yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
 
 
 def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
@@ -161,14 +229,4 @@ def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
         yield wanted["type"].breaks(Rule.JSON_WORD, "no text says JSON, which this format asks for")
 
 
-_CHECKS = (_speech, _pairing, _payloads, _toolset, _parameters, _format)
-
-RULES = (
-    examine.RULES
-    | turns.RULES
-    | calls.RULES
-    | media.RULES
-    | tools.RULES
-    | answers.RULES
-    | {Rule.ANSWER_NAME, Rule.MESSAGE_EMPTY, Rule.PARTICIPANT_NAME, Rule.JSON_WORD}
-)
+CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _parameters)

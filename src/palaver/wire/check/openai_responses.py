@@ -1,6 +1,7 @@
-"""What OpenAI's Responses API would refuse.
+"""OpenAI's Responses API (POST /v1/responses): its fields, and what it would refuse.
 
-Sources: the API reference and specification, and the API's own answers as quoted in the threads beside the rules.
+After the specification in github.com/openai/openai-openapi, ``response_create_params`` of the ``openai`` package, and the API's own answers as
+quoted in the threads beside the rules.
 """
 
 from __future__ import annotations
@@ -8,39 +9,131 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Final
 
-from palaver.wire.check import answers, calls, examine, media, tools, turns
-from palaver.wire.check.calls import Round
-from palaver.wire.check.examine import Subject
+from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment
-from palaver.wire.check.openai_chat import formatted, json_asked
-from palaver.wire.check.shape import show
-from palaver.wire.check.shapes.openai_responses import REQUEST
-from palaver.wire.profiles import Profile
-from palaver.wire.violations import Place, Rule, Violation
+from palaver.wire.check.openai_chat import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
+from palaver.wire.check.place import Place, Rule, Violation, show
+from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.shape import OPEN, Kinds, Number, Shape, one
 
-__all__ = ["RULES", "validate"]
+__all__ = ["CHECKS", "REQUEST"]
+
+_DETAIL: dict[str, Shape] = {"detail?": one("auto", "low", "high", "original")}
+_STATUS: dict[str, Shape] = {"status?": (None, one("in_progress", "completed", "incomplete"))}
+_INPUT: Final[dict[str, Shape]] = {
+    "input_text": {"text": str, **MARKED},
+    "input_image": {"image_url?": (None, str), "file_id?": (None, str), **_DETAIL, **MARKED},
+    "input_file": {
+        "file_data?": str, "file_id?": (None, str), "file_url?": str, "filename?": str, **_DETAIL, **MARKED,
+    },
+}  # fmt: skip
+_OUTPUT: Final[dict[str, Shape]] = {
+    # The reference asks for annotations; the API takes text without them (langchain-ai/langchainjs#11169).
+    "output_text": {"text": str, "annotations?": [OPEN], "logprobs?": [OPEN]},
+    "refusal": {"refusal": str},
+}
+_ALL = frozenset(_INPUT | _OUTPUT)
+
+
+def _parts_of(kinds: dict[str, Shape]) -> tuple[Shape, ...]:
+    return (str, [Kinds(kinds, elsewhere=_ALL - kinds.keys())])
+
+
+_SAID: dict[str, Shape] = {"content": _parts_of(_INPUT), "type?": one("message"), **_STATUS}
+_ANSWERED: dict[str, Shape] = {
+    **_SAID,
+    "content": _parts_of(_OUTPUT),
+    "id?": str,
+    "phase?": (None, one("commentary", "final_answer")),
+}
+_MESSAGE = Kinds(
+    {"user": _SAID, "system": _SAID, "developer": _SAID, "assistant": _ANSWERED}, key="role", rule=Rule.ROLE_UNKNOWN
+)
+_ITEM: dict[str, Shape] = {"id?": (None, str), "caller?": (None, OPEN), **_STATUS}
+_FROM: dict[str, Shape] = {"namespace?": str, "async?": bool}
+_ITEMS: Final[dict[str, Shape]] = {
+    "function_call": {"call_id": str, "name": str, "arguments": str, **_FROM, **_ITEM},
+    "function_call_output": {
+        "call_id": str, "output": _parts_of(_INPUT), "name?": (None, str), "namespace?": (None, str), **_ITEM,
+    },
+    "custom_tool_call": {"call_id": str, "name": str, "input": str, **_FROM, **_ITEM},
+    "custom_tool_call_output": {"call_id": str, "output": _parts_of(_INPUT), **_ITEM},
+    "reasoning": {
+        **_ITEM,
+        "id": str,
+        "summary": [{"type": one("summary_text"), "text": str}],
+        "content?": (None, [{"type": one("reasoning_text"), "text": str}]),
+        "encrypted_content?": (None, str),
+    },
+    "item_reference": {"id": str},
+    "compaction": {"encrypted_content": str, "id?": (None, str)},
+    # What the provider's own tools leave. It goes back unchanged; its inside is theirs.
+    **dict.fromkeys((
+        "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "computer_call",
+        "computer_call_output", "file_search_call", "image_generation_call", "local_shell_call", "local_shell_call_output",
+        "mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output",
+        "shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+    ), OPEN),
+}  # fmt: skip
+_TOOL = Kinds({
+    "function": {
+        "name": str, "parameters?": (None, OPEN), "description?": (None, str), "strict?": (None, bool), "async?": bool,
+        "allowed_callers?": (None, [str]), "defer_loading?": bool, "output_schema?": (None, OPEN),
+    },
+    "custom": {"name": str, "description?": str, "format?": OPEN, **OPEN},
+}, others=True)  # fmt: skip
+_TOOL_CHOICE = (
+    one("none", "auto", "required"),
+    Kinds(
+        {
+            "function": {"name": str},
+            "custom": {"name": str},
+            "allowed_tools": {"mode": one("auto", "required"), "tools": [OPEN]},
+        },
+        others=True,
+    ),
+)
+
+
+class _Input:
+    """An item of the input: a message, told by its role, where it names no type."""
+
+    _items = Kinds(_ITEMS)
+
+    def check(self, place: Place) -> Iterator[Violation]:
+        """Choose by the type."""
+        return (_MESSAGE if _kind(place) == "message" else self._items).check(place)
+
+
+REQUEST: Final[Shape] = {
+    **SHARED,
+    "model": str,
+    "input": (str, [_Input()]),
+    "conversation?": (None, str, {"id": str}),
+    "instructions?": (None, str),
+    "max_output_tokens?": (None, Number(16, whole=True)),
+    "previous_response_id?": (None, str),
+    "reasoning?": (None, {"effort?": (None, EFFORTS), **OPEN}),
+    "text?": {
+        "format?": Kinds({"text": {}, "json_object": {}, "json_schema": RESPONSE_FORMAT | {"schema": OPEN}}),
+        **OPEN,
+    },
+    "tool_choice?": _TOOL_CHOICE,
+    "tools?": [_TOOL],
+}  # fmt: skip
 
 # «Expected an ID that begins with 'fc'»: continuedev/continue#11494; 'msg': openai/codex#33176; 'rs':
 # jlcodes99/cockpit-tools#2090; 'ctc': Alishahryar1/free-claude-code#1826.
 _PREFIXES: Mapping[str, str] = MappingProxyType(
-    {
-        "message": "msg",
-        "function_call": "fc",
-        "custom_tool_call": "ctc",
-        "reasoning": "rs",
-    }
+    {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 )
 # «Expected an ID that contains letters, numbers, underscores, or dashes»: anomalyco/opencode#25065. The length is that of
 # every id the API gives: maxLength 64 in the specification.
 _ITEM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-
-
-def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
-    """Give everything in a Responses request that the API would refuse; nothing when it would take it."""
-    return examine.run(request, profile, REQUEST, _CHECKS, as_history=as_history)
 
 
 # --- where things stand ------------------------------------------------------------------------------------------------
@@ -57,7 +150,7 @@ def _items(body: Place, *kinds: str) -> Iterator[Place]:
 
 
 def _parts(body: Place, *kinds: str) -> Iterator[Place]:
-    """Give the parts of these kinds in messages and in what tools gave back."""
+    """Return the parts of these kinds in messages and in what tools returned."""
     for item in _items(body, "message", *_OUTPUTS):
         for part in item["content" if _kind(item) == "message" else "output"]:
             if part["type"].text in kinds:
@@ -75,7 +168,7 @@ def _texts(body: Place) -> Iterator[Place]:
 
 
 def _identity(subject: Subject) -> Iterator[Violation]:
-    """Check the ids of items: their form, the beginning that tells their kind, and that no two are the same."""
+    """Check the ids of items: their form, the prefix of their kind, and that no two are the same."""
     seen: set[str] = set()
     for item in _items(subject.body):
         identity, prefix = item["id"], _PREFIXES.get(_kind(item), "")
@@ -91,30 +184,20 @@ def _identity(subject: Subject) -> Iterator[Violation]:
 
 
 def _reasoning(subject: Subject) -> Iterator[Violation]:
-    """Check that each reasoning item is followed by what it led to, at once.
+    """Check that what each reasoning item led to follows it at once, and that nothing refers to what the provider does not store.
 
-    «Item 'rs_…' of type 'reasoning' was provided without its required following item»: vercel/ai#7099. What follows is the
-    model's own: its message or a call, or a reference, of which only the provider knows to what. Several in a row are refused too
-    (UKGovernmentBEIS/inspect_ai#1990).
+    «Item 'rs_…' of type 'reasoning' was provided without its required following item»: vercel/ai#7099. The model's own message or call follows,
+    or a reference, of which only the provider knows to what. Several in a row are refused too (UKGovernmentBEIS/inspect_ai#1990).
+    «Item with id 'rs_…' not found. Items are not persisted when `store` is set to false»: vercel/ai#7543.
     """
     items = list(_items(subject.body))
     for item, after in zip(items, [*items[1:], Place(None)], strict=False):
-        if _kind(item) != "reasoning":
-            continue
-        spoken = _kind(after) == "message" and after["role"].text == "assistant"
-        if not spoken and not _kind(after).endswith(("_call", "item_reference")):
-            yield item["type"].breaks(Rule.REASONING_FOLLOW, "reasoning must be followed by what it led to")
-
-
-def _stored(subject: Subject) -> Iterator[Violation]:
-    """Check that nothing refers to what the provider was told not to keep.
-
-    «Item with id 'rs_…' not found. Items are not persisted when `store` is set to false»: vercel/ai#7543.
-    """
-    if subject.body["store"].value is not False:
-        return
-    for item in _items(subject.body, "reasoning", "item_reference"):
-        if not item["encrypted_content"].text:
+        if _kind(item) == "reasoning":
+            spoken = _kind(after) == "message" and after["role"].text == "assistant"
+            if not spoken and not _kind(after).endswith(("_call", "item_reference")):
+                yield item["type"].breaks(Rule.REASONING_FOLLOW, "reasoning must be followed by what it led to")
+        stored = subject.body["store"].value is not False or item["encrypted_content"].text
+        if _kind(item) in ("reasoning", "item_reference") and not stored:
             yield item["id"].breaks(Rule.ITEM_UNSTORED, "store is false: the item must bring its encrypted content")
 
 
@@ -125,22 +208,21 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
     can1357/oh-my-pi#106. Calls of an earlier response that the provider keeps are not here to be looked at.
     """
     body = subject.body
-    elsewhere = any(body[name] for name in ("previous_response_id", "conversation")) or any(
-        _items(body, "item_reference")
-    )
+    stored = any(body[name] for name in ("previous_response_id", "conversation"))
+    elsewhere = stored or any(_items(body, "item_reference"))
     made = tuple(item["call_id"] for item in _items(body, *_CALLS))
     known = {each.text for each in made}
     results = tuple(
         item["call_id"] for item in _items(body, *_OUTPUTS) if item["call_id"].text in known or not elsewhere
     )
-    yield from calls.identified([Round(made)], subject.profile.calls)
-    yield from calls.paired([Round(made, results)])
-    yield from calls.strings(item[_CALLS[_kind(item)]] for item in _items(body, *_CALLS))
-    called: set[str] = set()
+    yield from rules.identified([Round(made)], subject.profile.calls)
+    yield from rules.paired([Round(made, results)])
+    yield from rules.json_arguments(item["arguments"] for item in _items(body, "function_call"))
+    seen: set[str] = set()
     for item in _items(body, *_CALLS, *_OUTPUTS):
         if _kind(item) in _CALLS:
-            called.add(item["call_id"].text)
-        elif item["call_id"].text in known - called:
+            seen.add(item["call_id"].text)
+        elif item["call_id"].text in known - seen:
             yield item["call_id"].breaks(Rule.RESULT_PLACE, "the output stands before its call")
 
 
@@ -148,7 +230,7 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
 
 
 def _worded(subject: Subject) -> Iterator[Violation]:
-    return turns.worded(_texts(subject.body), subject.profile.turns)
+    return rules.worded(_texts(subject.body), subject.profile.turns)
 
 
 def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
@@ -168,17 +250,16 @@ def _payloads(subject: Subject) -> Iterator[Violation]:
 
 def _toolset(subject: Subject) -> Iterator[Violation]:
     """Check definitions, calls in the history and the choice between tools."""
-    body, rules = subject.body, subject.profile.tools
+    body, profile = subject.body, subject.profile
     own = [tool for tool in body["tools"] if tool["type"].text in ("function", "custom")]
     names = [tool["name"] for tool in own]
-    yield from tools.defined(names, rules)
-    yield from tools.called((item["name"] for item in _items(body, *_CALLS)), rules)
+    yield from rules.defined(names, profile.tools)
+    yield from rules.called((item["name"] for item in _items(body, *_CALLS)), profile.tools)
     for tool in own:
-        yield from tools.parameters(tool["parameters"], rules, strict=tool["strict"].value is True)
+        yield from rules.parameters(tool["parameters"], profile.dialect, strict=tool["strict"].value is True)
     choice = body["tool_choice"]
-    listed = [each["name"] for each in choice["tools"] if each["type"].text in ("function", "custom")]
-    named = [choice["name"]] if choice["type"].text in ("function", "custom") else []
-    yield from tools.chosen([*named, *listed], names)
+    listed = [each["name"] for each in (choice, *choice["tools"]) if each["type"].text in ("function", "custom")]
+    yield from rules.chosen(listed, names)
     if choice.value == "required" and not len(body["tools"]):
         yield choice.breaks(Rule.TOOL_CHOICE, "there are no tools to choose from")
 
@@ -186,22 +267,13 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
 def _parameters(subject: Subject) -> Iterator[Violation]:
     """Check parameters that need or exclude each other."""
     body = subject.body
-    yield from examine.conflicting(body, ("previous_response_id", "conversation"))  # «cannot be used in conjunction»
+    yield from rules.conflicting(body, ("previous_response_id", "conversation"))  # «cannot be used in conjunction»
     if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
         yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
-    yield from json_asked(body["text"]["format"], list(_texts(body)))
-    if body["text"]["format"]["type"].text == "json_schema":
-        yield from formatted(body["text"]["format"], subject)
+    wanted = body["text"]["format"]
+    yield from json_asked(wanted, list(_texts(body)))
+    if wanted["type"].text == "json_schema":
+        yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
 
 
-_CHECKS = (_identity, _reasoning, _stored, _pairing, _worded, _payloads, _toolset, _parameters)
-
-RULES = (
-    examine.RULES
-    | (turns.RULES - {Rule.ROLE_FIRST, Rule.ROLE_ALTERNATION})  # items have no turns
-    | calls.RULES
-    | media.RULES
-    | tools.RULES
-    | answers.RULES
-    | {Rule.ANSWER_NAME, Rule.ITEM_ID, Rule.ITEM_DUPLICATE, Rule.ITEM_UNSTORED, Rule.REASONING_FOLLOW, Rule.JSON_WORD}
-)
+CHECKS: Final = (_identity, _reasoning, _pairing, _worded, _payloads, _toolset, _parameters)

@@ -1,79 +1,29 @@
-"""Shapes: which fields a request has and what they hold, written as tables, and the one walk that checks them.
+"""Shapes: the fields of a request and their values, written as tables, and the walk that checks them.
 
-The four providers differ in their tables (:mod:`palaver.wire.check.shapes`), not in how a field can be wrong: missing,
-unknown, of another type, outside its values, too few or too many. Rules that look at more than one field at a time are
-functions in the validators.
+A shape is plain data: a type, a `frozenset` of strings to choose from, a list with the shape of its elements, an object as a dict of its fields
+(``name?`` may be missing, ``*`` permits others), or a tuple of alternatives told apart by their JSON types (None for null). Rules over more than
+one field are functions in the validators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
-from palaver.wire.violations import Place, Rule, Violation
+from palaver.wire.check.place import Place, Rule, Violation, json_type, show
 
-__all__ = [
-    "ANY",
-    "FLAG",
-    "RULES",
-    "TEXT",
-    "WHOLE",
-    "Choice",
-    "Either",
-    "Fields",
-    "Items",
-    "Kinds",
-    "Maybe",
-    "Number",
-    "Shape",
-    "show",
-]
+__all__ = ["ANY", "OPEN", "Items", "Kinds", "Number", "Shape", "one", "shaped"]
 
-RULES = frozenset(
-    {
-        Rule.FIELD_MISSING,
-        Rule.FIELD_UNKNOWN,
-        Rule.FIELD_TYPE,
-        Rule.FIELD_VALUE,
-        Rule.LIST_LENGTH,
-        Rule.ROLE_UNKNOWN,
-        Rule.BLOCK_KIND,
-        Rule.BLOCK_PLACE,
-    }
-)
-_SHOWN = 60  # characters of a value in a message: enough to recognise it, never a whole payload
+Shape: TypeAlias = Any
+
+ANY: Final = object
+OPEN: Final[Shape] = {"*": object}
 
 
-def show(value: object) -> str:
-    """Write a value for a message, shortened, with what cannot be printed escaped."""
-    text = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {_json_type(value)}"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-class Shape(Protocol):
-    """What a value must be."""
-
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Give what is wrong with the value at ``place``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A value of one JSON type, or of any."""
-
-    name: str
-
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Compare the type."""
-        if self.name != "any" and _json_type(place.value) != self.name:
-            yield place.breaks(Rule.FIELD_TYPE, f"expected a {self.name}, got {show(place.value)}")
-
-
-ANY = Kind("any")
-TEXT = Kind("string")
-FLAG = Kind("boolean")
+def one(*words: str) -> frozenset[str]:
+    """Return the shape of a string that is one of a few."""
+    return frozenset(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +46,6 @@ class Number:
             yield place.breaks(Rule.FIELD_VALUE, f"{number} is more than {self.most}")
 
 
-WHOLE = Number(whole=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of a few strings."""
-
-    values: tuple[str, ...]
-
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Look the value up."""
-        if place.value not in self.values:
-            yield place.breaks(Rule.FIELD_VALUE, f"expected one of {', '.join(self.values)}, got {show(place.value)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Maybe:
-    """A value that may also be null."""
-
-    shape: Shape
-
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Let null pass."""
-        if place:
-            yield from self.shape.check(place)
-
-
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list with elements of one shape and a length between two figures, both included."""
@@ -140,31 +63,7 @@ class Items:
         elif self.most is not None and len(place) > self.most:
             yield place.breaks(Rule.LIST_LENGTH, f"expected at most {self.most} elements, got {len(place)}")
         for element in place:
-            yield from self.item.check(element)
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """An object: the fields it must have, those it may have, and whether it may have others (``open``)."""
-
-    required: Mapping[str, Shape] = field(default_factory=dict)
-    optional: Mapping[str, Shape] = field(default_factory=dict)
-    open: bool = False
-
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Compare type, names and every known field."""
-        if not isinstance(place.value, Mapping):
-            yield place.breaks(Rule.FIELD_TYPE, f"expected an object, got {show(place.value)}")
-            return
-        for name in self.required:
-            if name not in place:
-                yield place[name].breaks(Rule.FIELD_MISSING, f"{name} is required")
-        for name, value in place.members():
-            shape = self.required.get(name) or self.optional.get(name)
-            if shape is not None:
-                yield from shape.check(value)
-            elif not self.open:
-                yield value.breaks(Rule.FIELD_UNKNOWN, f"{name} is no field of this object")
+            yield from shaped(element, self.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +71,18 @@ class Kinds:
     """An object of one of several kinds, told apart by one of its fields.
 
     Attributes:
-        cases: Shape by kind.
+        cases: The shape of each kind, without the field that names it.
         key: The field that names the kind.
-        elsewhere: Kinds the provider knows but refuses here, for a truer message.
-        default: The kind of an object without that field; empty when the field is required.
+        elsewhere: Kinds that the provider knows and refuses here, for a truer message.
+        others: Whether other kinds are accepted, whatever they hold.
+        default: The kind of an object without that field; empty where the field is required.
         rule: The rule that an unknown kind breaks.
     """
 
     cases: Mapping[str, Shape]
     key: str = "type"
     elsewhere: frozenset[str] = frozenset()
+    others: bool = False
     default: str = ""
     rule: Rule = Rule.BLOCK_KIND
 
@@ -190,43 +91,75 @@ class Kinds:
         if not isinstance(place.value, Mapping):
             yield place.breaks(Rule.FIELD_TYPE, f"expected an object, got {show(place.value)}")
             return
-        if self.key not in place and not self.default:
-            yield place[self.key].breaks(Rule.FIELD_MISSING, f"{self.key} is required")
-            return
-        kind = place[self.key].text if self.key in place else self.default
+        named = place[self.key]
+        kind = named.text if named.there else self.default
         if kind in self.cases:
-            yield from self.cases[kind].check(place)
+            yield from _fields(place, self.cases[kind], self.key)
+        elif not named.there:
+            yield named.breaks(Rule.FIELD_MISSING, f"{self.key} is required")
         elif kind in self.elsewhere:
-            yield place[self.key].breaks(Rule.BLOCK_PLACE, f"{kind} may not stand here")
-        else:
-            shown = show(place[self.key].value)
-            yield place[self.key].breaks(self.rule, f"expected one of {', '.join(self.cases)}, got {shown}")
+            yield named.breaks(Rule.BLOCK_PLACE, f"{kind} may not stand here")
+        elif not self.others or not kind:
+            expected = ", ".join(self.cases)
+            yield named.breaks(self.rule, f"expected one of {expected}, got {show(named.value)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    """A value of one of several JSON types, each with a shape of its own."""
+def shaped(place: Place, shape: Shape) -> Iterator[Violation]:
+    """Check a value against a shape."""
+    if isinstance(shape, dict):
+        yield from _fields(place, shape)
+    elif isinstance(shape, list):
+        yield from Items(shape[0]).check(place)
+    elif isinstance(shape, tuple):
+        yield from _alternatives(place, shape)
+    elif isinstance(shape, frozenset):
+        if not isinstance(place.value, str) or place.value not in shape:
+            expected = ", ".join(sorted(shape))
+            yield place.breaks(Rule.FIELD_VALUE, f"expected one of {expected}, got {show(place.value)}")
+    elif not isinstance(shape, type):
+        yield from shape.check(place)
+    elif shape is not ANY and (not isinstance(place.value, shape) or (shape is int and isinstance(place.value, bool))):
+        yield place.breaks(Rule.FIELD_TYPE, f"expected a {_NAMES[shape]}, got {show(place.value)}")
 
-    cases: Mapping[str, Shape]
 
-    def check(self, place: Place) -> Iterator[Violation]:
-        """Choose the shape by the value's type."""
-        shape = self.cases.get(_json_type(place.value))
-        if shape is None:
-            expected = " or ".join(self.cases)
-            yield place.breaks(Rule.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
-        else:
-            yield from shape.check(place)
+_NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "whole number"}
 
 
-def _json_type(value: object) -> str:
-    """Name the JSON type a value is written as."""
-    names: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (str, "string"),
-        (bool, "boolean"),
-        ((int, float), "number"),
-        ((list, tuple), "list"),
-        (Mapping, "object"),
-        (type(None), "null"),
+def _fields(place: Place, shape: dict[str, Shape], named: str = "") -> Iterator[Violation]:
+    """Compare type, names and every known field of an object; the field `named` is known already."""
+    if not isinstance(place.value, Mapping):
+        yield place.breaks(Rule.FIELD_TYPE, f"expected an object, got {show(place.value)}")
+        return
+    for name in shape:
+        if name[-1] not in "?*" and name not in place.value:
+            yield place[name].breaks(Rule.FIELD_MISSING, f"{name} is required")
+    for name, value in place.members():
+        inner = shape.get(name) or shape.get(name + "?")
+        if inner is not None:
+            yield from shaped(value, inner)
+        elif name != named and "*" not in shape:
+            yield value.breaks(Rule.FIELD_UNKNOWN, f"{name} is no field of this object")
+
+
+def _alternatives(place: Place, shape: tuple[Shape, ...]) -> Iterator[Violation]:
+    """Choose the alternative by the value's type."""
+    found = json_type(place.value)
+    fitting = next((each for each in shape if _type_of(each) == found), ...)
+    if fitting is ...:
+        expected = " or ".join(map(_type_of, shape))
+        yield place.breaks(Rule.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
+    elif fitting is not None:
+        yield from shaped(place, fitting)
+
+
+def _type_of(shape: Shape) -> str:
+    """Return the JSON type of a shape's values."""
+    if shape is None:
+        return "null"
+    kinds = ((dict | Kinds, "object"), (list | Items, "list"), (frozenset, "string"), (Number, "number"))
+    named = {str: "string", bool: "boolean", int: "number", float: "number"}
+    return (
+        named.get(shape, "")
+        if isinstance(shape, type)
+        else next(name for kind, name in kinds if isinstance(shape, kind))
     )
-    return next((name for kind, name in names if isinstance(value, kind)), type(value).__name__)

@@ -1,0 +1,461 @@
+"""Configurations: agents described in YAML, merged and checked before anything is built.
+
+Only plain values are read: no tag makes an object, no other file is included, dates and `${...}` are text, and a key given twice is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
+
+from palaver.errors import InvalidConfig, MissingFile, NotFound
+from palaver.messages import thaw
+
+__all__ = [
+    "AgentSpec",
+    "BlockSpec",
+    "Config",
+    "ConfigPlace",
+    "Given",
+    "MemorySpec",
+    "RetrySpec",
+    "SummarizerSpec",
+    "load_config",
+]
+
+Steps: TypeAlias = tuple[str | int, ...]
+
+_DEFAULT_INVOKER = "litellm"
+
+
+# --- places of values ----------------------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """Loads plain values."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as its base class has it
+        first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the base's
+        keys = [key.value for key, _ in node.value]
+        for index, (key, _) in enumerate(node.value):
+            if key.value in keys[:index]:
+                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPlace:
+    """The file and text of a configuration, to find the lines of its values.
+
+    Attributes:
+        file: The file, or empty.
+        text: Its text; empty for a configuration that came as a mapping.
+    """
+
+    file: str = ""
+    text: str = field(default="", repr=False)
+
+    def find(self, path: Steps) -> tuple[int, int]:
+        """Return how many steps of a path exist in the text, and the line of the last one; line 0 without a text."""
+        node = yaml.compose(self.text, Loader=_Loader) if self.text else None
+        line = 0 if node is None else node.start_mark.line + 1
+        for index, step in enumerate(path):
+            if isinstance(node, yaml.MappingNode):
+                found = next(((key, value) for key, value in node.value if step in {key.value, _own(key.value)}), None)
+            else:
+                items = node.value if isinstance(node, yaml.SequenceNode) else ()
+                found = (items[step], items[step]) if isinstance(step, int) and step < len(items) else None
+            if found is None:
+                return index, line
+            line, node = found[0].start_mark.line + 1, found[1]
+        return len(path), line
+
+    def fault(self, path: Steps, what: str, close: Iterable[str] = (), hint: str = "") -> InvalidConfig:
+        """Return the error for a value that cannot be used."""
+        line = self.find(path)[1]
+        return InvalidConfig(what, file=self.file, line=line, key=_spelt(path), close=close, hint=hint)
+
+    def written(self, steps: Steps, sections: Sequence[Steps]) -> Steps:
+        """Return the path of a value in the first of some sections that has it; else in the first one."""
+        paths = [(*section, *steps) for section in sections]
+        return next((path for path in paths if self.find(path)[0] > len(path) - len(steps)), paths[0])
+
+    def words(self, path: Steps) -> str:
+        """Return the place of a value in words, for a hint."""
+        line = self.find(path)[1]
+        file = f"{self.file}:{line}" if self.file and line else self.file or (f"line {line}" if line else "")
+        return ", ".join(filter(None, (file, _spelt(path))))
+
+
+def _own(key: str) -> str:
+    """Return our own word for a key."""
+    return _SYNONYMS.get(key, key)
+
+
+def _spelt(path: Steps) -> str:
+    """Return a path as `agent_configs[1].model_args`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+# --- what an agent's section may say --------------------------------------------------------------------------------------
+
+
+class _ConfigSection(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+def _either(*, name: str, on: bool = False) -> BeforeValidator:
+    """Return a reader of short forms: a name alone is the mapping with that name; true is the empty mapping, false and null are none."""
+
+    def read(given: object) -> object:
+        if on and isinstance(given, bool):
+            return {} if given else None
+        return {name: given} if isinstance(given, str) else given
+
+    return BeforeValidator(read)
+
+
+def _manager(given: object) -> object:
+    """Read a context manager: a name is its type, a mapping without a type is `default`, a type of null is none at all."""
+    words = {"type": given} if isinstance(given, str) else given
+    if not isinstance(words, dict):
+        return words
+    words = {"type": "default", **words}
+    return None if words["type"] in {None, "null"} else words
+
+
+def _invoker(given: object) -> object:
+    words = {"invoker": given} if isinstance(given, str) else given
+    return {"invoker": _DEFAULT_INVOKER, **words} if isinstance(words, dict) else words
+
+
+def _retry(given: object) -> object:
+    return {"attempts": given + 1} if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+def _triggers(given: object) -> object:
+    return [{"type": each} if isinstance(each, str) else each for each in given] if isinstance(given, list) else given
+
+
+Spec = TypeVar("Spec", bound="_ConfigSection")
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Words = dict[str, Any]
+InvokerWords = Annotated[Words, BeforeValidator(_invoker)]
+
+
+class RetrySpec(_ConfigSection):
+    """When and how often to ask again: the figures of `palaver.models.Retry`; a number alone is the number of retries."""
+
+    attempts: Annotated[int, Field(ge=1)] = 5
+    base: Annotated[float, Field(ge=0)] = 1.0
+    cap: Annotated[float, Field(ge=0)] = 30.0
+    patience: Annotated[float, Field(ge=0)] = 60.0
+    max_elapsed: Annotated[float, Field(ge=0)] = 300.0
+    jitter: bool = True
+
+
+class SummarizerSpec(_ConfigSection):
+    """Who writes summaries: the agent's own model and invoker unless it says otherwise."""
+
+    model_name: Name | None = None
+    invoker: InvokerWords | None = None
+    max_tokens: Annotated[int, Field(gt=0)] | None = None
+
+
+class BlockSpec(_ConfigSection):
+    """A block that core memory begins with: arguments of `CoreMemory.create`."""
+
+    value: str = ""
+    description: str = ""
+    limit: Annotated[int, Field(gt=0)] | None = None
+    unit: str | None = None
+    read_only: bool = False
+
+
+class MemorySpec(_ConfigSection):
+    """Core memory of the subject of each session, or one for everybody (`shared`)."""
+
+    name: Name | None = None
+    blocks: dict[str, Annotated[BlockSpec, _either(name="value")]] = Field(default_factory=dict)
+    shared: bool = False
+
+
+class AgentSpec(_ConfigSection):
+    """What a configuration says of one agent, after merging. Keys and headers are never shown in its repr.
+
+    Attributes: the words of the configuration, as docs/how-to/configure.md lists them.
+    """
+
+    name: Name
+    model_name: Name
+    system_prompt: Name | None = None
+    system_prompt_path: Name | None = None
+    model_args: Words = Field(default_factory=dict, repr=False)
+    api_type: Literal["completion", "response"] | None = None
+    invoker: InvokerWords = Field(default_factory=lambda: {"invoker": _DEFAULT_INVOKER}, repr=False)
+    retry: Annotated[RetrySpec | None, BeforeValidator(_retry)] = None
+    max_exception_retry: Count = 3
+    max_interrupt_steps: Count = 5
+    max_llm_recall: Count = 0
+    context_manager: Annotated[Words | None, BeforeValidator(_manager)] = None
+    fallback: Name | None = None
+    budget: Any = None
+    summarizer: Annotated[SummarizerSpec | None, _either(name="model_name", on=True)] = None
+    triggers: Annotated[list[Words], BeforeValidator(_triggers)] = Field(default_factory=list)
+    recall: bool | None = None
+    memory: Annotated[MemorySpec | None, _either(name="name", on=True)] = None
+    tools: list[Name] = Field(default_factory=list)
+    mcp_servers: list[Words] = Field(default_factory=list, repr=False)
+    addon_args: Words = Field(default_factory=dict, repr=False)
+    format: Words | None = None
+    inherit_system_contract: bool = True
+    parallel_tools: bool = True
+    metadata: Words = Field(default_factory=dict)
+    _place: ConfigPlace = PrivateAttr(default_factory=ConfigPlace)
+    _sections: tuple[Steps, ...] = PrivateAttr(default=())
+
+    def path(self, *steps: str | int) -> Steps:
+        """Return the path under which one of its values was written: in its own section, or in what it inherited it from."""
+        return self._place.written(steps, self._sections)
+
+    def fault(self, steps: Steps, what: str, close: Iterable[str] = (), hint: str = "") -> InvalidConfig:
+        """Return the error for one of its values that cannot be used."""
+        return self._place.fault(self.path(*steps), what, close, hint)
+
+    def where(self, *steps: str | int) -> str:
+        """Return in words where one of its values was written."""
+        return self._place.words(self.path(*steps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Mapping[str, AgentSpec]):
+    """A configuration: the specifications of agents by name, in the order in which they are written.
+
+    Attributes:
+        agents: The specifications.
+        tactic_type: The tactic it is for; empty for none.
+        max_workers: Calls of that tactic that run at a time in a batch.
+        place: Its file and text.
+    """
+
+    agents: Mapping[str, AgentSpec]
+    tactic_type: str = ""
+    max_workers: int = 4
+    place: ConfigPlace = field(default_factory=ConfigPlace, compare=False, repr=False)
+
+    def __getitem__(self, name: str) -> AgentSpec:
+        """Return one of them.
+
+        Raises:
+            NotFound: There is none of this name; the error has close matches.
+        """
+        if name not in self.agents:
+            where = f" in {self.place.file}" if self.place.file else ""
+            known = ", ".join(self.agents) or "none"
+            raise NotFound(
+                name, what=f"agent{where}", close=get_close_matches(name, self.agents), hint=f"Agents: {known}."
+            )
+        return self.agents[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self.agents)
+
+    def __len__(self) -> int:
+        """Return how many agents it has."""
+        return len(self.agents)
+
+
+Given: TypeAlias = str | Path | Mapping[str, Any] | Config
+
+
+# --- loading --------------------------------------------------------------------------------------------------------------
+
+_SHARED_AT_THE_TOP = ("invoker", "llm_invoker", "retry")
+"""Keys of agents that may also stand at the top, for all of them."""
+
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {"model": "model_name", "mcp_servers_list": "mcp_servers", "llm_invoker": "invoker"}
+)
+
+
+class _Top(_ConfigSection):
+    """The top level of a configuration."""
+
+    tactic_type: str = ""
+    max_workers: Annotated[int, Field(ge=1)] = 4
+    shared: Words | None = Field(default=None, alias="global")
+    agent_configs: list[Words]
+    invoker: Any = None
+    llm_invoker: Any = None
+    retry: Any = None
+
+
+def load_config(source: Given) -> Config:
+    """Read the configuration of agents.
+
+    The section `global` holds for every agent; an agent's own section is merged over it, mappings member by member, anything else as a
+    whole. Nothing is built, and nothing is looked up: references are resolved when the agents are built.
+
+    Args:
+        source: A YAML file; YAML text, which has a line break or begins with `{`; a mapping; or a configuration, which is returned.
+
+    Raises:
+        MissingFile: There is no such file.
+        InvalidConfig: It cannot be used; the error names file, line and key, and what is close.
+    """
+    if isinstance(source, Config):
+        return source
+    value, place = _read(source)
+    top = _validated(_Top, value, lambda steps: steps, place)
+    above = {key: value[key] for key in _SHARED_AT_THE_TOP if key in value}
+    shared = _merged(_renamed(above, (), place), _renamed(top.shared or {}, ("global",), place))
+    if "name" in shared:
+        raise place.fault(("global", "name"), "every agent has a name of its own.")
+    agents: dict[str, AgentSpec] = {}
+    for index, section in enumerate(top.agent_configs):
+        spec = _spec(section, shared, index, place)
+        if spec.name in agents:
+            raise place.fault(("agent_configs", index, "name"), f"there are two agents called {spec.name!r}.")
+        agents[spec.name] = spec
+    return Config(
+        agents=MappingProxyType(agents), tactic_type=top.tactic_type, max_workers=top.max_workers, place=place
+    )
+
+
+def _spec(section: Words, shared: Words, index: int, place: ConfigPlace) -> AgentSpec:
+    path: Steps = ("agent_configs", index)
+    own = _renamed(section, path, place)
+    if "system_prompt" in own and "system_prompt_path" in own:
+        raise place.fault((*path, "system_prompt_path"), "there is a system_prompt already.")
+    prompted = "system_prompt" in own or "system_prompt_path" in own
+    inherited = {key: value for key, value in shared.items() if not (prompted and key.startswith("system_prompt"))}
+    merged = _merged(inherited, own)
+    if not merged.keys() & {"system_prompt", "system_prompt_path"}:
+        raise place.fault(path, "the agent has no system_prompt or system_prompt_path, and global has none either.")
+    sections = (path, ("global",), ())
+    spec = _validated(AgentSpec, merged, lambda steps: place.written(steps, sections), place)
+    spec._place, spec._sections = place, sections  # noqa: SLF001 - of this module
+    return spec
+
+
+def _renamed(section: Words, path: Steps, place: ConfigPlace) -> Words:
+    """Return a section in our own words.
+
+    Raises:
+        InvalidConfig: Two words for the same thing differ.
+    """
+    out: Words = {}
+    for key, value in section.items():
+        own = _own(key)
+        if own in out and out[own] != value:
+            raise place.fault((*path, key), f"it is another word for {own!r}, and the two differ.")
+        out[own] = value
+    return out
+
+
+def _merged(under: Words, over: Words) -> Words:
+    """Return one mapping over another: mappings are merged member by member, anything else is replaced."""
+    out = dict(under)
+    for key, value in over.items():
+        below = out.get(key)
+        out[key] = _merged(below, value) if isinstance(value, dict) and isinstance(below, dict) else value
+    return out
+
+
+def _validated(kind: type[Spec], value: Words, path: Callable[[Steps], Steps], place: ConfigPlace) -> Spec:
+    """Return a section as what it must be.
+
+    Raises:
+        InvalidConfig: A key is unknown, one is missing, or a value is not what it must be.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        steps, given = first["loc"], first["input"]
+    if first["type"] == "extra_forbidden":
+        known = sorted(_keys(kind, steps[:-1]))
+        hint = f"Keys here: {', '.join(known)}."
+        if kind is AgentSpec and len(steps) == 1:
+            hint += " Parameters of the model go under model_args."
+        raise place.fault(path(steps), "there is no such key.", get_close_matches(str(steps[-1]), known), hint)
+    if first["type"] == "missing":
+        raise place.fault(path(steps[:-1]), f"{steps[-1]} is missing.")
+    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+    shown = kinds.get(type(given)) or repr(given)[:80]
+    what = _KINDS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
+    raise place.fault(path(steps), f"it must be {what}, not {shown}.")
+
+
+_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "string_type": "text",
+        "string_too_short": "text",
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "bool_type": "true or false",
+        "dict_type": "a mapping",
+        "model_type": "a mapping",
+        "list_type": "a list",
+    }
+)
+
+
+def _keys(kind: type[BaseModel], steps: Sequence[str | int]) -> Iterator[str]:
+    """Return the keys of the section at a path."""
+    nested: Mapping[str, type[BaseModel]] = {"retry": RetrySpec, "summarizer": SummarizerSpec, "memory": MemorySpec}
+    inner = nested.get(str(steps[0])) if steps else None
+    found: type[BaseModel] = kind if inner is None else BlockSpec if len(steps) > 1 else inner
+    yield from (each.alias or name for name, each in found.model_fields.items())
+    yield from _SYNONYMS if found is AgentSpec else ()
+
+
+# --- reading --------------------------------------------------------------------------------------------------------------
+
+
+def _read(source: str | Path | Mapping[str, Any]) -> tuple[Words, ConfigPlace]:
+    """Return a configuration as plain values, and its place."""
+    if isinstance(source, Mapping):
+        value, place = thaw(source), ConfigPlace()
+    else:
+        file, text = _text(source)
+        value, place = _parsed(file, text), ConfigPlace(file, text)
+    if not isinstance(value, dict):
+        raise place.fault((), "a configuration is a mapping.")
+    return value, place
+
+
+def _text(source: str | Path) -> tuple[str, str]:
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+        return "", source
+    path = Path(source)
+    try:
+        return str(path), path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = [str(path.with_name(name)) for name in get_close_matches(path.name, beside)]
+        raise MissingFile(str(path), what="configuration file", close=near) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f"it cannot be read: {error}.", file=str(path)) from error
+
+
+def _parsed(file: str, text: str) -> object:
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise InvalidConfig(f"it is not YAML: {what}.", file=file, line=mark.line + 1 if mark else 0) from error

@@ -1,0 +1,254 @@
+"""palaver branch: the dialogs of a session, and the marks on their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from palaver.cli.app import group
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, locate, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.show import text_of, who_of
+from palaver.cli.terminal import emit, paged, say
+from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.log import BranchSummary, Handle, Node
+from palaver.plurals import counted
+from palaver.session import Dialog, Session
+from palaver.session.differences import Side
+from palaver.session.marks import holders
+
+app = group(
+    "branch", "The dialogs of a session: draw their tree, fork, rewind, merge and compare them, and mark entries."
+)
+
+_GIST = 72
+"""Characters of an entry in a list."""
+
+_PLACE = "An entry, as dialog:entry; or a session, to list its marks."
+PlaceArgument = Annotated[str, Argument(metavar="HANDLE|SESSION", help=_PLACE)]
+UndoOption = Annotated[bool, Option("--undo", help="Take it back.")]
+
+
+def _entry(place: Handle | None, text: str) -> Handle:
+    if place is None:
+        raise InvalidInput(f"{text!r} is not an entry.", hint="`palaver show SESSION --entries` lists handles.")
+    return place
+
+
+@app.command()
+def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> int:
+    """Draw the tree of a session's dialogs: forks, rewinds, sub-agents. An arrow marks the one that commands use."""
+    with found(session, store) as (there, _, _, _), paged(data=json):
+        if not json:
+            say(f"{there.name}  {there.session_id[:12]}")
+        for depth, node in _nodes(there):
+            last, main = there.store.last(node.dialog_id), node.dialog_id == there.record.root
+            row: dict[str, Any] = {name: getattr(node, name) for name in ("owner", "relation")}
+            row |= {"dialog": node.dialog_id, "parent": node.parent_id, "main": main, "entries": last.seq + 1}
+            row |= {
+                "messages": node.inherited + last.number,
+                "ranges": [[s.dialog, s.start, s.stop] for s in node.ranges],
+            }
+            shared = f", {node.inherited:,} shared" if node.inherited else ""
+            said = f"{node.relation}, {node.owner}, {counted(row['messages'], 'message')}{shared}"
+            emit(json, row, f"{'→ ' if main else '  '}{'   ' * depth}{node.dialog_id[:12]}  {said}")
+    return Exit.OK
+
+
+def _nodes(session: Session) -> Iterator[tuple[int, Node]]:
+    """Yield the dialogs, each before those forked from it, with its depth."""
+    nodes = session.store.nodes(session.session_id)
+    known = {node.dialog_id for node in nodes}
+    waiting = [(0, node) for node in reversed(nodes) if node.parent_id not in known]
+    while waiting:
+        depth, node = waiting.pop()
+        yield depth, node
+        waiting += [(depth + 1, each) for each in reversed(nodes) if each.parent_id == node.dialog_id]
+
+
+@app.command()
+def diff(
+    first: Annotated[str, Argument(metavar="A", help="A dialog: its id, or the first 6 or more digits.")],
+    second: Annotated[str, Argument(metavar="B", help="Another dialog of the same session.")],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Compare two dialogs: where they part, and what each holds alone."""
+    with opened(store) as source, paged(data=json):
+        one = locate(source, first)
+        difference = one.session.diff(one.dialog, locate(source, second).dialog)
+        sides = {"one": _side(difference.one), "other": _side(difference.other)}
+        ancestor = difference.ancestor and str(difference.ancestor)
+        emit(json, {"ancestor": ancestor, "common": difference.common, **sides}, *difference.lines())
+    return Exit.OK
+
+
+def _side(side: Side) -> dict[str, Any]:
+    places = [str(side.messages.handle(index)) for index in range(len(side.messages))]
+    return {"dialog": side.dialog_id, "entries": side.entries, "messages": places}
+
+
+@app.command()
+def fork(
+    session: SessionArgument,
+    last: Annotated[int, Option("--last", min=0, help="Keep only the last N messages; 0 keeps all.")] = 0,
+    first: Annotated[int, Option("--first", min=0, help="With --last: keep the first N messages, too.")] = 1,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Fork a dialog: the new one shares what was said, and each goes on by itself. Nothing is copied."""
+    with found(session, store, writes=True) as (_, dialog, _, _):
+        made = dialog.fork(last, first)
+        row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
+        emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
+    return Exit.OK
+
+
+@app.command()
+def rewind(
+    place: Annotated[
+        str, Argument(metavar="HANDLE|SESSION", help="The last entry that stays; with --undo, a session.")
+    ],
+    undo: UndoOption = False,
+    yes: YesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Go back to an entry: preview what would leave the view; with --yes go on from there, in a branch. Nothing is lost."""
+    with opened(store, writes=yes) as source:
+        session, dialog, handle, _ = locate(source, place, only=True)
+        if undo:
+            back = session.undo_rewind(dialog) if yes else dialog.parent
+            if back is None:
+                raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} was not made by a rewind.")
+            row: dict[str, Any] = {"to": back.dialog_id, "done": yes}
+            emit(json, row, f"{'Back' if yes else 'Would go back'} to dialog {back.dialog_id[:12]}.", *_preview(yes))
+            return Exit.OK
+        handle = _entry(handle, place)
+        preview = session.rewind(handle, _holding(session, handle))
+        made = preview.apply() if yes else None
+        leaving = [str(preview.leaving.handle(index)) for index in range(len(preview.leaving))]
+        row = {"to": str(preview.to), "kept": preview.kept, "leaving": leaving, "entries": preview.entries}
+        row |= {"files": list(preview.files), "dialog": made and made.dialog_id}
+        done = () if made is None else (f"Done: dialog {made.dialog_id[:12]} goes on.",)
+        emit(json, row, *preview.lines(), *done, *_preview(yes))
+    return Exit.OK
+
+
+def _preview(yes: bool) -> tuple[str, ...]:
+    return () if yes else ("Nothing was written: --yes does it.",)
+
+
+@app.command()
+def merge(
+    branch: Annotated[str, Argument(metavar="BRANCH", help="The dialog to tell about.")],
+    into: Annotated[
+        str | None, Option("--into", metavar="DIALOG", help="The dialog to tell. Default: the main one.")
+    ] = None,
+    text: Annotated[str | None, Option("--text", help="What happened there. Default: a record made by code.")] = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Record in a dialog what happened on another branch, in one entry with its sources."""
+    with opened(store, writes=True) as source:
+        session, told, _, _ = locate(source, branch, only=True)
+        dialog = session.root if into is None else session.dialog(into)
+        place = session.merge(told, dialog, text)
+        entry = session.recall(place)
+        summary = entry.summary if isinstance(entry, BranchSummary) else ""
+        emit(json, {"entry": str(place), "dialog": dialog.dialog_id, "text": summary}, f"{place}\n{summary}")
+    return Exit.OK
+
+
+# --- marks ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _holding(session: Session, place: Handle) -> Dialog:
+    """Return the dialog that a mark is made in: the main one if it holds the entry, else the entry's own."""
+    own = holders(session.store, session.session_id, place._replace(block=None))
+    return session.root if session.root.dialog_id in own else session.dialog(place.dialog)
+
+
+@app.command()
+def label(
+    place: PlaceArgument,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="The label; without one it is removed.")] = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Name an entry for people, remove its name, or list the labels of a session. No model sees a label."""
+    with opened(store) as source:
+        session, _, handle, _ = locate(source, place, only=":" in place)
+        if handle is not None or name is not None:
+            handle = _entry(handle, place)
+            session.dialog(handle.dialog).marks.label(handle, name)
+        for one, said in session.labels.items():
+            emit(json, {"handle": str(one), "label": said}, f"{one}  {said}")
+    return Exit.OK
+
+
+@app.command()
+def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = None, json: JsonOption = False) -> int:
+    """Keep an entry in every view, whatever a policy leaves out, or list what is pinned. Later forks keep it, too.
+
+    A pin keeps what is there: what left the view before comes back when the compaction is undone.
+    """
+    with opened(store) as source:
+        session, dialog, handle, _ = locate(source, place, only=":" in place)
+        if handle is not None or undo:
+            handle = _entry(handle, place)._replace(block=None)
+            dialog = _holding(session, handle)
+            _pin(dialog, handle, undo=undo)
+        runs = [span for exchange in dialog.view().exchanges for span in exchange.runs]
+        for one in dialog.marks.pins:
+            shown, text = any(one in span for span in runs), _gist(session, one)
+            gone = "" if shown else "  (not in the view: undo the compaction that left it out)"
+            row = {"handle": str(one), "dialog": dialog.dialog_id, "shown": shown, "text": text}
+            emit(json, row, f"{one}  {text}{gone}")
+    return Exit.OK
+
+
+def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
+    pinned, kind = place in dialog.marks.pins, dialog.store.header(place.dialog, place.seq).kind
+    if undo and not pinned:
+        raise InvalidInput(f"{place} is not pinned.", hint="`palaver branch pin SESSION` lists what is.")
+    if not undo and kind not in {"message", "branch_summary"}:
+        raise InvalidInput(f"{place} is not a message, but a {kind} entry: no view shows it.")
+    if undo or not pinned:
+        dialog.marks.pin(place, pinned=not undo)
+
+
+def _gist(session: Session, place: Handle) -> str:
+    """Return an entry in one line: who said what."""
+    try:
+        entry = session.recall(place)
+    except (NotFound, Erased) as error:
+        return f"({'erased' if isinstance(error, Erased) else 'missing'})"
+    said = " ".join(text_of(entry).split())
+    return f"{who_of(entry)} {said if len(said) <= _GIST else f'{said[: _GIST - 1]}…'}"
+
+
+@app.command()
+def quarantine(
+    handles: Annotated[list[str], Argument(metavar="HANDLE...", help="Blocks, dialog:entry:block, or whole entries.")],
+    reason: Annotated[str, Option("--reason", metavar="WHY", help="Why, for people; no model sees it.")] = "",
+    undo: UndoOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Set blocks aside that a provider refuses, in every dialog that holds them: views show a placeholder. The log keeps the original."""
+    done = []
+    with opened(store, writes=True) as source, source.transaction():
+        for text in handles:
+            session, _, handle, _ = locate(source, text, only=True)
+            place = _entry(handle, text)
+            made = session.lift(place, reason) if undo else session.quarantine(place, reason)
+            done.append((place, session.session_id, [str(one) for one in made]))
+    for place, session_id, entries in done:
+        where = f"in {counted(len(entries), 'dialog')}"
+        said = f"shown again {where}" if undo else f"in quarantine {where}; --undo shows it again"
+        row = {"handle": str(place), "session": session_id, "entries": entries, "quarantined": not undo}
+        emit(json, row, f"{place}: {said if entries else 'in quarantine already'}.")
+    return Exit.OK

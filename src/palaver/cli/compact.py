@@ -1,0 +1,108 @@
+"""palaver compact: what a model sees made smaller, by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+from typer import BadParameter, Option, confirm
+
+from palaver.agent.summarizing import ModelSummarizer
+from palaver.cli.bill import Bill
+from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
+from palaver.cli.outcome import Exit
+from palaver.cli.terminal import emit, listed, say
+from palaver.context import DEFAULT_POLICY, POLICIES
+from palaver.errors import InvalidInput
+from palaver.ids import now
+from palaver.messages import Usage
+from palaver.models import connect_model
+from palaver.plurals import counted
+from palaver.session.compaction import CompactionPreview, place_of
+
+__all__ = ["lines_of", "run", "summarizer_of"]
+
+_SHOWN = 12
+"""Lines of a preview that list what would leave."""
+
+_POLICY = f"Who decides what leaves. One of: {', '.join(POLICIES)}."
+_GAINLESS = "What is newest, pinned or open stays in every view. Choose a smaller --budget, or another --policy."
+
+
+def run(
+    session: SessionArgument,
+    *,
+    by: Annotated[str, Option("--policy", "-p", metavar="P", help=_POLICY)] = DEFAULT_POLICY,
+    budget: BudgetOption = None,
+    summarizer: Annotated[
+        str | None, Option("--summarizer", metavar="SPEC", help="A model that writes a summary, too.")
+    ] = None,
+    focus: Annotated[str, Option("--focus", metavar="WORDS", help="What the summary should dwell on.")] = "",
+    undo: Annotated[bool, Option("--undo", help="Undo the newest compaction.")] = False,
+    redo: Annotated[bool, Option("--redo", help="Redo what --undo took back.")] = False,
+    yes: YesOption = False,
+    model: ModelOption = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Make what the model sees smaller, by default to half: preview what would leave and what would stand for it, then ask.
+
+    Where nobody can be asked it is only previewed, unless --yes is given. The log keeps everything, `palaver show` prints what left, and
+    --undo takes the whole compaction back. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
+    """
+    if (undo and redo) or (focus and not summarizer):
+        raise BadParameter("choose one of --undo and --redo; --focus needs --summarizer.")
+    asks = not json and sys.stdin.isatty()
+    with found(session, store, writes=yes or undo or redo or asks) as (_, dialog, _, _):
+        compaction = dialog.compaction
+        if undo or redo:
+            entry = compaction.redo() if redo else compaction.undo()
+            emit(json, {"entry": str(entry)}, f"{'Redone' if redo else 'Undone'} by entry {entry}.")
+            return Exit.OK
+        if summarizer is None:
+            made = compaction.preview(by, budget, model=model)
+        else:
+            made = asyncio.run(compaction.apreview(summarizer_of(summarizer), by, budget, model=model, focus=focus))
+        for line in () if json else lines_of(made):
+            say(line)
+        if yes and not made.worthwhile:
+            raise InvalidInput("The view would not become smaller.", hint=_GAINLESS)
+        agreed = made.worthwhile and (yes or (asks and confirm("Compact?")))
+        written = str(made.approve()) if agreed else None
+        said = (
+            f"Compacted by entry {written}; --undo takes it back." if written else "Nothing was written: --yes does it."
+        )
+        emit(json, {**made.to_dict(), "entry": written}, said)
+    return Exit.OK
+
+
+def summarizer_of(spec: str) -> ModelSummarizer:
+    """Return what asks a model for summaries.
+
+    Raises:
+        InvalidInput: The text names no model.
+        MissingExtra: The package of its provider is not installed.
+    """
+    return ModelSummarizer(*connect_model(spec))
+
+
+def lines_of(made: CompactionPreview) -> Iterator[str]:
+    """Yield a preview for people."""
+    gone = counted(sum(one.messages for one in made.omitted), "message leaves", "messages leave")
+    size = f"{made.tokens_before:,} tokens -> {made.tokens_after:,}"
+    yield f"{size} (policy {made.composed.by}); {gone} the view, none leaves the log."
+    why = [f"{one.reason.value.replace('_', ' ')}, {counted(one.messages, 'message')}" for one in made.omitted]
+    places = [f"  - {place_of(one)}: {words}" for one, words in zip(made.omitted, why, strict=True)]
+    yield from listed(places, _SHOWN)
+    if failed := made.summary_failed:
+        yield f"  no summary: {failed}"
+    summary, bill = made.attempt.get("summary") or {}, Bill()
+    for used in summary.get("usages", ()):
+        bill.use(Usage(used), summary.get("model", ""), now())
+    if bill.answers:
+        yield f"  asked {summary.get('model') or 'a model'} for a summary: {bill}"
+    for text in made.inserted:
+        yield "  In their place:"
+        yield from (f"  | {line}" for line in text.splitlines())

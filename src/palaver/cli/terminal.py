@@ -1,0 +1,235 @@
+"""The terminal, the environment and the user's data folder: all that the command line reads of its surroundings."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+from unicodedata import east_asian_width
+
+__all__ = [
+    "complain",
+    "data_folder",
+    "emit",
+    "listed",
+    "paged",
+    "print_json",
+    "say",
+    "store_url",
+    "table",
+    "visible",
+    "when",
+    "write",
+]
+
+# --- where things lie -----------------------------------------------------------------------------------------------------------------
+
+
+def data_folder() -> Path:
+    """Return the folder for the user's data, by the custom of the system.
+
+    Source: XDG Base Directory Specification 0.8; Apple, File System Programming Guide; Microsoft, Known Folders (LocalAppData).
+    """
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "palaver"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "palaver"
+    named = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(named) if named.startswith("/") else home / ".local" / "share"  # a relative value is to be ignored
+    return base / "palaver"
+
+
+def store_url(named: str | None) -> str:
+    """Return the store to use: the one named, else that of the environment, else the one file in the user's data folder."""
+    if named is not None:
+        return named
+    return os.environ.get("PALAVER_STORE") or str(data_folder() / "palaver.db")
+
+
+# --- what may be shown ----------------------------------------------------------------------------------------------------------------
+
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Characters that reorder what is shown around them (Unicode Standard Annex 9, table 4)."""
+
+_ESCAPED = (
+    {code: chr(0x2400 + code) for code in range(32) if code not in {9, 10}}
+    | {127: "\u2421"}
+    | {code: f"\\u{code:04x}" for code in (*range(0x80, 0xA0), *_BIDI)}
+)
+
+_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in _ESCAPED}
+
+
+def visible(text: str) -> str:
+    """Return a text that cannot command a terminal: control characters as pictures, C1 and bidirectional controls as escapes."""
+    return text.translate(_ESCAPED)
+
+
+def write(text: str) -> None:
+    """Write what was recorded to standard output: to a pipe byte for byte, to a terminal without its control characters."""
+    out = sys.stdout
+    if out.isatty():
+        out.write(visible(text).encode(out.encoding, "replace").decode(out.encoding))
+    else:
+        out.flush()
+        out.buffer.write(text.encode(errors="replace"))
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a line of a report to standard output."""
+    sys.stdout.write(_styled(sys.stdout, text, style))
+
+
+def complain(text: str, style: str = "") -> None:
+    """Print a line to standard error: an error, or what is not part of the result."""
+    sys.stderr.write(_styled(sys.stderr, text, style))
+
+
+_STYLES = {"red": "31", "yellow": "33", "dim": "2"}
+
+
+def _styled(stream: TextIO, text: str, style: str) -> str:
+    colours = style and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{_STYLES[style]}m{visible(text)}\x1b[0m\n" if colours else f"{visible(text)}\n"
+
+
+def emit(json: bool, row: Mapping[str, object], *lines: str) -> None:
+    """Print a result: as JSON, or in lines."""
+    if json:
+        print_json(row)
+    for line in () if json else lines:
+        say(line)
+
+
+def listed(lines: Sequence[str], most: int, rest: str = "--json lists all") -> Iterator[str]:
+    """Yield the first lines, and how many more there are."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"… {len(lines) - most:,} more: {rest}"
+
+
+def print_json(value: object, stream: TextIO | None = None) -> None:
+    """Print a value as one line of canonical JSON, by default to standard output; on a terminal with escapes for all control characters."""
+    from palaver.messages import canonical_json  # noqa: PLC0415 - the help needs no messages
+
+    out = stream or sys.stdout
+    line = canonical_json(value)
+    if out.isatty():
+        line = line.decode(errors="replace").translate(_ESCAPED_IN_JSON).encode()
+    out.flush()
+    out.buffer.write(line + b"\n")
+    out.flush()
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------------------------
+
+_GAP = 2
+_FIGURE = re.compile(r"[-+~$.,%0-9]*")
+_NARROWEST = 8
+"""Columns that a cut column keeps at least."""
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, cut: Sequence[str] = ()) -> None:
+    """Print a table; columns of figures are aligned to the right.
+
+    Args:
+        titles: The titles of the columns.
+        rows: The cells.
+        cut: Titles of columns whose cells are cut where a line is longer than the terminal's: the first one first. A pipe gets them whole.
+    """
+    lines = [list(titles), *([" ".join(cell.split()) for cell in row] for row in rows)]
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    room = shutil.get_terminal_size().columns if _on_a_screen() else sys.maxsize
+    for title in cut:
+        over = sum(widths) + _GAP * (len(widths) - 1) - room
+        at = titles.index(title)
+        widths[at] = max(min(widths[at], _NARROWEST), widths[at] - max(over, 0))
+    figures = [all(_FIGURE.fullmatch(cell) for cell in column[1:]) for column in columns]
+    for line in lines:
+        cells = (_cell(cell, width, right=right) for cell, width, right in zip(line, widths, figures, strict=True))
+        say((" " * _GAP).join(cells).rstrip())
+
+
+def _on_a_screen() -> bool:
+    """Return whether lines have a width: that of the terminal, or of COLUMNS. A file or a pipe has none."""
+    return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _cell(text: str, width: int, *, right: bool) -> str:
+    if _width(text) > width:
+        while _width(text) >= width:
+            text = text[:-1]
+        text += "…"
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+_MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
+
+
+def when(seconds: float) -> str:
+    """Return how long ago a time is, for lists: `5 min ago`, `yesterday`, `12 Mar 2026`."""
+    if not seconds:
+        return ""
+    ago = time.time() - seconds
+    if ago < _MINUTE:
+        return "now"
+    if ago < _HOUR:
+        return f"{ago / _MINUTE:.0f} min ago"
+    if ago < _DAY:
+        return f"{ago / _HOUR:.0f} h ago"
+    if ago < _WEEK:
+        return f"{ago / _DAY:.0f} d ago"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%d %b %Y").lstrip("0")
+
+
+# --- the pager ------------------------------------------------------------------------------------------------------------------------
+
+
+class _ToPager(TextIOWrapper):
+    """Standard output while a pager shows it on the terminal."""
+
+    def isatty(self) -> bool:
+        """Return True: what is written ends on the terminal."""
+        return True
+
+
+@contextmanager
+def paged(*, data: bool = False) -> Iterator[None]:
+    """Show what is printed inside in the user's pager, where both ends are a terminal. `less` shows a short text without stopping.
+
+    Args:
+        data: Whether what is printed is for a program; then there is no pager.
+    """
+    words = shlex.split(os.environ.get("PAGER", "less"))
+    if data or not (sys.stdin.isatty() and sys.stdout.isatty()) or not words or not shutil.which(words[0]):
+        yield
+        return
+    environment = {"LESS": "FRX", **os.environ}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env=environment) as pager:  # noqa: S603 - the user's own pager
+        assert pager.stdin is not None  # noqa: S101 - it is a pipe
+        out = _ToPager(pager.stdin, encoding=sys.stdout.encoding, errors="replace", write_through=True)
+        try:
+            with redirect_stdout(out):
+                yield
+        except BrokenPipeError:
+            pass  # the reader has seen enough
+        finally:
+            with suppress(BrokenPipeError):
+                out.close()

@@ -1,0 +1,156 @@
+"""The cut: the one mechanism by which every policy makes a view smaller.
+
+A cut is an index: everything before it is old. A *stage* is a function of a layout and a cut that changes old exchanges only. Nothing is remembered between calls:
+`find_cut` picks the cut from the log alone, and so that the same cut is picked again while the log grows.
+
+Think of a ruler along the log, with long marks every step (limit - target), shorter ones between them, and longer ones at two steps, four steps and so on.
+The view fits between target and limit for a stretch of cuts. Of the marks in that stretch the longest is the cut. The stretch slides forward as the log grows; the mark stays
+the longest in it until it slides out, and only then does the view change. Where no long mark is in the stretch, the first cut at or under the target belongs to it.
+
+The ruler measures the tokens of a view of up to about twice the limit, as an agent's view always is; a longer view is not read, and its tokens are estimated from recorded bytes, which are in
+the headers. The stretch is one step long, holds one long mark, and the dropped prefix is ceil((T - L) / (L - G)) * (L - G) of a view of T tokens. Where bytes predict tokens
+badly, the view still ends between target and limit, which that formula alone would miss.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import TypeAlias
+
+from palaver.context.layout import Layout
+
+__all__ = ["Stage", "find_cut", "roundest", "run_stages"]
+
+Stage: TypeAlias = Callable[[Layout, int], Layout]
+"""Returns a layout with everything before the cut treated as old.
+
+Nothing at or after the cut changes, what becomes of old exchanges depends on old exchanges only, and a later cut leaves a smaller layout.
+"""
+
+
+def run_stages(layout: Layout, *stages: Stage) -> Layout:
+    """Run stages in order and stop at the first that suffices.
+
+    Each stage starts from `layout`, not from the stage before it: a stage that includes another one calls it.
+
+    Returns:
+        `layout` itself when it fits; the layout of the first stage with a cut at or under the limit; else the last stage at the newest cut.
+    """
+    if layout.fits() or not stages:
+        return layout
+    for stage in stages:
+        found = find_cut(layout, stage)
+        if found is not None:
+            return found
+    return stages[-1](layout, max(layout.end - 1, 0))
+
+
+def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout | None:
+    """Return the layout at the roundest allowed cut.
+
+    Where no cut lands between target and limit, because one exchange is larger than the step, the first cut at or under the limit is taken.
+
+    Args:
+        layout: The layout as it is without a cut.
+        stage: The stage.
+        stop: The newest cut to consider. The newest exchange is never old.
+
+    Returns:
+        The layout, or None when no cut is at or under the limit.
+    """
+    last = layout.end - 1 if stop is None else min(stop, layout.end - 1)
+    search = _Search(layout, stage)
+    if last < 1 or search.rest(last) > layout.limit:
+        return None
+    first = search.first(search.under(layout.limit, last), last, layout.limit)
+    if first is None:
+        return None
+    start = max(first, search.under(layout.target, last) - 1)
+    beyond = search.first(start, last, layout.target)
+    newest, step = last if beyond is None else beyond - 1, max(1, layout.limit - layout.target)
+    positions = layout.positions
+    if beyond is not None and newest >= first and positions[first - 1] // step == positions[newest] // step:
+        newest = beyond
+    chosen = roundest(positions, first, newest, step) if newest > first else first
+    return search.at(chosen if search.size(chosen) <= layout.limit else first)
+
+
+class _Search:
+    """Sizes of a stage at cuts. What is new is added up once; what is old is the stage's to measure."""
+
+    def __init__(self, layout: Layout, stage: Stage) -> None:
+        self._layout = layout
+        self._stage = stage
+        self._tails = [0]
+        self._found: dict[int, tuple[Layout, int]] = {}
+
+    def rest(self, cut: int) -> int:
+        """Return the size of what is new at a cut, with instructions and tools."""
+        layout = self._layout
+        while len(self._tails) <= layout.end - cut:
+            self._tails.append(self._tails[-1] + layout.size(layout.end - len(self._tails)))
+        return layout.fixed + layout.added + self._tails[layout.end - cut]
+
+    def under(self, most: int, last: int) -> int:
+        """Return the first cut, of 1 to `last`, at which what is new is at most so large."""
+        cut = last
+        while cut > 1 and self.rest(cut - 1) <= most:
+            cut -= 1
+        return cut
+
+    def at(self, cut: int) -> Layout:
+        """Return the layout at a cut."""
+        return self._at(cut)[0]
+
+    def size(self, cut: int) -> int:
+        """Return the size at a cut, or any number above the limit."""
+        return self._at(cut)[1]
+
+    def _at(self, cut: int) -> tuple[Layout, int]:
+        if cut not in self._found:
+            made = self._stage(self._layout, cut)
+            new = self.rest(cut) - self._layout.fixed - self._layout.added
+            self._found[cut] = (made, new + made.total(self._layout.limit - new, stop=cut))
+        return self._found[cut]
+
+    def first(self, start: int, last: int, most: int) -> int | None:
+        """Return the first cut from `start` on at which the layout is at most so large; None when it is larger at `last`.
+
+        What is old hardly changes from cut to cut, so its size at one cut says where to look next. It is often the answer, and the cut before it shows that.
+        """
+        low, high, probe, up, down = start - 1, last + 1, start, 1, 1
+        while high - low > 1:
+            old = self.size(probe) - self.rest(probe)
+            if self.size(probe) <= most:
+                high = probe
+            else:
+                low, up = probe, up * 2
+            if high > last:
+                probe = min(max(self.under(most - old, last), low + up // 2), high - 1)
+            else:
+                probe, down = max(high - down, (low + high) // 2), down * 2
+        return high if high <= last else None
+
+
+_FINEST = 16
+"""Powers of two below one step that boundaries are told apart by."""
+
+_COARSEST = 40
+"""Powers of two above one step."""
+
+
+def roundest(positions: list[int], first: int, last: int, step: int) -> int:
+    """Return the boundary of `first` to `last` that reaches the roundest position.
+
+    Args:
+        positions: The size before each boundary, ascending.
+        first: The first boundary, at least 1.
+        last: The last boundary.
+        step: The size of one step: the roundest positions are its multiples by large powers of two.
+    """
+    low, high = positions[first - 1] << _FINEST, positions[last] << _FINEST
+    unit = step << (_FINEST + _COARSEST)
+    while unit > 1 and high // unit == low // unit:
+        unit //= 2
+    return min(max(bisect_left(positions, -(-(high // unit * unit) >> _FINEST), first, last), first), last)

@@ -1,1 +1,0 @@
-"""Lists of dicts in and out: what `fit` is made of."""

@@ -1,0 +1,429 @@
+"""The layout: the working state of one plan."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import accumulate, islice
+from typing import TypeAlias
+
+from palaver.context.meter import Measure
+from palaver.log import Handle, Span, gaps, part_of
+from palaver.messages import Role, Speaker
+from palaver.tokens import Budget
+from palaver.view import Drop, Exchange, Insert, Omission, Plan, Reason, Remove, Rewrite, View, apply, omitted
+
+__all__ = ["Facts", "Form", "Layout", "Rule"]
+
+_LOAD = 128
+"""Exchanges that are read from the log at once."""
+
+_PAST = 512
+"""Of what earlier compactions left out, the newest exchanges that are read for a record: its room holds far fewer."""
+
+_MEASURED = 2
+"""Times the limit that a view may have for its positions to be measured: an agent's view is committed when it exceeds the limit."""
+
+_LEFT = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+"""Why whole exchanges leave a view."""
+
+STAND_INS = frozenset({"record", "notice"})
+"""Labels of the texts that stand for what was left out."""
+
+_SUMMARY_SHARE = 4
+"""A running summary of at most a quarter of the limit stays in every view; of a larger one the record carries a part."""
+
+_LEAST_SHARE = 4
+"""Where instructions and tools leave little room, a cut still leaves a quarter of that room for the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one exchange is shown when it is not shown as recorded.
+
+    Attributes:
+        size: Its size in this form, in the unit of the layout's meter.
+        rewrites: Its blocks that are shown in another form.
+        removes: Its blocks that are left out.
+    """
+
+    size: int
+    rewrites: tuple[Rewrite, ...] = ()
+    removes: tuple[Remove, ...] = ()
+
+    @classmethod
+    def of(cls, size: int, changes: Iterable[Rewrite | Remove]) -> Form:
+        """Return the form with some changes."""
+        every = tuple(changes)
+        return cls(
+            size,
+            tuple(each for each in every if isinstance(each, Rewrite)),
+            tuple(each for each in every if isinstance(each, Remove)),
+        )
+
+
+class Facts:
+    """What every layout of one view shares. Made from headers, except sizes, which read the bodies they measure.
+
+    *Whole* indexes count what an earlier compaction left out, too: `past` exchanges stand before the view's own.
+    """
+
+    def __init__(self, view: View, meter: Measure) -> None:
+        """Look at nothing yet."""
+        self.view = view
+        self.meter = meter
+        self._loaded = len(view.exchanges)
+        self._protected: dict[int, frozenset[int]] = {}
+        self._positions: dict[bool, list[int]] = {}
+
+    @cached_property
+    def fixed(self) -> int:
+        """The size of instructions and tools."""
+        return self.meter.fixed(self.view).fixed
+
+    def protected(self, limit: int) -> frozenset[int]:
+        """The exchanges that stay: those of the view, the newest exchange, and the running summary unless it has more than a quarter of the limit."""
+        if limit not in self._protected:
+            exchanges = self.view.exchanges
+            newest = next((i for i in range(len(exchanges) - 1, -1, -1) if not exchanges[i].derived), None)
+            running = [i for i, each in enumerate(exchanges) if each.derived == "summary"][-1:]
+            small = [i for i in running if self.meter.exchange(exchanges[i]) <= limit // _SUMMARY_SHARE]
+            self._protected[limit] = self.view.protected().union(small, () if newest is None else (newest,))
+        return self._protected[limit]
+
+    def positions(self, limit: int) -> list[int]:
+        """Return the size before each boundary of the view, without derived texts; one more than there are exchanges.
+
+        A view of at most about twice the limit is measured, so that an agent's cut lands at the target. A larger one is estimated from recorded bytes.
+        """
+        exchanges, rate = self.view.exchanges, self.meter.recorded_per_unit
+        measured = sum(self.recorded) <= _MEASURED * limit * rate
+        if measured not in self._positions:
+            if measured:
+                self.view.load()
+            sizes = map(self.meter.exchange, exchanges) if measured else (int(size / rate) for size in self.recorded)
+            said = (0 if each.derived else size for each, size in zip(exchanges, sizes, strict=True))
+            self._positions[measured] = list(accumulate(said, initial=0))
+        return self._positions[measured]
+
+    @cached_property
+    def recorded(self) -> list[int]:
+        """The recorded sizes of the view's exchanges."""
+        return [self.meter.recorded(each) for each in self.view.exchanges]
+
+    @cached_property
+    def past(self) -> int:
+        """How many exchanges that earlier compactions left out are read: the newest `_PAST`."""
+        return len(self._folded)
+
+    @cached_property
+    def _folded(self) -> Sequence[Exchange]:
+        """The newest of what left the view before, read once for each compaction."""
+        if not self._left or not self.view.exchanges:
+            return ()
+        key = ("omitted", tuple(each.span for each in self._left))
+        made: Callable[[], Sequence[Exchange]] = lambda: tuple(islice(omitted(self.view), _PAST))[::-1]  # noqa: E731
+        return self.meter.remember(self.view.exchanges[0], key, made)
+
+    @cached_property
+    def _left(self) -> Sequence[Omission]:
+        return tuple(each for each in self.view.omissions if each.span is not None and each.reason in _LEFT)
+
+    @cached_property
+    def older(self) -> tuple[Span, ...]:
+        """The entries that left the view before what is read, in the order of the log."""
+        if len(self._folded) < _PAST or (first := self._folded[0].first) is None:
+            return ()
+        ranks = {span.dialog: rank for rank, span in enumerate(self.view.shared)}
+        spans = [each.span for each in self._left if each.span is not None]
+        spans.sort(key=lambda span: (ranks.get(span.dialog, len(ranks)), span.start))
+        index = next((number for number, span in enumerate(spans) if first in span), len(spans))
+        cut = [Span(first.dialog, spans[index].start, first.seq)] if index < len(spans) else []
+        return tuple(span for span in (*spans[:index], *cut) if len(span))
+
+    @cached_property
+    def older_messages(self) -> int:
+        """How many messages those are."""
+        read = sum(each.messages for each in self._folded)
+        return max(0, sum(each.messages for each in self._left) - read) if self.older else 0
+
+    @cached_property
+    def whole(self) -> Sequence[Exchange]:
+        """What an earlier compaction left out, and the view's exchanges."""
+        return (*self._folded, *self.view.exchanges)
+
+    @cached_property
+    def humans(self) -> list[int]:
+        """Whole indexes of the human's messages, in order."""
+        return [
+            index
+            for index, each in enumerate(self.whole)
+            if each.speaker is Speaker.HUMAN and each.role is Role.USER and not each.derived
+        ]
+
+    @cached_property
+    def summaries(self) -> list[int]:
+        """Whole indexes of summaries, in order."""
+        return [index for index, each in enumerate(self.whole) if each.speaker is Speaker.SUMMARY and _is_summary(each)]
+
+    @cached_property
+    def messages(self) -> list[int]:
+        """How many messages there are before each whole index."""
+        return list(accumulate((each.messages for each in self.whole), initial=0))
+
+    @cached_property
+    def parts(self) -> list[tuple[int, tuple[object, ...]]]:
+        """Where a run of entries begins that lies in one part of one dialog: whole index and the part's name."""
+        between = gaps(self.view.shared)
+        found: list[tuple[int, tuple[object, ...]]] = []
+        dialog = ""
+        for index, each in enumerate(self.whole):
+            runs = each.source.runs
+            if not runs or (runs[0][0] == dialog and not between):
+                continue
+            dialog, start, _ = runs[0]
+            part = part_of(Handle(dialog, start), between)
+            if not found or found[-1][1] != part:
+                found.append((index, part))
+        return found
+
+    def load(self, index: int) -> None:
+        """Read a run of the view's exchanges that ends with one, unless they were read before."""
+        if index >= self._loaded or self.view.exchanges[index].source.loaded:
+            return
+        start = max(0, index - _LOAD + 1)
+        near = index >= self._loaded - _LOAD
+        self.view.load(range(start, self._loaded if near else index + 1))
+        self._loaded = start if near else self._loaded
+
+
+def _is_summary(exchange: Exchange) -> bool:
+    return exchange.derived == "summary" or bool(exchange.runs)
+
+
+Rule: TypeAlias = Callable[["Layout", int], Form | None]
+"""Returns the form of an exchange by what it is, not by where it stands; None where the rule leaves it alone. The first rule that returns a form wins."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a plan shows of a view, in which form, and how large that is. Immutable: operators return another layout.
+
+    Attributes:
+        view: The view that is planned for.
+        meter: Measures exchanges and texts.
+        limit: The layout must not be larger than this; instructions and tools count.
+        target: A cut leaves a layout larger than this, where an exchange boundary allows.
+        rules: Forms that exchanges have wherever they stand.
+        forms: Forms of single exchanges, by index; they win over rules.
+        dropped: Ranges of exchanges that are left out, ascending and disjoint, each with its reason.
+        inserts: Derived texts to put in.
+        added: The size of the derived texts.
+        notes: What was done, one sentence each.
+    """
+
+    view: View
+    meter: Measure
+    limit: int
+    target: int
+    facts: Facts = field(repr=False, compare=False)
+    rules: tuple[Rule, ...] = ()
+    forms: Mapping[int, Form] = field(default_factory=dict)
+    dropped: tuple[tuple[range, Reason], ...] = ()
+    inserts: tuple[Insert, ...] = ()
+    added: int = 0
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, view: View, budget: Budget, meter: Measure) -> Layout:
+        """Lay out a view as it is, within a budget in tokens."""
+        facts = Facts(view, meter)
+        return cls(view, meter, 0, 0, facts).within(budget.limit, budget.target)
+
+    def within(self, limit: int, target: int) -> Layout:
+        """Return the layout with another limit and target, both for the whole request.
+
+        Where instructions and tools have nearly as many tokens as the target or more, the target is raised: a cut leaves the conversation at least a quarter of
+        the room that they leave it.
+        """
+        room = max(limit - self.facts.fixed, 0)
+        return replace(self, limit=limit, target=max(target, self.facts.fixed + min(room // _LEAST_SHARE, target)))
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """The number of exchanges in the view."""
+        return len(self.view.exchanges)
+
+    @property
+    def fixed(self) -> int:
+        """The size of instructions and tools."""
+        return self.facts.fixed
+
+    @property
+    def protected(self) -> frozenset[int]:
+        """Indexes of the exchanges that stay: the newest user message, the pinned, the open, the newest exchange, the running summary."""
+        return self.facts.protected(self.limit)
+
+    @property
+    def positions(self) -> list[int]:
+        """The size before each exchange boundary, as cuts are ruled by it."""
+        return self.facts.positions(self.limit)
+
+    def humans(self) -> list[int]:
+        """Return the indexes of the human's messages in the view."""
+        past = self.facts.past
+        return [index - past for index in self.facts.humans[bisect_left(self.facts.humans, past) :]]
+
+    def form(self, index: int) -> Form | None:
+        """Return the form of an exchange; None where it is shown as recorded."""
+        found = self.forms.get(index)
+        if found is not None:
+            return found
+        if not self.rules:
+            return None
+        exchange = self.view.exchanges[index]
+        for rule in self.rules:
+            made = self.meter.remember(exchange, rule, partial(rule, replace(self, rules=(), forms={}), index))
+            if made is not None:
+                return made
+        return None
+
+    def recorded(self, index: int) -> int:
+        """Return the size of an exchange as recorded. Reads its bodies, and its neighbours' with it."""
+        self.facts.load(index)
+        return self.meter.exchange(self.view.exchanges[index])
+
+    def size(self, index: int) -> int:
+        """Return the size of an exchange in its form."""
+        form = self.form(index)
+        return self.recorded(index) if form is None else form.size
+
+    # --- how large it is ----------------------------------------------------------------------------------------------
+
+    def shown(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """Iterate over the indexes of the exchanges that are shown, newest first."""
+        upto = self.end if stop is None else stop
+        for gone, _ in reversed(self.dropped):
+            if gone.start < upto:
+                yield from range(upto - 1, max(gone.stop, start) - 1, -1)
+                upto = min(upto, gone.start)
+        yield from range(upto - 1, start - 1, -1)
+
+    def total(self, most: int | None = None, stop: int | None = None) -> int:
+        """Return the size of the layout, newest exchanges first; once it exceeds `most`, stop and return that.
+
+        Args:
+            most: Where to stop adding up.
+            stop: Count only exchanges before this index.
+        """
+        total = self.fixed + self.added
+        for index in self.shown(0, stop):
+            if most is not None and total > most:
+                break
+            total += self.size(index)
+        return total
+
+    def fits(self) -> bool:
+        """Return whether the layout is at or under its limit. Reads no more than that needs."""
+        return self.total(self.limit) <= self.limit
+
+    # --- places -------------------------------------------------------------------------------------------------------
+
+    def newest(self, size: int) -> int:
+        """Return the first index of the newest exchanges that are together at most so large."""
+        index = self.end
+        while index > 0 and (size := size - self.size(index - 1)) >= 0:
+            index -= 1
+        return index
+
+    def newest_messages(self, count: int) -> int:
+        """Return the first index of the newest exchanges with so many messages, or a few more: no exchange is cut."""
+        index = self.end
+        while index > 0 and count > 0:
+            index -= 1
+            count -= self.view.exchanges[index].messages
+        return index
+
+    def newest_turns(self, count: int) -> int:
+        """Return the index of the human's n-th newest message; 0 where there are fewer."""
+        if count <= 0:
+            return self.end
+        humans = self.humans()
+        return humans[-count] if count <= len(humans) else 0
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def with_rule(self, rule: Rule) -> Layout:
+        """Show every exchange in the form that a rule returns for it."""
+        return replace(self, rules=(*self.rules, rule))
+
+    def with_forms(self, forms: Mapping[int, Form]) -> Layout:
+        """Show some exchanges in other forms."""
+        return replace(self, forms={**self.forms, **forms})
+
+    def without(self, start: int, stop: int, reason: Reason, *, keep: frozenset[int] | None = None) -> Layout:
+        """Leave out the exchanges from `start` to before `stop`, except those to keep (by default, the protected) and those left out already."""
+        stays = self.protected if keep is None else keep
+        holes = [range(index, index + 1) for index in stays if start <= index < stop]
+        gone, place = [], start
+        for hole in sorted([*holes, *(each for each, _ in self.dropped)], key=lambda each: each.start):
+            if place < min(hole.start, stop):
+                gone.append((range(place, min(hole.start, stop)), reason))
+            place = max(place, hole.stop)
+        gone += [(range(place, stop), reason)] if place < stop else []
+        return replace(self, dropped=tuple(sorted((*self.dropped, *gone), key=lambda each: each[0].start)))
+
+    def with_insert(self, insert: Insert) -> Layout:
+        """Put in a derived text."""
+        added = self.added + self.meter.derived(insert.text, insert.label)
+        return replace(self, inserts=(*self.inserts, insert), added=added)
+
+    def noted(self, *notes: str) -> Layout:
+        """Add sentences about what was done."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def with_plan(self, plan: Plan) -> Layout:
+        """Return the layout that a plan leads to.
+
+        Raises:
+            InvalidInput: The plan does not fit the view.
+        """
+        layout = self
+        for each in plan.drops:
+            layout = layout.without(each.index, each.index + 1 if each.stop is None else each.stop, each.reason)
+        changes: dict[int, list[Rewrite | Remove]] = {}
+        every: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
+        for change in every:
+            index = self.view.find(change.target)
+            if index is not None:
+                changes.setdefault(index, []).append(change)
+        after = apply(self.view, replace(plan, drops=(), inserts=()))
+        forms = {index: Form.of(self.meter.exchange(after.exchanges[index]), own) for index, own in changes.items()}
+        layout = layout.with_forms(forms).noted(*plan.notes)
+        for insert in plan.inserts:
+            layout = layout.with_insert(insert)
+        return layout
+
+    def without_stand_ins(self) -> Layout:
+        """Return the layout without records and notes: whoever drops more writes them anew."""
+        bare = replace(self, inserts=(), added=0)
+        for insert in self.inserts:
+            bare = bare if insert.label in STAND_INS else bare.with_insert(insert)
+        return bare
+
+    def plan(self, policy: str) -> Plan:
+        """Return the plan that leads to this layout."""
+        shown = reversed(list(self.shown())) if self.rules or self.forms else ()
+        forms = [form for index in shown if (form := self.form(index)) is not None]
+        return Plan(
+            policy=policy,
+            drops=tuple(Drop(index=gone.start, stop=gone.stop, reason=reason) for gone, reason in self.dropped),
+            rewrites=tuple(rewrite for form in forms for rewrite in form.rewrites),
+            removes=tuple(remove for form in forms for remove in form.removes),
+            inserts=self.inserts,
+            notes=self.notes,
+        )

@@ -1,0 +1,394 @@
+"""Measuring views: in tokens, in bytes of the request's body, and in images and sounds."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from palaver.log import ToolSpec
+from palaver.messages import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    Role,
+    Speaker,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+    canonical_json,
+)
+from palaver.tokens import Counter, count_block, count_tools
+from palaver.view import Block, Exchange, Turn, View
+from palaver.wire.words import from_harness
+
+__all__ = ["Bytes", "Measure", "Messages", "Meter", "Pieces", "Size", "media_in"]
+
+BYTES_PER_TOKEN = 3.6
+"""Recorded bytes for one o200k_base token, over the recorded sessions (median of sessions; `bench/` has the command)."""
+
+_WRITER = json.JSONEncoder(ensure_ascii=False)
+
+_MEMO = 20_000
+"""Exchanges that are remembered before those that nobody asked for lately are forgotten."""
+
+_SIZE = "size"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a view occupies as a request, in the unit of the measure.
+
+    Attributes:
+        request: Around any request.
+        instructions: The instructions.
+        tools: The tool schemas.
+        messages: The conversation without its media.
+        media: Images and sounds, also those in tool results.
+        exact: False when a part of `messages` is estimated from recorded bytes, because it was not loaded.
+    """
+
+    request: int = 0
+    instructions: int = 0
+    tools: int = 0
+    messages: int = 0
+    media: int = 0
+    exact: bool = True
+
+    @property
+    def fixed(self) -> int:
+        """What no policy can make smaller: request, instructions and tools."""
+        return self.request + self.instructions + self.tools
+
+    @property
+    def total(self) -> int:
+        """The sum of all parts."""
+        return self.fixed + self.messages + self.media
+
+    def parts(self) -> dict[str, int]:
+        """Return the parts by name; they add up to the total."""
+        return {
+            "request": self.request,
+            "instructions": self.instructions,
+            "tools": self.tools,
+            "messages": self.messages,
+            "media": self.media,
+        }
+
+
+class Share(NamedTuple):
+    """The size of a part of a view: its text, and its media."""
+
+    text: int
+    media: int
+
+
+class Measure(ABC):
+    """Measures views in one unit, so that the same operators work on tokens, bytes, media and messages.
+
+    What is found out about an exchange is remembered here, and nowhere else: counting a view of 100,000 tokens anew takes 60 ms, adding up remembered
+    sizes 0.1 ms.
+
+    Attributes:
+        unit: The name of the unit.
+        recorded_per_unit: What `recorded` is for one unit, about.
+        per_request: Around any request.
+        per_message: Around a message.
+        between: Between two parts of the instructions.
+    """
+
+    unit: ClassVar[str]
+    recorded_per_unit: float = 1.0
+    per_request: int = 0
+    per_message: int = 0
+    between: int = 0
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self._recent: dict[int, tuple[Exchange, dict[object, Any]]] = {}
+        self._older: dict[int, tuple[Exchange, dict[object, Any]]] = {}
+        self._tools: tuple[Sequence[ToolSpec], int] | None = None
+
+    @abstractmethod
+    def text(self, text: str) -> int:
+        """Measure a text."""
+
+    @abstractmethod
+    def result(self, text: str) -> int:
+        """Measure a tool result that is nothing but a text."""
+
+    @abstractmethod
+    def tools(self, tools: Sequence[ToolSpec]) -> int:
+        """Measure tool schemas."""
+
+    @abstractmethod
+    def share(self, content: Content) -> Share:
+        """Measure a block, its media apart."""
+
+    def recorded(self, exchange: Exchange) -> int:
+        """Return what cuts are ruled by: a size that is in the header and never changes."""
+        return exchange.size
+
+    def block(self, content: Content) -> int:
+        """Measure a block with its media."""
+        return sum(self.share(content))
+
+    def exchange(self, exchange: Exchange) -> int:
+        """Measure an exchange: its blocks and what surrounds its messages. Reads its bodies on first use."""
+        share = self._share(exchange)
+        return share.text + share.media
+
+    def remember(self, exchange: Exchange, key: object, make: Callable[[], T]) -> T:
+        """Return what `make` returned for this exchange and key before. Exchanges that nobody asked for lately are forgotten."""
+        values = self._values(exchange)
+        if key not in values:
+            values[key] = make()
+        found: T = values[key]
+        return found
+
+    def derived(self, text: str, label: str) -> int:
+        """Measure a derived text as an exchange of its own, line by line: a token more here and there, and each line is counted once."""
+        return (
+            self.per_message + self.text(from_harness(label, "")) + sum(map(self.text, text.splitlines(keepends=True)))
+        )
+
+    def fixed(self, view: View) -> Size:
+        """Measure what stands in every request: instructions, tools and what surrounds a request."""
+        instructions = sum(self.block(block.content) + self.between for block in view.system)
+        return Size(
+            request=self.per_request,
+            instructions=self.per_message + instructions if view.system else 0,
+            tools=self._declared(view.tools),
+        )
+
+    def view(self, view: View) -> Size:
+        """Measure a whole view exactly. Reads every body."""
+        shares = [self._share(each) for each in view.exchanges]
+        messages, media = sum(share.text for share in shares), sum(share.media for share in shares)
+        return replace(self.fixed(view), messages=messages, media=media)
+
+    def _declared(self, tools: Sequence[ToolSpec]) -> int:
+        if self._tools is None or self._tools[0] is not tools:
+            self._tools = (tools, self.tools(tools))
+        return self._tools[1]
+
+    def _share(self, exchange: Exchange) -> Share:
+        values = self._values(exchange)
+        found: Share | None = values.get(_SIZE)
+        if found is None:
+            found = values[_SIZE] = self._measured(exchange)
+        return found
+
+    def _values(self, exchange: Exchange) -> dict[object, Any]:
+        found = self._recent.get(id(exchange))
+        if found is None:
+            found = self._older.get(id(exchange)) or (exchange, {})
+            if len(self._recent) >= _MEMO:
+                self._older, self._recent = self._recent, {}
+            self._recent[id(exchange)] = found  # it is kept, so that its id stays its own
+        return found[1]
+
+    def _measured(self, exchange: Exchange) -> Share:
+        shares = [self._turn(turn, derived=bool(exchange.derived)) for turn in exchange.turns]
+        return Share(sum(each.text for each in shares), sum(each.media for each in shares))
+
+    def _turn(self, turn: Turn, *, derived: bool) -> Share:
+        """Measure a turn. Each result is a message of its own, and text that the user did not say carries a mark."""
+        messages = len(turn.blocks) if turn.role is Role.TOOL else 1
+        shares = [self.share(block.content) for block in turn.blocks]
+        marks = sum(
+            self.text(from_harness(block.derived or "summary", ""))
+            for block in turn.blocks
+            if _marked(turn, block, derived=derived)
+        )
+        around = messages * self.per_message + marks
+        return Share(around + sum(each.text for each in shares), sum(each.media for each in shares))
+
+
+class Meter(Measure):
+    """Measures in the tokens of one model.
+
+    Attributes:
+        counter: The model's counter.
+    """
+
+    unit = "tokens"
+    between = 1  # an empty line
+
+    def __init__(self, counter: Counter) -> None:
+        """Measure with a counter."""
+        super().__init__()
+        self.counter = counter
+        self.per_request = counter.family.per_request
+        self.per_message = counter.family.per_message
+        self.recorded_per_unit = BYTES_PER_TOKEN / float(getattr(counter, "factor", counter.family.factor))
+
+    def estimate(self, view: View) -> Size:
+        """Measure a view without reading bodies: exact where exchanges were measured before, else from their recorded bytes."""
+        fixed, messages, media, exact = self.fixed(view), 0, 0, True
+        recent, older, rate = self._recent, self._older, self.recorded_per_unit
+        for exchange in view.exchanges:
+            found = recent.get(id(exchange)) or older.get(id(exchange))
+            share: Share | None = None if found is None else found[1].get(_SIZE)
+            if share is None:
+                exact, messages = False, messages + int(exchange.size / rate)
+            else:
+                messages, media = messages + share.text, media + share.media
+        return replace(fixed, messages=messages, media=media, exact=exact)
+
+    def text(self, text: str) -> int:
+        """Count a text."""
+        return self.counter.text(text)
+
+    def result(self, text: str) -> int:
+        """Count a tool result that is nothing but a text."""
+        return self.counter.family.per_result + self.text(text)
+
+    def tools(self, tools: Sequence[ToolSpec]) -> int:
+        """Count tool schemas."""
+        schemas = (
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
+        )
+        return count_tools(schemas, self.counter)
+
+    def share(self, content: Content) -> Share:
+        """Count a block, its media apart."""
+        media = sum(count_block(each, self.counter) for each in _media_blocks(content))
+        return Share(count_block(content, self.counter) - media, media)
+
+
+class Bytes(Measure):
+    """Measures in bytes of the request's body: compact UTF-8 JSON with media in base64. Never too few, whichever provider it is for.
+
+    The overheads are the most that any of the four profiles writes, its own ids and cache marks included (tests/context/test_meter.py compares
+    them with compiled requests).
+    """
+
+    unit = "bytes"
+    per_request = 1_024
+    per_message = 64
+    between = 192
+    _call = 448
+    _tool = 256
+    _schema = 2  # a schema may grow so much in a provider's own words
+
+    def text(self, text: str) -> int:
+        """Measure a text as a block of its own."""
+        return self.between + _written(text)
+
+    def result(self, text: str) -> int:
+        """Measure a tool result that is nothing but a text."""
+        return self._call + self.text(text)
+
+    def tools(self, tools: Sequence[ToolSpec]) -> int:
+        """Measure tool schemas."""
+        return sum(
+            self._tool + _written(tool.name + tool.description) + self._schema * _json(tool.parameters)
+            for tool in tools
+        )
+
+    def share(self, content: Content) -> Share:
+        """Measure a block, its media apart."""
+        return Share(self._words(content), sum(self.between + _encoded(each) for each in media_in(content)))
+
+    def _words(self, content: Content) -> int:
+        match content:
+            case TextContent():
+                return self.text(content.content)
+            case ImageContent() | AudioContent():
+                return 0
+            case ToolCallContent():  # arguments may be sent as JSON in a string, where every quote is written as two
+                sent = max(_written(content.arguments), _json(content.args))
+                return self._call + _written(content.name) + sent + _json(content.artefact)
+            case ToolResultContent():
+                return self._call + sum(map(self._words, _result_blocks(content)))
+            case _:
+                return self.between + _json(content)
+
+
+class _Count(Measure):
+    """Counts things that no text has."""
+
+    def text(self, text: str) -> int:  # noqa: ARG002 - a text has none
+        """Return 0."""
+        return 0
+
+    result = text
+
+    def tools(self, tools: Sequence[ToolSpec]) -> int:  # noqa: ARG002 - nor has a schema
+        """Return 0."""
+        return 0
+
+
+class Pieces(_Count):
+    """Counts images and sounds."""
+
+    unit = "images and sounds"
+    recorded_per_unit = 1_000.0
+
+    def share(self, content: Content) -> Share:
+        """Count the images and sounds of a block."""
+        return Share(0, sum(1 for _ in media_in(content)))
+
+
+class Messages(_Count):
+    """Counts messages, for the policies that act on events or turns."""
+
+    unit = "messages"
+
+    def share(self, content: Content) -> Share:  # noqa: ARG002 - messages are counted by exchange
+        """Return nothing."""
+        return Share(0, 0)
+
+    def recorded(self, exchange: Exchange) -> int:
+        """Return the exchange's number of messages."""
+        return exchange.messages
+
+    def _measured(self, exchange: Exchange) -> Share:
+        return Share(exchange.messages or 1, 0)
+
+    def derived(self, text: str, label: str) -> int:  # noqa: ARG002 - whatever it says
+        """Return 1."""
+        return 1
+
+
+def media_in(content: Content) -> Iterator[Media]:
+    """Iterate over the images and sounds of a block, also those in a tool result."""
+    for block in _media_blocks(content):
+        yield from block.images if isinstance(block, ImageContent) else block.audio
+
+
+def _media_blocks(content: Content) -> Iterator[ImageContent | AudioContent]:
+    blocks: Sequence[Content] = (content,)
+    if isinstance(content, ToolResultContent):
+        blocks = () if isinstance(content.content, str) else content.content
+    return (block for block in blocks if isinstance(block, ImageContent | AudioContent))
+
+
+def _result_blocks(result: ToolResultContent) -> Sequence[Content]:
+    return (TextContent(content=result.content),) if isinstance(result.content, str) else result.content
+
+
+def _marked(turn: Turn, block: Block, *, derived: bool) -> bool:
+    if turn.role is Role.SYSTEM:
+        return True
+    unsaid = derived or bool(block.derived) or block.speaker is Speaker.SUMMARY
+    return unsaid and turn.role is Role.USER and isinstance(block.content, TextContent)
+
+
+def _encoded(media: Media) -> int:
+    """Return the length of a medium as it is sent: its address, or its bytes in base64 (RFC 4648: four for three)."""
+    return len(media.url.encode()) if media.url is not None else -(-media.size // 3) * 4
+
+
+def _written(text: str) -> int:
+    return len(_WRITER.encode(text).encode("utf-8", "surrogatepass"))
+
+
+def _json(value: object) -> int:
+    return len(canonical_json(value))

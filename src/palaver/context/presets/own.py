@@ -1,0 +1,187 @@
+"""palaver's own policies: `palaver`, `fold`, `offload`, `default` (source document 000), `full`; and `lllm`, the original of `default`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+from palaver.context.layout import Form, Layout
+from palaver.context.manager import Policy
+from palaver.context.meter import Meter
+from palaver.context.notes import reference, tail_only
+from palaver.context.operators import clear, drop, drop_with_note, shorten
+from palaver.context.operators.clear import Words, cleared_form
+from palaver.context.operators.forms import changed, text_of
+from palaver.context.parameters import Parameters, count
+from palaver.context.presets.preset import Phase, Preset
+from palaver.context.record import note
+from palaver.tokens import SAFETY_BUFFER, Budget
+from palaver.view import Plan, Reason, Rewrite, View
+
+__all__ = ["LLLM", "DefaultContextManager", "FoldContextManager", "FullContext", "OffloadContextManager", "Palaver"]
+
+
+# --- palaver ------------------------------------------------------------------------------------------------------------
+
+_LARGE, _SHOWN = 0.20, 0.05
+"""Shares of the limit: an output of more than a fifth is shown in part, as a twentieth. Source: docs/study.md; shares of 0.1 to 0.4 and 0.01 to 0.05 were tried."""
+
+_CLEARED = 0.05
+"""Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. Source: docs/study.md. A share of a half keeps a hundredth more
+evidence for a bill that is 3 to 8 % higher: what is cleared and folded later is written to the cache twice."""
+
+
+class Palaver(Preset):
+    """The default: shorten huge outputs; else clear old outputs; else fold the oldest exchanges into a record.
+
+    Source: the project's own study (docs/study.md).
+    """
+
+    name = "palaver"
+
+    def always(self, layout: Layout) -> Layout:
+        """Shorten outputs that no view has room for, once the view exceeds the limit."""
+        if layout.fits():
+            return layout
+        return shorten(layout, largest=int(layout.limit * _LARGE), shown=int(layout.limit * _SHOWN))
+
+    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
+        """Clear, and fold what is too much even so."""
+        return (Phase(_clear_then_fold),)
+
+    def folds(self, layout: Layout) -> Phase:  # noqa: ARG002 - the same for every layout
+        """Fold, although clearing may be enough."""
+        return Phase(drop)
+
+
+def _clear_then_fold(layout: Layout, cut: int) -> Layout:
+    """Clear what is old, newest first, within its share; fold what is older. When all of it fits the share, nothing is folded."""
+    room = int((layout.target - layout.fixed) * _CLEARED)
+    forms, first = {}, cut
+    while first > 0:
+        index = first - 1
+        if index not in layout.protected:
+            form = cleared_form(layout, index)
+            if form is not None:
+                forms[index] = form
+            room -= layout.size(index) if form is None else form.size
+            if room < 0:
+                forms.pop(index, None)
+                break
+        first = index
+    return drop(layout.with_forms(forms), first)
+
+
+# --- fold, offload ------------------------------------------------------------------------------------------------------
+
+
+class FoldContextManager(Preset):
+    """Fold the oldest exchanges into a record that code writes. Source: the plain form of every system that compacts."""
+
+    name = "fold"
+
+    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
+        """Fold."""
+        return (Phase(drop),)
+
+
+class OffloadContextManager(Preset):
+    """Set old outputs aside; else drop the oldest exchanges.
+
+    Source: source document 004, change 4: outputs of more than `compaction_token_threshold` tokens become references.
+
+    Attributes:
+        threshold: Outputs of more tokens are set aside.
+    """
+
+    name = "offload"
+    parameters: ClassVar[Parameters] = MappingProxyType({"threshold": count()})
+    threshold: int = 500
+
+    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
+        """Set aside; then drop."""
+        aside = partial(clear, least=self.threshold, words=REFERENCE)
+        return (Phase(aside), Phase(lambda each, cut: drop_with_note(aside(each, cut), cut)))
+
+
+REFERENCE: Words = partial(reference, lines=3)
+"""Shows the first and the last three lines of an output."""
+
+
+# --- default, lllm ------------------------------------------------------------------------------------------------------
+
+
+class DefaultContextManager(Preset):
+    """Keep the newest messages and drop the oldest. Of the message at the border the newest part stays.
+
+    Source: source document 000, and Productive-Superintelligence/lllm, lllm/core/dialog.py, DefaultContextManager.
+
+    Attributes:
+        SAFETY_BUFFER: Tokens kept free for what counting gets wrong; on a small window, at most a third of it.
+    """
+
+    name = "default"
+    SAFETY_BUFFER: ClassVar[int] = SAFETY_BUFFER
+    first: ClassVar[int] = 0
+
+    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
+        """Drop all but the border message."""
+        return (Phase(partial(_drop_to_border, first=self.first)),)
+
+
+class LLLM(DefaultContextManager):
+    """Keep the first message and the newest ones, and drop what is between them.
+
+    Source: as for `default`. The original keeps the beginning of the border message although its mark says otherwise, and parts calls from results.
+    """
+
+    name = "lllm"
+    first = 1
+
+
+def _drop_to_border(layout: Layout, cut: int, *, first: int) -> Layout:
+    """Drop what is old, but show the end of the exchange at the border: at most half of what one step of the cut leaves out."""
+    border = cut - 1
+    free = border >= first and border not in layout.protected and not layout.view.exchanges[border].derived
+    form = _ending(layout, border, (layout.limit - layout.target) // 2) if free else None
+    gone = drop(layout, border if form is not None else cut, first=first, stand_in=note)
+    return gone if form is None else gone.with_forms({border: form})
+
+
+def _ending(layout: Layout, index: int, room: int) -> Form | None:
+    """Return an exchange with the end of its text in so many tokens; None where it does not fit, or fits as it is."""
+    present, size = layout.form(index), layout.size(index)
+    if size <= room:
+        return present or Form(size)
+    rewrites: list[Rewrite] = []
+    for block in layout.view.exchanges[index].blocks():  # the oldest texts of it give way first
+        text = text_of(block.content)
+        if size > room and text and block.origin is not None and block.reason is None:
+            tokens = layout.meter.block(block.content)
+            keep = max(len(text) * (tokens - (size - room)) // max(tokens, 1) - _MARK, 0)
+            rewrites.append(
+                Rewrite(target=block.origin, text=tail_only(block.origin, text, keep), reason=Reason.SHORTENED)
+            )
+            size -= tokens - layout.meter.text(rewrites[-1].text)
+    form = changed(layout, index, rewrites)
+    return form if form is not None and form.size <= room else None
+
+
+_MARK = 120
+"""Characters of the mark before the end of a text."""
+
+
+# --- full ---------------------------------------------------------------------------------------------------------------
+
+
+class FullContext(Policy):
+    """Show everything. A view that exceeds the budget raises InfeasibleBudget."""
+
+    name = "full"
+    complete = True
+
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:  # noqa: ARG002 - nothing matters to it
+        """Return an empty plan."""
+        return Plan(policy=self.name)

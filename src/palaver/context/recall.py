@@ -1,0 +1,153 @@
+"""Recall: the tools by which a model reads what its view leaves out, without the place where it is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from palaver.errors import InvalidInput, PalaverError
+from palaver.log import Handle, Span, ToolSpec
+
+__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "places", "recalled", "searched"]
+
+PAGE = 10_000
+"""Characters of one page, where the model does not say."""
+
+_LONGEST_PAGE = 40_000
+
+FEW = 10
+"""Hits of one search, where the model does not say."""
+
+_MOST = 50
+_SNIPPET = 160
+"""Characters of a hit that are shown."""
+
+_SPELLED = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seqs>\d{1,12}(?:\s*[-,]\s*\d{1,12})+)\Z")
+"""Several entries of one dialog: `3f2a91c07b5e:1,7,9` or `3f2a91c07b5e:12-40`."""
+
+_MOST_PLACES = 1_000
+
+
+def _spec(name: str, description: str, required: str, **properties: Mapping[str, Any]) -> ToolSpec:
+    parameters = {"type": "object", "properties": properties, "required": [required], "additionalProperties": False}
+    return ToolSpec(name=name, description=description, parameters=parameters)
+
+
+_PAGING = {
+    "offset": {"type": "integer", "minimum": 0, "description": "How much to skip, for the next page."},
+    "limit": {"type": "integer", "minimum": 1, "description": "How much to return at most."},
+}
+
+RECALL_TOOLS: tuple[ToolSpec, ...] = (
+    _spec(
+        "recall",
+        "Return in full what is left out or shortened in this conversation: a message, a tool output, or a run of messages. What it returns is quoted material.",
+        "handle",
+        handle={
+            "type": "string",
+            "description": "The handle in the placeholder, such as 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0; several as 3f2a91c07b5e:1,7,9 or 3f2a91c07b5e:12-40.",
+        },
+        **_PAGING,
+    ),
+    _spec(
+        "search_history",
+        "Search the whole conversation, what is left out included, for messages that have all words. What it returns is quoted material.",
+        "query",
+        query={"type": "string", "description": "The words."},
+        **_PAGING,
+    ),
+)
+"""The tools `recall` and `search_history`, as they are declared."""
+
+
+class Said(NamedTuple):
+    """A message or block as it is quoted: its handle, who said it, and its text."""
+
+    handle: Handle
+    who: str
+    text: str
+
+
+def places(text: str) -> tuple[Handle | Span, ...]:
+    """Read what a model writes for `handle`: handles, lists and ranges as views print them, also `A to B` and several after semicolons.
+
+    Raises:
+        InvalidInput: The text is none of these, or names more than 1,000 entries.
+    """
+    found: list[Handle | Span] = []
+    for part in filter(None, (each.strip() for each in text.split(";"))):
+        first, to, last = part.partition(" to ")
+        if to:
+            one, other = Handle.parse(first), Handle.parse(last)
+            found.append(Span(one.dialog, one.seq, max(other.seq, one.seq) + 1))
+        elif (several := _SPELLED.match(part)) is not None:
+            found += _several(several["dialog"], several["seqs"])
+        else:
+            found.append(Handle.parse(part))
+    if not found or sum(len(each) if isinstance(each, Span) else 1 for each in found) > _MOST_PLACES:
+        raise InvalidInput(
+            f"{text[:_SNIPPET]!r} names no entries, or more than {_MOST_PLACES:,}.", hint="Ask for fewer at a time."
+        )
+    return tuple(found)
+
+
+def _several(dialog: str, seqs: str) -> Iterator[Handle | Span]:
+    for each in seqs.split(","):
+        first, dash, last = each.partition("-")
+        start = int(first)
+        place = Handle.parse(f"{dialog}:{start}")
+        yield Span(place.dialog, start, max(int(last), start) + 1) if dash else place
+
+
+def recalled(args: Mapping[str, Any], read: Callable[[Handle | Span], Iterable[Said]]) -> str:
+    """Answer a call of `recall`: a page of what the handle names, quoted with handles; for a wrong handle, what is wrong.
+
+    Args:
+        args: The call's arguments.
+        read: Returns what a handle or span names; raises NotFound or Erased where there is nothing.
+    """
+    offset, limit = _paging(args, PAGE, _LONGEST_PAGE)
+    try:
+        quoted = [
+            f"[{said.handle}] {said.who}:\n{said.text}"
+            for place in places(str(args.get("handle", "")))
+            for said in read(place)
+        ]
+    except PalaverError as error:
+        return f"{error}"
+    text = "\n\n".join(quoted)
+    page = text[offset : offset + limit]
+    rest = len(text) - offset - len(page)
+    return f"{page}\n[{rest:,} more characters; offset {offset + len(page)}]" if rest > 0 else page or "[nothing there]"
+
+
+def searched(args: Mapping[str, Any], everything: Iterable[Said]) -> str:
+    """Answer a call of `search_history`: the messages that have all words, newest first, each with its handle and a snippet.
+
+    Args:
+        args: The call's arguments.
+        everything: What is searched, newest first.
+    """
+    offset, limit = _paging(args, FEW, _MOST)
+    query = str(args.get("query", ""))
+    words = query.casefold().split()
+    hits = [said for said in everything if words and all(word in said.text.casefold() for word in words)]
+    shown = hits[offset : offset + limit]
+    lines = [f"{said.handle} ({said.who}): {_snippet(said.text, words[0])}" for said in shown]
+    if len(hits) > offset + len(shown):
+        lines.append(f"[{len(hits) - offset - len(shown):,} more; offset {offset + len(shown)}]")
+    return "\n".join(lines) or f"No message has all words of {query[:_SNIPPET]!r}. Try fewer words, or others."
+
+
+def _snippet(text: str, word: str) -> str:
+    at = max(text.casefold().find(word) - _SNIPPET // 4, 0)
+    return " ".join(text[at : at + _SNIPPET].split())
+
+
+def _paging(args: Mapping[str, Any], usual: int, most: int) -> tuple[int, int]:
+    offset, limit = args.get("offset"), args.get("limit")
+    return (
+        offset if isinstance(offset, int) and offset > 0 else 0,
+        min(limit, most) if isinstance(limit, int) and limit > 0 else usual,
+    )

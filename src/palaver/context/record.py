@@ -1,0 +1,350 @@
+"""The record: the text that code writes, from structured data only, where exchanges are left out.
+
+It holds, each with handles: the human's messages word for word, the files that tools were called with and the last action on each, the last commands with the exit
+status that was declared, the newest plan, and how to recall the rest. What an earlier compaction left out is read from the log again, so that no record is made of a record.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from palaver.context.layout import Facts, Layout
+from palaver.context.meter import Measure, media_in
+from palaver.context.notes import head_and_tail, kinds
+from palaver.context.tool_effects import Effect, effect
+from palaver.log import Handle, Run, ToolSpec
+from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
+from palaver.view import Exchange, Insert
+
+__all__ = ["HUMAN_SHARE", "note", "record"]
+
+HUMAN_SHARE = 4
+"""The human's messages have a quarter of the target (DESIGN 5.2)."""
+
+_LONGEST_SHARE = 4
+"""One message of the human has at most a quarter of that; a longer one is shortened in the middle."""
+
+_WORK_SHARE = 16
+"""Files, commands and the plan have a sixteenth of the target each."""
+
+_CARRIED_SHARE = 8
+"""The newest summary that leaves has an eighth of the target."""
+
+_CALLS = 200
+"""Exchanges before the cut that are read for files, commands and the plan."""
+
+_PARTS = 16
+"""Parts of the log that the first line names, the newest; the view's omissions have a handle for each."""
+
+_LISTED = 200
+"""Messages of the human that are listed by handle beyond the quoted ones; the range in the first line covers older ones."""
+
+
+def note(layout: Layout) -> Insert:
+    """Return one line for everything left out: how much, and where it is."""
+    gone = _Gone.of(layout)
+    text = f"[Earlier in this conversation: {gone.count} left out to fit the context; recall {gone.recall}]"
+    return Insert(before=gone.place, text=text, label="notice", sources=gone.sources)
+
+
+def record(layout: Layout) -> Insert:
+    """Return the record of everything left out."""
+    gone = _Gone.of(layout)
+    lines = [f"[Record of {gone.count} left out to fit the context, made by code; recall {gone.recall}]"]
+    for section in (_carried, _said_by_human, _worked):
+        lines += section(layout, gone)
+    return Insert(before=gone.place, text="\n".join(lines), label="record", sources=gone.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """What is left out, by this plan and by earlier compactions.
+
+    Attributes:
+        place: The index of the view before which the text stands.
+        ranges: Ranges of whole indexes (`Facts.whole`), ascending.
+        sources: Its entries.
+        count: How many messages, in words.
+        recall: The first and last handle of each part of the log that holds some of it.
+    """
+
+    place: int
+    ranges: tuple[range, ...]
+    sources: tuple[Run, ...]
+    count: str
+    recall: str
+
+    @classmethod
+    def of(cls, layout: Layout) -> _Gone:
+        facts, past = layout.facts, layout.facts.past
+        dropped = [gone for gone, _ in layout.dropped]
+        ranges = [range(gone.start + past, gone.stop + past) for gone in dropped]
+        if past and ranges and ranges[0].start == past:
+            ranges[0] = range(ranges[0].stop)
+        elif past:
+            ranges.insert(0, range(past))
+        sources = _joined(
+            [Run(dialog=old.dialog, start=old.start, stop=old.stop) for old in facts.older], facts, ranges
+        )
+        messages = facts.older_messages + sum(facts.messages[each.stop] - facts.messages[each.start] for each in ranges)
+        recall = ", ".join(
+            f"{Handle(run.dialog, run.start)}"
+            + (f" to {Handle(run.dialog, run.stop - 1)}" if run.stop > run.start + 1 else "")
+            for run in sources[-_PARTS:]
+        )
+        if len(sources) > _PARTS:
+            recall += f", and {len(sources) - _PARTS} older parts"
+        return cls(
+            dropped[-1].stop if dropped else 0,
+            tuple(ranges),
+            sources,
+            f"{messages:,} messages" if messages != 1 else "1 message",
+            recall,
+        )
+
+    def newest_first(self) -> Iterator[int]:
+        """Iterate over its whole indexes, newest first."""
+        for each in reversed(self.ranges):
+            yield from reversed(each)
+
+    def among(self, indexes: Sequence[int]) -> Iterator[int]:
+        """Iterate over those of some ascending whole indexes that it holds, newest first."""
+        for each in reversed(self.ranges):
+            yield from reversed(indexes[bisect_left(indexes, each.start) : bisect_left(indexes, each.stop)])
+
+
+def _joined(older: Sequence[Run], facts: Facts, ranges: Sequence[range]) -> tuple[Run, ...]:
+    """Return the entries that are not read any more and those of ranges."""
+    runs = list(_runs(facts, ranges))
+    if older and runs and (older[-1].dialog, older[-1].stop) == (runs[0].dialog, runs[0].start):
+        runs[0] = Run(dialog=runs[0].dialog, start=older[-1].start, stop=runs[0].stop)
+        older = older[:-1]
+    return (*older, *runs)
+
+
+def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
+    """Return the entries of ranges, one run for each part of the log. A message that stayed when older and newer ones left stands after both."""
+    starts = [start for start, _ in facts.parts]
+    found: list[tuple[tuple[object, ...], Run]] = []
+    for each in _split(ranges, facts.past):
+        first = max(bisect_right(starts, each.start) - 1, 0)
+        edges = [each.start, *(at for at in starts[first + 1 :] if at < each.stop), each.stop]
+        for number, (begin, end) in enumerate(pairwise(edges), start=first):
+            inside = _ends(facts.whole, begin, end, ordered=end <= facts.past or not facts.past)
+            if inside is None or number >= len(facts.parts):
+                continue
+            part, (one, other) = facts.parts[number][1], inside
+            run = Run(dialog=one.runs[0].dialog, start=one.runs[0].start, stop=other.runs[-1].stop)
+            if found and found[-1][0] == part:
+                before = found.pop()[1]
+                run = Run(dialog=run.dialog, start=min(before.start, run.start), stop=max(before.stop, run.stop))
+            found.append((part, run))
+    return [run for _, run in found]
+
+
+def _start(exchange: Exchange) -> int:
+    return exchange.runs[0].start
+
+
+def _split(ranges: Sequence[range], at: int) -> Iterator[range]:
+    """Iterate over ranges, split at an index."""
+    for each in ranges:
+        edges = (each.start, at, each.stop) if each.start < at < each.stop else (each.start, each.stop)
+        yield from (range(start, stop) for start, stop in pairwise(edges))
+
+
+def _ends(whole: Sequence[Exchange], begin: int, end: int, *, ordered: bool) -> tuple[Exchange, Exchange] | None:
+    """Return the first and the last exchange of a range that stand in the log. Not ordered: what stayed in an earlier compaction may come late."""
+    if not ordered:
+        said = [each for each in whole[begin:end] if each.runs]
+        return (min(said, key=_start), max(said, key=_start)) if said else None
+    while begin < end and not whole[begin].runs:
+        begin += 1
+    while end > begin and not whole[end - 1].runs:
+        end -= 1
+    return (whole[begin], whole[end - 1]) if begin < end else None
+
+
+# --- what the human said --------------------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    text: str
+    size: int
+
+
+def _said_by_human(layout: Layout, gone: _Gone) -> list[str]:
+    """Quote the human's messages, newest first within their share, and list the others by handle."""
+    facts, room = layout.facts, layout.target // HUMAN_SHARE
+    quoted: list[str] = []
+    older: list[Handle] = []
+    for index in gone.among(facts.humans):
+        line = None if older else _quoted(facts, index, layout.target // HUMAN_SHARE // _LONGEST_SHARE)
+        if line is not None and line.size <= room:
+            room -= line.size
+            quoted.append(line.text)
+        elif (place := facts.whole[index].first) is not None:
+            older.append(place)
+            if len(older) > _LISTED:
+                break
+    if not quoted and not older:
+        return []
+    listed = [f"(earlier messages of the user: recall {_listed(older[::-1])})"] if older else []
+    return ["The user said, oldest first:", *listed, *reversed(quoted)]
+
+
+def _quoted(facts: Facts, index: int, most: int) -> _Line:
+    """Return one message of the human as a line of the record."""
+    exchange = facts.whole[index]
+    return facts.meter.remember(exchange, ("human", most), lambda: _quote(exchange, facts.meter, most))
+
+
+def _quote(exchange: Exchange, meter: Measure, most: int) -> _Line:
+    words = [_words(block.content) for block in exchange.blocks() if block.speaker is Speaker.HUMAN]
+    text = "\n".join(filter(None, words))
+    if (size := meter.text(text)) > most:
+        text = head_and_tail(exchange.first, text, len(text) * most // size)
+    line = f"- {text} ({exchange.first})"
+    return _Line(line, meter.text(line))
+
+
+def _words(content: object) -> str:
+    text = getattr(content, "content", "")
+    media = tuple(media_in(content))  # type: ignore[arg-type]
+    return text if isinstance(text, str) and text else f"[{kinds(media)}]" if media else ""
+
+
+def _listed(handles: Sequence[Handle]) -> str:
+    """Return handles as short as `recall` reads them: the numbers of one dialog after its name."""
+    return "; ".join(
+        f"{Handle(dialog, 0)}"[:-1] + ",".join(str(each.seq) for each in group)
+        for dialog, group in groupby(handles, key=lambda each: each.dialog)
+    )
+
+
+# --- what was done --------------------------------------------------------------------------------------------------------
+
+
+class _Act(NamedTuple):
+    """A call as lines of the record, with their sizes.
+
+    Attributes:
+        files: A line for each path, by path.
+        command: The line of the command that it ran, or None.
+        plan: The text of its plan, or None.
+    """
+
+    files: Mapping[str, _Line]
+    command: _Line | None
+    plan: _Line | None
+
+
+@dataclass(slots=True)
+class _Section:
+    """Lines within a room, newest first; the first line that does not fit ends it."""
+
+    room: int
+    lines: list[str] = field(default_factory=list)
+    full: bool = False
+
+    def add(self, line: _Line) -> None:
+        self.full = self.full or line.size > self.room
+        if not self.full:
+            self.room -= line.size
+            self.lines.append(line.text)
+
+
+def _worked(layout: Layout, gone: _Gone) -> list[str]:
+    """List files with the last action on each, the last commands with their declared status, and the newest plan."""
+    room = layout.target // _WORK_SHARE
+    files, commands, plans = _Section(room), _Section(room), _Section(room)
+    tools = {tool.name: tool for tool in layout.view.tools if tool.reads or tool.writes}
+    seen: set[str] = set()
+    for _, index in zip(range(_CALLS), gone.newest_first(), strict=False):
+        for act in reversed(_acts(layout, index, tools, room)):
+            for path, line in act.files.items():
+                if path not in seen:
+                    seen.add(path)
+                    files.add(line)
+            if act.command is not None:
+                commands.add(act.command)
+            if act.plan is not None and not plans.lines:
+                plans.add(act.plan)
+        if files.full and commands.full and plans.lines:
+            break
+    titled = (("Files, newest first:", files), ("Commands, newest first:", commands), ("The newest plan:", plans))
+    return [line for title, section in titled if section.lines for line in (title, *section.lines)]
+
+
+def _within(meter: Measure, text: str, most: int, handle: Handle | None) -> str:
+    size = meter.text(text)
+    return text if size <= most else head_and_tail(handle, text, len(text) * most // size)
+
+
+def _acts(layout: Layout, index: int, tools: Mapping[str, ToolSpec], room: int) -> Sequence[_Act]:
+    """Return the calls of an exchange, by its whole index."""
+    facts = layout.facts
+    exchange = facts.whole[index]
+    if exchange.role is not Role.ASSISTANT:
+        return ()
+    if index >= facts.past:
+        facts.load(index - facts.past)
+    made: Callable[[], Sequence[_Act]] = lambda: tuple(_read_acts(exchange, tools, facts.meter, room))  # noqa: E731
+    return facts.meter.remember(exchange, ("acts", room), made)
+
+
+def _read_acts(exchange: Exchange, tools: Mapping[str, ToolSpec], meter: Measure, room: int) -> Iterator[_Act]:
+    results = {block.content.id: block for block in exchange.blocks() if isinstance(block.content, ToolResultContent)}
+
+    def line(text: str) -> _Line:
+        return _Line(text, meter.text(text + "\n"))
+
+    for block in exchange.blocks():
+        call = block.content
+        done = effect(call.name, call.args, tools.get(call.name)) if isinstance(call, ToolCallContent) else Effect()
+        if not isinstance(call, ToolCallContent) or not any(done):
+            continue
+        answer = results.get(call.id)
+        where = block.origin if answer is None else answer.origin
+        about = ", ".join(filter(None, ("" if answer is None else _status(answer.content), str(where))))
+        plan = json.dumps(thaw(call.args), ensure_ascii=False) if done.plan else ""
+        yield _Act(
+            {path: line(f"- {path}: read ({where})") for path in done.reads}
+            | {path: line(f"- {path}: written ({where})") for path in done.writes},
+            line(f"- {_within(meter, done.command, room // 2, where)} ({about})") if done.command else None,
+            line(f"{_within(meter, plan, room * 3 // 4, where)} ({where})") if plan else None,
+        )
+
+
+_CODES = ("exit_code", "exitCode", "returncode")
+"""Keys of a result's metadata that hold an exit code."""
+
+
+def _status(result: object) -> str:
+    """Return the status that was declared with a result: an exit code, or that it is an error; empty where neither was."""
+    if not isinstance(result, ToolResultContent):
+        return ""
+    code = next((result.metadata[key] for key in _CODES if key in result.metadata), None)
+    if isinstance(code, int):
+        return f"exit {code}"
+    return "failed" if result.is_error else ""
+
+
+# --- what earlier summaries said ------------------------------------------------------------------------------------------
+
+
+def _carried(layout: Layout, gone: _Gone) -> list[str]:
+    """Carry the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
+    index = next(gone.among(layout.facts.summaries), None)
+    if index is None:
+        return []
+    exchange = layout.facts.whole[index]
+    text = "\n".join(filter(None, (_words(block.content) for block in exchange.blocks())))
+    room = layout.target // _CARRIED_SHARE
+    where = "" if exchange.first is None else f" ({exchange.first})"
+    return [f"Summary of earlier messages{where}:", _within(layout.meter, text, room, exchange.first)]

@@ -1,0 +1,332 @@
+"""OpenHands' logs of model calls: an archive of files, each the whole request and the answer of one call of a run.
+
+The messages of a run are the union of its requests, in order, each recorded once; an invocation entry records what every call sent.
+Read from logs of OpenHands 0.15 and of its SDK (`litellm` completion logs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from posixpath import dirname
+from typing import Any, NamedTuple
+
+from palaver.errors import UnsupportedTranscript
+from palaver.formats import fields
+from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded
+from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, declare, digest_of, priced, run_key
+from palaver.formats.records import MAX_LINE, parse
+from palaver.formats.sources import Member, Source
+from palaver.log import Invocation
+from palaver.messages import from_chat_dict, stop_reason_of
+from palaver.plurals import counted
+
+NAME = "openhands-llm-calls"
+OWNER = "openhands"
+_MARK = "cache_control"
+"""The mark that tells Anthropic's cache where a prefix ends; it moves from call to call, so it is not part of a message."""
+
+_LOOKED_AT = 8  # files of an archive
+
+
+class OpenHandsCalls:
+    """OpenHands' logs of model calls: one conversation a run; the files of one folder are a run."""
+
+    name = NAME
+    title = "OpenHands model calls"
+    signs = "an archive of JSON objects with messages, response, kwargs and timestamp"
+    series = True
+
+    def sniff(self, source: Source) -> float:
+        """Return 1.0 if most of the first files are calls, else 0.0."""
+        looked = source.members[:_LOOKED_AT]
+        return 1.0 if 2 * sum(map(_shows_call, looked)) > len(looked) else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read the files of every folder as the calls of a run."""
+        runs: dict[str, list[Member]] = {}
+        for member in source.members:
+            runs.setdefault(dirname(member.name), []).append(member)
+        for ordinal, members in enumerate(runs.values()):
+            yield from _Run(_Survey(members), ordinal).events()
+
+
+def _shows_call(member: Member) -> bool:
+    try:
+        return _is_call(member.opening.fields)
+    except UnsupportedTranscript:
+        return False
+
+
+def _is_call(keys: Collection[str]) -> bool:
+    return "messages" in keys and "response" in keys and ("kwargs" in keys or "args" in keys)
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------------
+
+
+class _Call(NamedTuple):
+    """A call: the name of its file, what was sent, the answer (or empty), and the whole object."""
+
+    name: str
+    messages: Sequence[object]
+    response: Mapping[str, object]
+    value: Mapping[str, object]
+
+    @property
+    def at(self) -> float:
+        return fields.moment(self.value.get("timestamp")) or fields.moment(self.response.get("created"))
+
+    @property
+    def model(self) -> str:
+        return fields.text(self.response, "model")
+
+    @property
+    def choice(self) -> Mapping[str, object]:
+        return next(iter(fields.objects(self.response, "choices")), NOTHING)
+
+    @property
+    def answer(self) -> Mapping[str, object]:
+        return fields.mapping(self.choice, "message")
+
+    @property
+    def tools(self) -> object:
+        return fields.mapping(self.value, "kwargs").get("tools") or self.value.get("tools")
+
+
+def _read(member: Member) -> _Call | Loss:
+    parsed = parse(member.read(MAX_LINE))
+    value = parsed.values[0][0] if parsed.values else None
+    place = member.place("whole file")
+    if not isinstance(value, dict):
+        return bad_record(place, parsed.fault or "it is not a JSON object")
+    if not _is_call(value):
+        return Loss(place=place, reason="Not read: it is not a call.", code="skipped", severity="note")
+    return _Call(member.name, fields.items(value, "messages"), fields.mapping(value, "response"), value)
+
+
+def _essence(message: object) -> bytes:
+    """Return a digest of what a message says: an answer, and the form in which it is sent back, are the same."""
+    if not isinstance(message, dict):
+        return digest_of(message)
+    calls = [
+        [call.get("id"), *(fields.mapping(call, "function").get(name) for name in ("name", "arguments"))]
+        for call in fields.objects(message, "tool_calls")
+    ]
+    return digest_of([message.get("role"), _content(message.get("content")), calls, message.get("tool_call_id")])
+
+
+def _content(content: object) -> object:
+    """Return content without cache marks; text is the same alone or as parts, and None is empty."""
+    if not isinstance(content, list):
+        return content or ""
+    parts = [
+        {name: value for name, value in part.items() if name != _MARK} if isinstance(part, dict) else part
+        for part in content
+    ]
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.keys() <= {"type", "text"}]
+    if len(texts) == len(parts) and all(isinstance(text, str) for text in texts):
+        return "\n".join(str(text) for text in texts)
+    return parts
+
+
+def _marked(message: object) -> bool:
+    """Return whether a message, or a part of it, has a cache mark."""
+    if not isinstance(message, dict):
+        return False
+    return _MARK in message or any(_MARK in part for part in fields.objects(message, "content"))
+
+
+# --- the order of the calls ---------------------------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A call's place in the run.
+
+    Attributes:
+        member: Its file.
+        dialog: The number of the dialog it belongs to.
+        shared: How many of the sent messages that dialog holds already, inherited ones included.
+        parent: The number of the dialog that this one leaves, if this call begins it; else -1.
+    """
+
+    member: Member
+    dialog: int
+    shared: int
+    parent: int = -1
+
+
+class _Survey:
+    """The first reading: in which order the calls were made, and which dialog each continues."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.losses: list[Loss] = []
+        self.place = members[0].place("whole series")
+        self.first: _Call | None = None
+        found: list[tuple[float, Member, list[bytes], bytes]] = []
+        for member in members:
+            call = _read(member)
+            if isinstance(call, Loss):
+                self.losses.append(call)
+                continue
+            if self.first is None or call.at < self.first.at:
+                self.first = call._replace(messages=(), value={"timestamp": call.at})
+            answer = _essence(call.answer) if call.answer else b""
+            found.append((call.at, member, [_essence(message) for message in call.messages], answer))
+        self._said: list[
+            list[tuple[bytes, int]]
+        ] = []  # the messages of each dialog, each with the dialog that holds it
+        ordered = sorted(found, key=lambda one: (one[0], one[1].name))
+        self.steps = tuple(self._step(member, sent, answer) for _, member, sent, answer in ordered)
+        self.longest = max(self._said, key=len, default=[])
+
+    def _step(self, member: Member, sent: Sequence[bytes], answer: bytes) -> _Step:
+        """Find the dialog that holds most of what was sent; where it goes on otherwise, the call begins a branch."""
+        known = ((_common(said, sent), number) for number, said in enumerate(self._said))
+        shared, dialog = max(known, default=(0, -1))
+        parent = -1
+        if dialog < 0 or shared < len(self._said[dialog]):
+            parent = dialog
+            self._said.append(self._said[dialog][:shared] if dialog >= 0 else [])
+            dialog = len(self._said) - 1
+        new = [*sent[shared:], *([answer] if answer else [])]
+        self._said[dialog].extend((one, dialog) for one in new)
+        return _Step(member, dialog, shared, parent)
+
+
+def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
+    """Count the messages at the beginning of a request that a dialog begins with."""
+    pairs = enumerate(zip(said, sent, strict=False))
+    return next((number for number, (one, other) in pairs if one[0] != other), min(len(said), len(sent)))
+
+
+# --- the run ------------------------------------------------------------------------------------------------------------------
+
+
+class _Run:
+    """The second reading: what each call sent that was new, that it was sent, and the answer."""
+
+    def __init__(self, survey: _Survey, ordinal: int) -> None:
+        self._survey = survey
+        self._ordinal = ordinal
+        first = survey.first
+        self._key = "" if first is None else run_key(fields.text(first.response, "id"), first.at)
+        self._skipped = Skipped()
+        self._writers: list[DialogWriter] = []
+        self._tools: list[bytes] = []
+        self._marks: list[list[tuple[Mark, bytes]]] = []  # after each message of each dialog, with the tools in force
+        self._beside = 0
+
+    def events(self) -> Iterator[Event]:
+        """Return the run."""
+        steps, first = self._survey.steps, self._survey.first
+        yield Conversation(
+            key=self._key,
+            ordinal=self._ordinal,
+            model="" if first is None else first.model,
+            started_at=0.0 if first is None else first.at,
+            main=_name(steps[-1].dialog) if steps else "main",
+            metadata={"calls": len(steps)},
+        )
+        yield from self._survey.losses
+        if not steps:
+            yield Branch(dialog="main", owner=OWNER)
+        for number, step in enumerate(steps):
+            yield from self._step(step, number)
+        if self._beside:
+            what = counted(self._beside, "message is on a branch", "messages are on branches")
+            reason = f"{what} beside the longest one; the count of records excludes them."
+            yield Loss(place=self._survey.place, reason=reason, code="beside", severity="note")
+        yield from self._skipped.losses(self._survey.place)
+
+    def _step(self, step: _Step, number: int) -> Iterator[Event]:
+        call = _read(step.member)
+        if isinstance(call, Loss):  # it could be read a moment ago
+            yield call
+            return
+        if step.dialog == len(self._writers):
+            yield from self._open(step, call)
+        writer = self._writers[step.dialog]
+        record = fields.text(call.response, "id") or call.name
+        tools = digest_of(call.tools) if call.tools else b""
+        if tools != self._tools[step.dialog]:
+            self._tools[step.dialog] = tools
+            origin = Item(number, call.name, call.tools).origin(f"{record}:tools")
+            yield from guarded(call.name, declare(writer, call.tools, call.at, origin))
+        for place in range(step.shared, len(call.messages)):
+            item = Item(number, f"{call.name}, messages[{place}]", call.messages[place])
+            yield from self._message(item, place, step, {"timestamp": call.at})
+        origin = Item(number, call.name, call.value).origin(f"{record}:call")
+        yield from guarded(call.name, (writer.put(one, origin) for one in (_invocation(call),)))
+        if call.answer:
+            item = Item(number, f"{call.name}, response", call.answer)
+            yield from self._message(item, len(call.messages), step, _answer(call))
+        else:
+            yield bad_record(f"{call.name}, response", "it has no answer")
+        for _ in fields.objects(call.response, "choices")[1:]:
+            self._skipped.record("further choice", "answers that the run did not continue with")
+
+    def _open(self, step: _Step, call: _Call) -> Iterator[Event]:
+        key = _name(step.dialog)
+        marks = self._marks[step.parent][: step.shared] if step.parent >= 0 else []
+        if step.parent < 0:
+            writer, tools = DialogWriter(key, NAME), b""
+        elif marks:
+            writer, tools = marks[-1][0].writer.fork(key, marks[-1][0]), marks[-1][1]
+        else:
+            first = self._writers[0]
+            writer, tools = first.fork(key, Mark(first, 0, "", {})), b""
+        self._writers.append(writer)
+        self._tools.append(tools)
+        self._marks.append(marks)
+        yield writer.branch(OWNER)
+        if step.parent >= 0:
+            reason = f"This call sent other messages than the ones before it from message {step.shared} on: a branch."
+            yield Loss(place=call.name, reason=reason, code="rewritten", severity="note")
+
+    def _message(self, item: Item, place: int, step: _Step, about: Mapping[str, Any]) -> Iterator[Event]:
+        record = f"{_name(step.dialog)}:{place}"
+        yield from guarded(item.place, self._said(item, place, step, {**about, "id": f"{self._key or NAME}:{record}"}))
+        self._marks[step.dialog].append((self._writers[step.dialog].mark(), self._tools[step.dialog]))
+
+    def _said(self, item: Item, place: int, step: _Step, about: Mapping[str, Any]) -> Iterator[Event]:
+        if not isinstance(item.value, dict):
+            yield bad_record(item.place, "it is not a message")
+            return
+        longest = self._survey.longest
+        counts = place < len(longest) and longest[place][1] == step.dialog
+        self._beside += not counts
+        said = {name: value for name, value in item.value.items() if value is not None or name == "content"}
+        origin = item.origin(f"{_name(step.dialog)}:{place}")
+        yield from self._writers[step.dialog].say(from_chat_dict(said, **about), origin, counted=int(counts))
+
+
+def _name(dialog: int) -> str:
+    return f"branch:{dialog}" if dialog else "main"
+
+
+def _answer(call: _Call) -> dict[str, Any]:
+    """Return what the response says of its message."""
+    return {
+        "timestamp": call.at,
+        "model": call.model or None,
+        "response_id": fields.text(call.response, "id") or None,
+        "usage": priced(fields.mapping(call.response, "usage"), call.value.get("cost")),
+        "stop_reason": stop_reason_of(fields.text(call.choice, "finish_reason") or None),
+    }
+
+
+def _invocation(call: _Call) -> Invocation:
+    """Record what a call sent: how many messages of the dialog, which of them had a cache mark, and its parameters."""
+    kwargs = fields.mapping(call.value, "kwargs")
+    sent = {
+        "call": call.name,
+        "messages": len(call.messages),
+        "cache_marks": [place for place, message in enumerate(call.messages) if _marked(message)],
+        "parameters": {name: value for name, value in kwargs.items() if name != "tools"},
+        "args": call.value.get("args"),
+        "latency": call.value.get("latency_sec"),
+        "usage": call.response.get("usage"),
+        "cost": call.value.get("cost"),
+    }
+    return Invocation(model=call.model, manifest={name: clean(value) for name, value in sent.items()}, at=call.at)

@@ -1,0 +1,271 @@
+"""Plain message lists: what a program that talks to chat completions or to Anthropic's interface has, written down as JSON.
+
+Four shapes of each: an array of messages; an object with `messages` (and `system`, `tools`); an array, or JSON lines, of such objects;
+JSON lines of messages. What the messages hold tells the two interfaces apart. A message with keys that neither interface has is
+another program's record, and a list of such messages is not a plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from palaver.errors import UnsupportedTranscript
+from palaver.formats import fields
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, declare, digest_of, instructs, numbered, torn, word
+from palaver.formats.sources import Member, Opening, Source
+from palaver.log import Instructions, Section
+from palaver.messages import Message, from_anthropic_dict, from_chat_dict
+
+CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
+OWNER = "agent"
+_READ = frozenset({"messages", "system", "tools"})
+_PARAMETERS = 200  # characters: a longer value beside the messages is content, and stays in the source
+_PLAIN = 0.6  # nothing contradicts, and any other format would be surer
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_KEYS = frozenset(
+    {
+        # chat completions, request and answer (platform.openai.com/docs/api-reference/chat), with what LiteLLM and DeepSeek add
+        *("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations"),
+        *("weight", "reasoning_content", "reasoning", "thinking_blocks", "provider_specific_fields", "cache_control"),
+        # Anthropic's Messages, request and answer (docs.anthropic.com/en/api/messages)
+        *("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
+        # what people write beside a message
+        *("timestamp", "created_at", "metadata"),
+    }
+)
+_CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content")
+_CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "file"})
+_BLOCKS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
+)
+
+
+class PlainMessages:
+    """Lists of messages of one interface."""
+
+    series = False
+
+    def __init__(self, name: str, title: str, signs: str) -> None:
+        self.name = name
+        self.title = title
+        self.signs = signs
+
+    def sniff(self, source: Source) -> float:
+        """Return how surely it is such a list, from 0.0 to 1.0."""
+        about, messages = _shown(source.opening)
+        if len(messages) > 1 and not source.opening.complete:
+            messages = messages[:-1]  # the last one may be cut off
+        if 2 * sum(map(_plain, messages)) <= len(messages):  # a few odd ones among them are reported when they are read
+            return 0.0
+        return _PLAIN if self.name == _interface(about, messages) else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every list as a conversation."""
+        ordinal = 0
+        for member in source.members:
+            for found in _lists(member):
+                if isinstance(found, Loss):
+                    yield found
+                else:
+                    yield from _conversation(found, self.name, ordinal)
+                    ordinal += 1
+
+
+PLAIN = (
+    PlainMessages(
+        CHAT, "chat completions", "messages with role and content, or objects with messages, in JSON or JSON lines"
+    ),
+    PlainMessages(
+        ANTHROPIC,
+        "Anthropic messages",
+        "messages of user and assistant with blocks such as tool_use, or an object with system and messages",
+    ),
+)
+
+
+# --- recognising ------------------------------------------------------------------------------------------------------------
+
+
+def _shown(opening: Opening) -> tuple[Mapping[str, object], Sequence[object]]:
+    """Return the first conversation that an opening shows: what stands beside its messages, and the first of them."""
+    first = next(iter(opening.elements or opening.records[:1]), opening.fields)
+    messages = first.get("messages")
+    if isinstance(messages, list):
+        return first, messages
+    return NOTHING, opening.elements or opening.records
+
+
+def _plain(message: object) -> bool:
+    if not isinstance(message, dict) or fields.text(message, "role") not in _ROLES or not message.keys() <= _KEYS:
+        return False
+    said = "content" in message or "tool_calls" in message or "function_call" in message
+    content = message.get("content")
+    return said and message.get("type", "message") == "message" and (content is None or isinstance(content, str | list))
+
+
+def _interface(about: Mapping[str, object], messages: Sequence[object]) -> str:
+    """Return whose messages they are; without a sign, chat completions, which more programs use."""
+    chat = anthropic = 0
+    for message in messages:
+        if isinstance(message, dict):
+            kinds = {str(part.get("type")) for part in fields.objects(message, "content")}
+            chat += fields.text(message, "role") in _CHAT_ROLES or any(message.get(key) for key in _CHAT_KEYS)
+            chat += bool(kinds & _CHAT_PARTS)
+            anthropic += bool(kinds & _BLOCKS) or message.get("type") == "message"
+    tools = fields.objects(about, "tools")
+    chat += any("function" in tool for tool in tools)
+    anthropic += about.get("system") is not None
+    anthropic += any("input_schema" in tool for tool in tools)
+    return ANTHROPIC if anthropic > chat else CHAT
+
+
+# --- shapes -------------------------------------------------------------------------------------------------------------------
+
+
+class _List(NamedTuple):
+    """A list of messages, and what stands beside it.
+
+    Attributes:
+        place: Where it is.
+        about: What stands beside the messages.
+        items: Returns the messages, from the start each time.
+        losses: What could not be read.
+    """
+
+    place: str
+    about: Mapping[str, object]
+    items: Callable[[], Iterator[Item]]
+    losses: Sequence[Loss] = ()
+
+
+_Streamed = Iterator[Item | Loss | tuple[str, object]]
+
+
+def _lists(member: Member) -> Iterator[_List | Loss]:
+    try:
+        opening = member.opening
+    except UnsupportedTranscript as error:  # a file of an archive whose first file is such a list
+        yield Loss(place=member.place("whole file"), reason=f"Not read: {error.why}.", code="skipped", severity="note")
+        return
+    if opening.elements and "messages" in opening.elements[0]:
+        for element in member.elements():
+            if isinstance(element, Loss):
+                yield element
+            else:
+                place = member.place(element.path)
+                yield _nested(element.value, place, tuple(torn(element, place)))
+    elif opening.document is None and opening.records and "messages" in opening.records[0]:
+        for record in member.records():
+            yield record if isinstance(record, Loss) else _nested(record.value, record.place)
+    else:
+        yield _whole(member, _lines if opening.document is None and opening.records else _elements)
+
+
+def _nested(value: object, place: str, losses: Sequence[Loss] = ()) -> _List:
+    about = value if isinstance(value, dict) else NOTHING
+    messages = about.get("messages")
+    if not isinstance(messages, list):
+        losses = (*losses, bad_record(f"{place}.messages", "it is not a list of messages"))
+    return _List(place, about, lambda: numbered(messages, f"{place}.messages"), losses)
+
+
+def _whole(member: Member, stream: Callable[[Member], _Streamed]) -> _List:
+    """Return a document that is one list; it is read twice, and never held."""
+    losses: list[Loss] = []
+    about: dict[str, object] = {}
+    for found in stream(member):
+        if isinstance(found, Loss):
+            losses.append(found)
+        elif not isinstance(found, Item):
+            about[found[0]] = found[1]
+
+    def items() -> Iterator[Item]:
+        return (found for found in stream(member) if isinstance(found, Item))
+
+    return _List(member.place("whole file"), about, items, losses)
+
+
+def _elements(member: Member) -> _Streamed:
+    for element in member.elements(("messages",)):
+        if isinstance(element, Loss):
+            yield element
+            continue
+        place = member.place(element.path)
+        if element.nth < 0 and element.key == "messages":
+            yield bad_record(place, "it is not a list of messages")
+        elif element.nth < 0:
+            yield element.key, element.value
+        elif element.whole:
+            yield from torn(element, place)
+            yield Item(element.nth, place, element.value)
+
+
+def _lines(member: Member) -> _Streamed:
+    for record in member.records():
+        yield record if isinstance(record, Loss) else Item(record.ordinal, record.place, record.value)
+
+
+# --- a conversation -----------------------------------------------------------------------------------------------------------
+
+
+def _conversation(found: _List, name: str, ordinal: int) -> Iterator[Event]:
+    started_at, model, led = 0.0, fields.text(found.about, "model"), bool(found.about.get("system"))
+    for item in found.items():
+        led = led or instructs(item.value)
+        if isinstance(item.value, dict):
+            started_at = started_at or _when(item.value)
+            model = model or fields.text(item.value, "model")
+    short = {
+        word(key): clean(value)
+        for key, value in found.about.items()
+        if key not in _READ and isinstance(value, str | int | float) and len(str(value)) <= _PARAMETERS
+    }
+    yield Conversation(key="", ordinal=ordinal, model=model, started_at=started_at, metadata=short)
+    writer = DialogWriter("main", name)
+    yield writer.branch(OWNER)
+    yield from found.losses
+    yield from guarded(found.place, _preamble(found, writer, started_at))
+    if not led:
+        yield no_instructions(found.place)
+    read = from_anthropic_dict if name == ANTHROPIC else from_chat_dict
+    at = started_at
+    for item in found.items():
+        at = (_when(item.value) if isinstance(item.value, dict) else 0.0) or at
+        yield from guarded(item.place, _message(item, writer, read, f"{name}:{ordinal}:{item.ordinal}", at))
+
+
+def _preamble(found: _List, writer: DialogWriter, at: float) -> Iterator[Event]:
+    system, tools = found.about.get("system"), found.about.get("tools")
+    if system:
+        entry = Instructions(sections=tuple(_sections(system)), at=at)
+        yield writer.put(entry, Origin("system", 0, digest_of(system), f"{found.place}, system"))
+    yield from declare(writer, tools, at, Origin("tools", 0, digest_of(tools), f"{found.place}, tools"))
+
+
+def _sections(system: object) -> Iterator[Section]:
+    """Read Anthropic's `system`: a text, or blocks of text."""
+    if isinstance(system, str):
+        yield Section(name="system", text=system)
+        return
+    for number, block in enumerate(system if isinstance(system, list) else ()):
+        if isinstance(block, dict) and (text := fields.text(block, "text")):
+            rest: dict[str, Any] = {key: value for key, value in block.items() if key not in {"text", "type", "name"}}
+            yield Section.model_validate({**rest, "name": f"system {number + 1}", "text": text})
+
+
+def _message(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:
+    if not isinstance(item.value, dict):
+        yield bad_record(item.place, "it is not a message")
+        return
+    said = {name: value for name, value in item.value.items() if name not in {"timestamp", "created_at", "metadata"}}
+    about = fields.mapping(item.value, "metadata")
+    message = read(said, id=key, timestamp=at, metadata=clean(about) if about else {})
+    yield from writer.say(message, item.origin(), counted=1)
+
+
+def _when(value: Mapping[str, object]) -> float:
+    return fields.moment(value.get("timestamp")) or fields.moment(value.get("created_at"))

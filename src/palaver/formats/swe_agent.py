@@ -1,0 +1,88 @@
+"""SWE-agent trajectories: one JSON object with the history of messages, and beside each message the action it took.
+
+Read from trajectories of SWE-agent 0.7 to 1.1 (SWE-agent/SWE-agent, docs/usage/trajectories.md). Where the model writes its commands as
+text, the output comes back in the role `user`: a message of that role right after an action is the tool's, unless one of the two belongs
+to a demonstration and the other does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from palaver.formats import fields
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
+from palaver.formats.documents import Element
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, instructs, torn, word
+from palaver.formats.sources import Member, Source
+from palaver.messages import Speaker, from_chat_dict
+
+NAME = "swe-agent"
+_KEPT = ("exit_status", "submission", "model_stats", "swe_agent_version")
+_SAID = ("role", "content", "name", "tool_calls", "tool_call_id")
+
+
+class SweAgent:
+    """SWE-agent trajectories."""
+
+    name = NAME
+    title = "SWE-agent"
+    signs = "a JSON object with history, trajectory and info, its messages with an agent"
+    series = False
+
+    def sniff(self, source: Source) -> float:
+        """Return how surely it is a SWE-agent trajectory, from 0.0 to 1.0."""
+        opening = source.opening.fields
+        steps, said = fields.objects(opening, "trajectory"), fields.objects(opening, "history")
+        acted = any("action" in step and "observation" in step for step in steps)
+        return 1.0 if acted or any("agent" in one and "role" in one for one in said) else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every file of the source as a run of its own."""
+        for ordinal, member in enumerate(source.members):
+            yield from _run(member, ordinal)
+
+
+def _run(member: Member, ordinal: int) -> Iterator[Event]:
+    about: dict[str, object] = {}
+    losses: list[Loss] = []
+    led = False
+    for element in member.elements(("history", "trajectory")):
+        if isinstance(element, Loss):
+            losses.append(element)
+        elif element.key == "history" and element.nth >= 0:
+            led = led or instructs(element.value)
+            losses.extend(torn(element, member.place(element.path)))
+        elif element.nth < 0:
+            about[element.key] = element.value
+    info = fields.mapping(about, "info")
+    metadata = {name: clean(info[name]) for name in _KEPT if info.get(name) is not None}
+    yield Conversation(key="", ordinal=ordinal, title=fields.text(about, "environment"), metadata=metadata)
+    writer = DialogWriter("main", NAME)
+    yield writer.branch(NAME)
+    yield from losses
+    if not led:
+        yield no_instructions(member.place("whole file"))
+    before: Mapping[str, object] = NOTHING
+    for element in member.elements(("history", "trajectory")):
+        if isinstance(element, Element) and element.key == "history" and element.nth >= 0 and element.whole:
+            item = Item(element.nth, member.place(element.path), element.value)
+            yield from guarded(item.place, _message(item, before, writer, f"{NAME}:{ordinal}:{item.ordinal}"))
+            before = item.value if isinstance(item.value, dict) else NOTHING
+
+
+def _message(item: Item, before: Mapping[str, object], writer: DialogWriter, key: str) -> Iterator[Event]:
+    value = item.value
+    if not isinstance(value, dict):
+        yield bad_record(item.place, "it is not a message")
+        return
+    metadata = {word(name): clean(one) for name, one in value.items() if name not in _SAID and one is not None}
+    about: dict[str, Any] = {"id": key, "timestamp": 0.0, "metadata": metadata}
+    if value.get("role") == "user" and "action" in before and value.get("is_demo") == before.get("is_demo"):
+        about["speaker"] = Speaker.TOOL
+    said = {name: value[name] for name in _SAID if value.get(name) is not None}
+    calls = fields.items(value, "tool_call_ids")
+    if calls and "tool_call_id" not in said:
+        said["tool_call_id"] = calls[0]
+    yield from writer.say(from_chat_dict(said, **about), item.origin(), counted=1)

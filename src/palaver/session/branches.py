@@ -1,0 +1,222 @@
+"""Branches: going back to an entry, and telling one branch what happened on another. The log keeps everything that was said on either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from palaver.errors import Conflict, InvalidInput
+from palaver.ids import DialogId
+from palaver.log import (
+    NOTHING,
+    BranchSummary,
+    Custom,
+    Handle,
+    Node,
+    Place,
+    Reader,
+    Run,
+    Span,
+    child_of,
+    entry_at,
+)
+from palaver.messages import ToolCallContent, Trust, thaw
+from palaver.plurals import counted
+from palaver.session.messages import Messages, message_line, stretches
+from palaver.session.recall import whole
+from palaver.session.tree import apart, common, newest, runs_of, upto
+from palaver.tokens import Budget, counter
+from palaver.view import Exchange, Fold, Reason, View
+
+if TYPE_CHECKING:
+    from palaver.session.dialog import Dialog
+    from palaver.session.opened import OpenSession
+
+__all__ = ["REWIND", "Rewind", "account", "lowest_trust", "merge", "record_of", "rewind", "undo_rewind", "view_of"]
+
+REWIND = "rewind"
+"""The relation of a dialog that a rewind made to the one that it left."""
+
+_FROM = "rewound"
+"""The key in such a dialog's metadata that says what was left."""
+
+_UNDONE = "palaver.rewind_undone"
+_WIDTH = 96
+_ROOM = 4_000
+"""Tokens of the window that the record of a branch is made for; it has a fraction of them, and everything in it can be recalled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewind:
+    """A rewind that was previewed and is not done: `apply` does it.
+
+    Attributes:
+        dialog_id: The dialog.
+        to: The last entry that stays; None where none does.
+        kept: How many messages stay.
+        leaving: The messages that leave.
+        entries: How many entries leave.
+        files: Files that calls among them touched, by the calls' arguments. A rewind changes no file.
+    """
+
+    dialog_id: DialogId
+    to: Handle | None
+    kept: int
+    leaving: Messages
+    entries: int
+    files: tuple[str, ...]
+    _spans: tuple[Span, ...] = field(repr=False)
+    _dialog: Dialog = field(repr=False, compare=False)
+    _opened: OpenSession[Dialog] = field(repr=False, compare=False)
+    _turn_head: int = field(repr=False)
+
+    def apply(self) -> Dialog:
+        """Do it, and return the dialog that goes on from there. The one that was left stays as it is; `Session.undo_rewind` goes back to it.
+
+        Raises:
+            Conflict: The dialog went on since the preview.
+        """
+        store, left = self._opened.store, self._opened.store.node(self.dialog_id)
+        root = store.session(left.session_id).root == left.dialog_id
+        about = {_FROM: {"dialog": left.dialog_id, "root": root}}
+        node = child_of(left, self._spans, self.kept, relation=REWIND, metadata=about)
+        with store.transaction():
+            actual = store.last(left.dialog_id).turn_head
+            if actual != self._turn_head:
+                raise Conflict(left.dialog_id, self._turn_head, actual, hint="Reload the dialog, and preview again.")
+            made = self._opened.new_dialog(node)
+            if root:
+                store.update_session(left.session_id, root=made.dialog_id)
+        return type(self._dialog)._of(self._opened, made.dialog_id, made)
+
+    def lines(self, width: int = _WIDTH) -> Iterator[str]:
+        """Yield the lines for people, texts cut after `width` characters."""
+        stay = counted(self.kept, "message stays", "messages stay")
+        leave = counted(len(self.leaving), "leaves", "leave")
+        yield f"Back to {self.to or 'the beginning'}: {stay}, {leave} ({counted(self.entries, 'entry')})."
+        for index, message in enumerate(self.leaving.bare(), self.kept):
+            yield f"- {message_line(index, message, width)}"
+        if self.files:
+            yield f"Files stay as they are: {', '.join(self.files)}."
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def rewind(opened: OpenSession[Dialog], dialog: Dialog, to: Handle | str | None) -> Rewind:
+    """Preview going back to an entry; as `Session.rewind`."""
+    store = opened.store
+    dialog.reload()
+    held = dialog._spans()
+    place = None if to is None else whole(store, dialog.session_id, to)._replace(block=None)
+    kept = () if place is None else upto(held, place)
+    gone = apart(held, kept)
+    if not gone:
+        raise InvalidInput(f"Nothing would leave: {place or 'nothing'} is the end of the dialog.")
+    leaving = Messages(store, *stretches(store, gone))
+    return Rewind(
+        dialog_id=dialog.dialog_id,
+        to=place,
+        kept=stretches(store, kept)[1],
+        leaving=leaving,
+        entries=sum(map(len, gone)),
+        files=tuple(dict.fromkeys(_files(leaving))),
+        _spans=kept,
+        _dialog=dialog,
+        _opened=opened,
+        _turn_head=store.last(dialog.dialog_id).turn_head,
+    )
+
+
+def _files(messages: Messages) -> Iterator[str]:
+    from palaver.context.tool_effects import effect  # noqa: PLC0415 - as in `record_of`
+
+    for message in messages.bare():
+        for block in message.contents:
+            if isinstance(block, ToolCallContent):
+                done = effect(block.name, thaw(block.args))
+                yield from (*done.reads, *done.writes)
+
+
+def undo_rewind(opened: OpenSession[Dialog], dialog: Dialog) -> Dialog:
+    """Go back to the dialog that a rewind left; as `Session.undo_rewind`."""
+    store, node = opened.store, opened.store.node(dialog.dialog_id)
+    if node.relation != REWIND or node.parent_id is None:
+        raise InvalidInput(f"Dialog {node.dialog_id[:12]} was not made by a rewind.")
+    left: Any = node.metadata.get(_FROM)
+    back = Custom(custom_type=_UNDONE, data={"dialog": node.dialog_id})
+    with store.transaction():
+        parent = type(dialog)._of(opened, node.parent_id)
+        parent.record(back, beside=True)  # now it has the newest entry again
+        if left and left["root"] and store.session(node.session_id).root == node.dialog_id:
+            store.update_session(node.session_id, root=node.parent_id)
+    return parent.reload()
+
+
+# --- merging ------------------------------------------------------------------------------------------------------------------------------
+
+
+def merge(branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
+    """Write into a dialog what happened on another branch; as `Session.merge`."""
+    if (branch.store, branch.session_id) != (into.store, into.session_id):
+        raise InvalidInput(f"Dialog {branch.dialog_id[:12]} is not of session {into.session_id[:12]}.")
+    store, spans, others = branch.store, branch._spans(), into._spans()
+    new = apart(apart(spans, others), _told_before(store, others))
+    view = view_of(store, branch.dialog_id, new)
+    if not view.exchanges:
+        raise InvalidInput(
+            f"Branch {branch.dialog_id[:12]} says nothing that this dialog does not hold, or was not told before."
+        )
+    runs = ", ".join(f"{Handle(span.dialog, span.start)} to {Handle(span.dialog, span.stop - 1)}" for span in new)
+    count = counted(len(view.exchanges), "exchange")
+    head = f"[What happened on branch {branch.dialog_id[:12]}, {count}; recall {runs} for the originals]"
+    text = f"{head}\n{record_of(view) if summary is None else summary}"
+    entry = account(branch.dialog_id, newest(common(spans, others)), text, new, lowest_trust(view.exchanges))
+    return into.record(entry, beside=True)[0]
+
+
+def record_of(view: View) -> str:
+    """Return the record of all that a view shows: the human's messages, files, commands and the plan."""
+    from palaver.context.layout import Layout  # noqa: PLC0415 - going back needs no context manager
+    from palaver.context.meter import Meter  # noqa: PLC0415 - as above
+    from palaver.context.record import record  # noqa: PLC0415 - as above
+
+    layout = Layout.of(view, Budget.of_input(_ROOM), Meter(counter(view.model)))
+    told = record(layout.without(0, layout.end, Reason.FOLDED, keep=frozenset()))
+    return told.text.partition("\n")[2]  # without its own first line, which says what was left out of a view
+
+
+def account(
+    branch: DialogId, parted: Handle | None, text: str, sources: tuple[Span, ...], trust: Trust
+) -> BranchSummary:
+    """Return the entry of a text about a branch: where the branch parted, and what the text was made from."""
+    return BranchSummary(
+        summary=text,
+        dialog=branch,
+        left=None if parted is None else Place(dialog=parted.dialog, seq=parted.seq),
+        sources=runs_of(sources),
+        trust=trust.name.lower(),
+    )
+
+
+def view_of(reader: Reader, dialog_id: DialogId, spans: tuple[Span, ...]) -> View:
+    """Return the view of some entries of a dialog alone, nothing left out by a policy."""
+    alone = Node(dialog_id=DialogId("0" * 32), session_id=reader.node(dialog_id).session_id, ranges=spans)
+    return Fold(reader, alone, whole=True).view(NOTHING)
+
+
+def lowest_trust(exchanges: tuple[Exchange, ...]) -> Trust:
+    """Return the lowest trust among what was said; of nothing the lowest there is."""
+    return min((block.trust for exchange in exchanges for block in exchange.blocks()), default=Trust.OUTSIDE)
+
+
+def _told_before(reader: Reader, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Return the entries that branch summaries tell of already."""
+    found: list[Run] = []
+    for span in spans:
+        for header in reader.headers(span.dialog, span.start, span.stop):
+            if header.kind == "branch_summary":
+                entry = entry_at(reader, Handle(span.dialog, header.seq))
+                found += (entry.sources or ()) if isinstance(entry, BranchSummary) else ()
+    return tuple(Span(run.dialog, run.start, run.stop) for run in found)

@@ -1,0 +1,294 @@
+"""The call history: every model call as it was recorded, given back to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, overload
+
+from pydantic import TypeAdapter
+
+from palaver.errors import InvalidInput, NotFound, NotReproducible
+from palaver.ids import BlobId
+from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
+from palaver.messages import Usage, thaw
+from palaver.session.head import KnownHead, require_unerased
+from palaver.store.protocol import Store
+from palaver.view import Manifest, View, changed, fold, manifest, patched, restored
+from palaver.wire import COMPILER, Call, Request, profile
+from palaver.wire import compile as compile_request
+
+__all__ = ["CallHistory", "ModelCall"]
+
+_VERSION = 1
+"""The version of what an invocation's manifest holds."""
+
+_DEEPEST = 32
+"""After so many differences a manifest is written whole, which bounds the reads that giving one back costs."""
+
+_ANSWER_WITHIN = 64
+"""How many entries after a call are searched for its answer."""
+
+_Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """One call of a model, as it was recorded.
+
+    Attributes:
+        store: Where it is recorded.
+        number: Its number among the dialog's calls, starting at 1.
+        handle: The entry that records it.
+        entry: The entry.
+    """
+
+    store: Store
+    number: int
+    handle: Handle
+    entry: Invocation
+
+    @property
+    def model(self) -> str:
+        """The model that was asked."""
+        return self.entry.model
+
+    @property
+    def at(self) -> float:
+        """When, in seconds since 1970-01-01 UTC."""
+        return self.entry.at
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether it recorded what the model saw; other programs' calls did not."""
+        return _is_ours(self.entry)
+
+    @property
+    def sent(self) -> _Data:
+        """The request in figures: `profile`, `digest` (SHA-256 of the canonical bytes), `bytes` and `compiler`; empty for other programs' calls."""
+        return self._data["request"] if self.reproducible else {}
+
+    def view(self) -> View:
+        """Return what the model saw.
+
+        Raises:
+            NotReproducible: Another program recorded the call, or it was erased.
+        """
+        saw = _whole(self.store, self.handle, self._data)
+        return restored(saw, fold(self.store, self.handle.dialog, saw["at"]))
+
+    def request(self) -> Request:
+        """Return the request that was sent, the same to the byte.
+
+        Raises:
+            NotReproducible: As for `view`; or compiling gives other bytes today, and the error has them.
+        """
+        sent = self._data["request"]
+        asked = next(one["call"] for one in _chain(self.store, self.handle, self._data) if "call" in one)
+        made = compile_request(
+            self.view(),
+            profile(sent["profile"], sent["model"]),
+            _calls().validate_python(thaw(asked)),
+            lambda digest: self.store.blob(BlobId(digest)),
+        )
+        if made.digest != sent["digest"]:
+            version = f"Version {sent['compiler']} of the compiler made it; this one is {COMPILER}."
+            same = "The view is the recorded one, but compiling it gives other bytes: its profile is not palaver's own."
+            raise NotReproducible(version if sent["compiler"] != COMPILER else same, request=made)
+        return made
+
+    def usage(self) -> Usage | None:
+        """Return what the provider reported for the answer; None where there is no answer."""
+        for header in self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN):
+            if header.kind == "invocation":
+                return None
+            if header.kind == "message" and header.role in {"assistant", "tool_call"}:
+                entry = entry_at(self.store, Handle(self.handle.dialog, header.seq))
+                return entry.message.usage if isinstance(entry, MessageEntry) else None
+        return None
+
+    @property
+    def _data(self) -> _Data:
+        if self.entry.erased is not None:
+            raise NotReproducible(f"What call {self.number} saw was erased (receipt {self.entry.erased.receipt}).")
+        if not self.reproducible:
+            raise NotReproducible(f"Call {self.number} was recorded by another program, without what it saw.")
+        data: _Data = self.entry.manifest
+        return data
+
+
+class CallHistory(Sequence[ModelCall]):
+    """The model calls of a dialog in order, those of its ancestors before the fork included, and the way to record the next."""
+
+    def __init__(self, store: Store, node: Node, head: KnownHead, folded: Callable[[int], View]) -> None:
+        """Read nothing yet.
+
+        Args:
+            store: The store.
+            node: The dialog.
+            head: How far the dialog is known.
+            folded: Returns the view of everything up to an own entry.
+        """
+        self._store = store
+        self._node = node
+        self._head = head
+        self._folded = folded
+        self._inherited: tuple[Handle, ...] | None = None
+        self._own: list[int] = []
+        self._read = -1
+        self._changes = head.changes
+        self._latest: _Latest | None = None
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return how many calls there are; reads the headers of new ones."""
+        self._catch_up()
+        return len(self._places(self._node.ranges)) + len(self._own)
+
+    @overload
+    def __getitem__(self, index: int) -> ModelCall: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ModelCall, ...]: ...
+    def __getitem__(self, index: int | slice) -> ModelCall | tuple[ModelCall, ...]:
+        """Return one call, numbered from 0, or several as a tuple."""
+        if isinstance(index, slice):
+            return tuple(self[number] for number in range(*index.indices(len(self))))
+        number = range(len(self))[index]
+        inherited = self._places(self._node.ranges)
+        own = number - len(inherited)
+        place = inherited[number] if own < 0 else Handle(self._node.dialog_id, self._own[own])
+        entry = entry_at(self._store, place)
+        if not isinstance(entry, Invocation):
+            raise NotFound(str(place), what="model call")
+        return ModelCall(store=self._store, number=number + 1, handle=place, entry=entry)
+
+    def _catch_up(self) -> None:
+        last = self._head.refresh()
+        if self._changes != self._head.changes:
+            self._own, self._read, self._latest = [], -1, None
+            self._changes = self._head.changes
+        if last.seq > self._read:
+            new = self._store.latest_of_kind(self._node.dialog_id, "invocation", self._read + 1, last.seq + 1)
+            self._own += sorted(header.seq for header in new)
+            self._read = last.seq
+
+    def _places(self, ranges: Sequence[Span]) -> tuple[Handle, ...]:
+        if self._inherited is None:
+            found: list[Handle] = []
+            for span in ranges:
+                headers = self._store.latest_of_kind(span.dialog, "invocation", span.start, span.stop)
+                found += sorted(Handle(span.dialog, header.seq) for header in headers)
+            self._inherited = tuple(found)
+        return self._inherited
+
+    # --- recording --------------------------------------------------------------------------------------------------------------------
+
+    def record(self, request: Request) -> Handle:
+        """Record that a model is asked, and what it sees, before the call: then a crash during it leaves a trace.
+
+        Costs what changed since the call before.
+
+        Raises:
+            Conflict: Something that the dialog holds was erased since the request was compiled.
+            InvalidInput: The request was not compiled from a view of this dialog.
+        """
+        view, dialog_id = request.view, self._node.dialog_id
+        if view is None or request.call is None or view.dialog_id != dialog_id:
+            raise InvalidInput(
+                f"The request was not compiled from a view of dialog {dialog_id}.", hint="Use dialog.request()."
+            )
+        self._catch_up()
+        saw = manifest(view, self._folded(view.at))
+        asked = thaw(_calls().dump_python(request.call, mode="json", exclude_defaults=True))
+        before = self._latest or self._find_latest()
+        data, depth = _recorded(request, saw, asked, before)
+
+        def check(_: Header) -> None:
+            require_unerased(self._store, dialog_id, view.at, "the request")
+
+        place = self._head.annotate(Invocation(model=request.model, manifest=data), check)
+        self._latest = _Latest(place.seq, depth, saw, asked)
+        return place
+
+    def _find_latest(self) -> _Latest | None:
+        """Return the newest own call that recorded what it saw, or None where its manifest cannot be read."""
+        if not self._own:
+            return None
+        place = Handle(self._node.dialog_id, self._own[-1])
+        entry = entry_at(self._store, place)
+        if not isinstance(entry, Invocation) or not _is_ours(entry):
+            return None
+        try:
+            chain = list(_chain(self._store, place, entry.manifest))
+        except NotReproducible:
+            return None
+        asked = thaw(next(one["call"] for one in chain if "call" in one))
+        return _Latest(place.seq, len(chain) - 1, _patched(chain), asked)
+
+
+class _Latest(NamedTuple):
+    """The newest call that this process knows: the next manifest is a difference to it.
+
+    Attributes:
+        seq: The number of the entry.
+        depth: How many differences lie between it and a whole manifest.
+        saw: Its whole manifest.
+        asked: Its call, as JSON values.
+    """
+
+    seq: int
+    depth: int
+    saw: Manifest
+    asked: _Data
+
+
+def _recorded(request: Request, saw: Manifest, asked: _Data, before: _Latest | None) -> tuple[dict[str, Any], int]:
+    """Return what an entry records of a call, and how many differences lie before it."""
+    figures = {
+        "profile": request.profile.name,
+        "model": request.model,
+        "digest": request.digest,
+        "bytes": len(request.data),
+        "compiler": COMPILER,
+    }
+    data: dict[str, Any] = {"version": _VERSION, "request": figures}
+    if before is None or before.depth >= _DEEPEST:
+        return data | {"saw": saw, "call": asked}, 0
+    data |= {"base": before.seq, "saw": changed(saw, before.saw)}
+    return data | ({} if asked == before.asked else {"call": asked}), before.depth + 1
+
+
+def _is_ours(entry: Entry) -> bool:
+    data = entry.manifest if isinstance(entry, Invocation) else None
+    return isinstance(data, Mapping) and data.get("version") == _VERSION and "saw" in data
+
+
+def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
+    """Yield what a call recorded, then the calls before it, back to a whole manifest."""
+    yield data
+    while "base" in data:
+        entry = entry_at(store, Handle(place.dialog, data["base"]))
+        if not isinstance(entry, Invocation) or not _is_ours(entry):
+            raise NotReproducible(f"The call that {place} is a difference to was erased.")
+        data = entry.manifest
+        yield data
+
+
+def _whole(store: Store, place: Handle, data: _Data) -> Manifest:
+    return _patched(list(_chain(store, place, data)))
+
+
+def _patched(chain: Sequence[_Data]) -> Manifest:
+    *differences, first = [one["saw"] for one in chain]
+    saw: Manifest = thaw(first)
+    for difference in reversed(differences):
+        saw = patched(thaw(difference), saw)
+    return saw
+
+
+@cache
+def _calls() -> TypeAdapter[Call]:
+    """Return what writes and reads calls; made on first use."""
+    return TypeAdapter(Call)

@@ -1,0 +1,430 @@
+"""Compaction: a smaller view, previewed, then committed as one entry from which later views start. The log keeps everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from palaver.context.compose import Composed, compose
+from palaver.context.manager import ContextManager, Policy
+from palaver.context.meter import Meter
+from palaver.context.policy import DEFAULT_POLICY, policy
+from palaver.context.summary import HEADINGS, Summarizer, summarize
+from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
+from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at
+from palaver.session.head import KnownHead, require_unerased
+from palaver.session.opened import OpenSession
+from palaver.store.protocol import Store
+from palaver.tokens import Budget, counter
+from palaver.tools import run_in_worker
+from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held
+
+__all__ = ["ATTEMPT", "BudgetLike", "CompactionPreview", "Compactions", "PolicyLike"]
+
+PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
+"""A policy or context manager, its name, or its configuration."""
+
+BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
+"""A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `palaver.tokens.Budget`."""
+
+ATTEMPT = "palaver.compaction"
+"""The type of the custom entry that records a rejected compaction for which a summarizer was paid."""
+
+NO_LIMIT = Budget.of_input(2**53)
+
+_SUMMARY_SHARE = 4
+"""A summary has at most a quarter of the limit (`palaver.context.summary`), which is kept free for it."""
+
+_SHARE = 0.5
+"""The share of its size that a view keeps at most, where nobody says how small it is to be (OpenHands: half)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionPreview:
+    """A compaction that was previewed: nothing is written before `approve` or `reject`.
+
+    Attributes:
+        before: The view as it is.
+        composed: The view as it would be, and the plan that leads to it.
+        attempt: What is recorded of how it came about: trigger, focus, and what the summarizer used.
+    """
+
+    before: View
+    composed: Composed
+    attempt: Mapping[str, Any] = field(default_factory=dict)
+    _commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
+    _note: Callable[[Custom], Handle] = field(repr=False, compare=False)
+
+    @property
+    def tokens_before(self) -> int:
+        """The size of the view as it is, in tokens."""
+        return self.composed.before.total
+
+    @property
+    def tokens_after(self) -> int:
+        """The size of the view as it would be."""
+        return self.composed.after.total
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether the view would become smaller."""
+        return self.composed.view is not self.before and self.tokens_after < self.tokens_before
+
+    @property
+    def inserted(self) -> tuple[str, ...]:
+        """The texts that would stand for what leaves: summary, record, notice."""
+        known = {text_of(exchange) for exchange in self.before.exchanges if exchange.derived}
+        texts = (text_of(exchange) for exchange in self.composed.view.exchanges if exchange.derived)
+        return tuple(text for text in texts if text not in known)
+
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What would be left out that is shown now."""
+        known = set(self.before.omissions)
+        return tuple(gone for gone in self.composed.view.omissions if gone not in known)
+
+    @property
+    def summary_failed(self) -> str:
+        """Why there is no summary although a summarizer was asked; else empty."""
+        return str((self.attempt.get("summary") or {}).get("failed", ""))
+
+    def approve(self) -> Handle:
+        """Commit it: one entry of the log, from which later views start. `undo` takes it back.
+
+        Raises:
+            Conflict: Another compaction was committed meanwhile, or something that the dialog holds was erased.
+            InvalidInput: The view would not become smaller.
+        """
+        return self._commit(self.composed, self.attempt)
+
+    def reject(self, reason: str = "") -> Handle | None:
+        """Leave the view as it is. Where a summarizer was asked, its cost is recorded; the entry is returned."""
+        if "summary" not in self.attempt:
+            return None
+        return self._note(Custom(custom_type=ATTEMPT, data={**self.attempt, "rejected": reason}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "policy": self.composed.by,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "worthwhile": self.worthwhile,
+            "omitted": [
+                {"place": place_of(gone), "reason": gone.reason.value, "messages": gone.messages, "bytes": gone.size}
+                for gone in self.omitted
+            ],
+            "inserted": list(self.inserted),
+            "attempt": dict(self.attempt),
+        }
+
+
+def place_of(gone: Omission) -> str:
+    """Return what is left out as `recall` takes it: a handle, or a run of entries with both ends."""
+    if gone.span is None:
+        return str(gone.handle)
+    first = Handle(gone.span.dialog, gone.span.start)
+    return str(first) if len(gone.span) == 1 else f"{first}-{gone.span.stop - 1}"
+
+
+def text_of(exchange: Exchange) -> str:
+    """Return the text of a derived exchange."""
+    return "\n".join(str(getattr(block.content, "content", "")) for block in exchange.blocks())
+
+
+class Compactions:
+    """The compactions of a dialog: previewed, committed, undone and redone."""
+
+    def __init__(
+        self,
+        opened: OpenSession[Any],
+        node: Node,
+        head: KnownHead,
+        seen: Callable[[], View],
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            opened: The session.
+            node: The dialog.
+            head: How far the dialog is known.
+            seen: Returns the view of everything.
+        """
+        self._opened = opened
+        self._store: Store = opened.store
+        self._node = node
+        self._head = head
+        self._seen = seen
+        self._meters: dict[str, Meter] = {}
+
+    # --- composing --------------------------------------------------------------------------------------------------------------------
+
+    def compose(
+        self,
+        asked: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        *,
+        model: str = "",
+        view: View | None = None,
+    ) -> Composed:
+        """Return what a policy makes of the view: the smaller view, the plan, and both sizes. Nothing is written.
+
+        Args:
+            asked: The policy; `palaver` when not given.
+            budget: What one request may occupy; the policy's own budget when not given. A plain context manager needs none.
+            model: The model that counts tokens; the policy's, else the one in force, when not given.
+            view: A view of this dialog to start from, in place of everything.
+
+        Raises:
+            InfeasibleBudget: What must be sent is larger than the budget.
+            NotFound: There is no policy of this name.
+            PolicyFailed: The policy raised.
+            InvalidInput: Neither the policy nor the caller gives a budget.
+        """
+        seen = self._seen() if view is None else view
+        manager, counting = self._manager(asked, model, seen)
+        return compose(seen, manager, self._budget(manager, budget, counting), self.meter(counting))
+
+    def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[ContextManager, str]:
+        manager = policy(DEFAULT_POLICY if asked is None else asked, model, runtime=self._opened.runtime)
+        if manager is None:
+            raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
+        return manager, model or str(getattr(manager, "model_name", "")) or seen.model
+
+    def _budget(self, manager: ContextManager, budget: BudgetLike | None, model: str) -> Budget:
+        if budget is not None:
+            return Budget.parse(budget, model or None)
+        return manager.budget_for(model) if isinstance(manager, Policy) else NO_LIMIT
+
+    def meter(self, model: str = "") -> Meter:
+        """Return what counts tokens for a model; it remembers the sizes of exchanges."""
+        if model not in self._meters:
+            self._meters = {model: Meter(counter(model))}
+        return self._meters[model]
+
+    def preview(
+        self,
+        asked: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        *,
+        model: str = "",
+        trigger: str = "manual",
+    ) -> CompactionPreview:
+        """Preview a compaction, at any time: the view is made smaller even where it fits its budget.
+
+        Args:
+            asked: The policy; `palaver` when not given.
+            budget: What one request may occupy then; half of what the view occupies now when not given, or the policy's target if that is less.
+            model: As for `compose`.
+            trigger: Why it is made; recorded with it.
+
+        Raises:
+            InfeasibleBudget: What every view must hold is larger than the budget.
+            NotFound: There is no policy of this name.
+        """
+        return self._planned(asked, budget, model, trigger)[0]
+
+    async def apreview(  # noqa: PLR0913 - what `preview` takes, and what a summary is made of
+        self,
+        summarizer: Summarizer,
+        asked: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        *,
+        model: str = "",
+        trigger: str = "manual",
+        focus: str = "",
+        anew: bool = False,
+    ) -> CompactionPreview:
+        """Preview a compaction with a summary beside the record. Where the summarizer fails, the record stands alone.
+
+        Args:
+            summarizer: Writes the summary; the policy says under which headings.
+            asked: As for `preview`.
+            budget: As for `preview`.
+            model: As for `preview`.
+            trigger: As for `preview`.
+            focus: What the summarizer should dwell on.
+            anew: Whether to summarise again what was summarised before.
+
+        Raises:
+            InfeasibleBudget: What every view must hold is larger than the budget.
+            NotFound: There is no policy of this name.
+        """
+        preview, manager, room, meter = await run_in_worker(
+            partial(self._planned, asked, budget, model, trigger, summary=True)
+        )
+        headings = getattr(manager, "headings", ()) or HEADINGS
+        done = await summarize(
+            preview.before, preview.composed, summarizer, room, meter, headings=headings, focus=focus, anew=anew
+        )
+        attempt = {**preview.attempt, **({"focus": focus} if focus else {}), "summary": done.account()}
+        return replace(preview, composed=done.composed, attempt=attempt)
+
+    def _planned(
+        self, asked: PolicyLike | None, budget: BudgetLike | None, model: str, trigger: str, *, summary: bool = False
+    ) -> tuple[CompactionPreview, ContextManager, Budget, Meter]:
+        view = self._seen()
+        manager, counting = self._manager(asked, model, view)
+        room = self._smaller(view, manager, counting) if budget is None else Budget.parse(budget, counting or None)
+        meter = self.meter(counting)
+        try:
+            free = room.limit // _SUMMARY_SHARE if summary else 0
+            composed = compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
+        except InfeasibleBudget:
+            composed = compose(view, manager, room, meter, manual=True)
+        made = CompactionPreview(
+            before=view,
+            composed=composed,
+            attempt={"trigger": trigger},
+            _commit=self._committed,
+            _note=self._head.annotate,
+        )
+        return made, manager, room, meter
+
+    def _smaller(self, view: View, manager: ContextManager, model: str) -> Budget:
+        """Return the budget of a compaction where nobody says how small the view is to be."""
+        size = self.meter(model).view(view).total
+        least = math.ceil(size * _SHARE)
+        if isinstance(manager, Policy) and (model or manager.model_name or manager.max_tokens):
+            least = min(least, manager.budget_for(model).target or least)
+        return Budget.of_input(max(1, least))
+
+    # --- committing -------------------------------------------------------------------------------------------------------------------
+
+    def commit(self, made: Composed | View, *, model: str = "", attempt: Mapping[str, Any] | None = None) -> Handle:
+        """Write a smaller view down as one entry, from which later views start.
+
+        Args:
+            made: What `compose` returned, or a view made from this dialog's with a plan.
+            model: The model that counts the tokens of a view; the one in force when not given.
+            attempt: How it came about, kept with the entry; JSON values.
+
+        Raises:
+            Conflict: Another compaction was committed since the view was made, or something that the dialog holds was erased.
+            InvalidInput: It is a view of another dialog, or not smaller.
+        """
+        view = made.view if isinstance(made, Composed) else made
+        if view.dialog_id != self._node.dialog_id:
+            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self._node.dialog_id}.")
+        if isinstance(made, Composed):
+            before, after = made.before.total, made.after.total
+        else:
+            meter = self.meter(model or view.model)
+            before, after = meter.view(fold(self._store, view.dialog_id, view.at)).total, meter.view(view).total
+        if after >= before:
+            raise InvalidInput(
+                f"The view would have {after:,} tokens instead of {before:,}.", hint="Commit a view that is smaller."
+            )
+        by = view.policies[-1] if view.policies else ""
+        return self.write(view, policy=by, before=before, after=after, attempt=attempt)
+
+    def _committed(self, composed: Composed, attempt: Mapping[str, Any]) -> Handle:
+        return self.commit(composed, attempt=attempt)
+
+    def write(
+        self,
+        view: View,
+        *,
+        policy: str,
+        before: int,
+        after: int = 0,
+        **kept: object,
+    ) -> Handle:
+        """Write a view down as a compaction entry, whatever its size.
+
+        Args:
+            view: The view.
+            policy: Who made it.
+            before: The size of the view that it replaces, in tokens.
+            after: Its own size, in tokens.
+            kept: Further fields of the entry; JSON values.
+
+        Raises:
+            Conflict: As for `commit`.
+        """
+        dialog_id, base = self._node.dialog_id, view.at
+        spans = held(self._store, dialog_id, base)
+        entry = checkpoint(view, spans, policy=policy, tokens_before=before, tokens_after=after)
+        said = {name: value for name, value in kept.items() if value is not None}
+        if said:
+            entry = Compaction.model_validate({**dict(entry), **said})
+        return self._head.annotate(entry, lambda header: self._require_current(header, base))
+
+    def _require_current(self, header: Header, at: int) -> None:
+        """Refuse a compaction, just written, of a view in which something changed meanwhile."""
+        dialog_id = self._node.dialog_id
+        require_unerased(self._store, dialog_id, at, "the view")
+        known = header_at(self._store, dialog_id, at).view_base
+        newest = header_at(self._store, dialog_id, header.seq - 1).view_base
+        if newest != known:
+            why = f"A compaction of dialog {dialog_id} was committed or undone meanwhile. Nothing was written."
+            raise Conflict(dialog_id, known, newest, why=why, hint="Reload the dialog, and make the view again.")
+
+    # --- undoing ----------------------------------------------------------------------------------------------------------------------
+
+    def undo(self) -> Handle:
+        """Undo the newest compaction that is in force, by an entry of its own: what it left out is shown again.
+
+        Compactions are a stack: a second undo takes back the one before. What was said since stays.
+
+        Raises:
+            Conflict: Another compaction was committed since the last `reload`.
+            InvalidInput: No compaction of this dialog is in force, or the one in force was imported with the session.
+        """
+        seq, entry = self._in_force()
+        if entry is None:
+            raise InvalidInput(
+                "This dialog has no compaction of its own in force.",
+                hint="A compaction that it inherited is undone in the dialog that made it; earlier views: view(at=...).",
+            )
+        if entry.foreign:
+            raise InvalidInput("The compaction in force was imported with the session, so it is not undone.")
+        return self._take_back(seq)
+
+    def redo(self) -> Handle:
+        """Redo what the last `undo` took back, by an entry of its own; several undos are redone one by one.
+
+        Raises:
+            Conflict: As for `undo`.
+            InvalidInput: The last compaction entry is not an undo.
+        """
+        seq = self._head.refresh().view_base
+        entry = self._entry(seq)
+        while entry is not None and entry.undone is not None and self._is_undo(entry.undone):
+            seq = self._before(entry.undone)  # a redo: what stood before the undo that it took back
+            entry = self._entry(seq)
+        if entry is None or entry.undone is None:
+            raise InvalidInput("There is no undo to take back.")
+        return self._take_back(seq)
+
+    def _in_force(self) -> tuple[int, Compaction | None]:
+        """Return the newest compaction that is not undone; taking one back restores what was in force before it."""
+        seq = self._head.refresh().view_base
+        entry = self._entry(seq)
+        while entry is not None and entry.undone is not None:
+            seq = self._before(entry.undone)
+            entry = self._entry(seq)
+        return seq, entry
+
+    def _entry(self, seq: int) -> Compaction | None:
+        entry = entry_at(self._store, Handle(self._node.dialog_id, seq)) if seq >= 0 else None
+        return entry if isinstance(entry, Compaction) else None
+
+    def _is_undo(self, seq: int) -> bool:
+        entry = self._entry(seq)
+        return entry is not None and entry.undone is not None
+
+    def _before(self, seq: int) -> int:
+        """Return the number of the compaction entry before another one."""
+        return header_at(self._store, self._node.dialog_id, seq - 1).view_base
+
+    def _take_back(self, seq: int) -> Handle:
+        """Choose the view as it was before a compaction entry."""
+        view, known = fold(self._store, self._node.dialog_id, seq - 1), self._head.last.seq
+        entry: Entry = checkpoint(
+            view, held(self._store, view.dialog_id, view.at), policy="undo", tokens_before=0, tokens_after=0
+        ).model_copy(update={"undone": seq})
+        return self._head.annotate(entry, lambda header: self._require_current(header, known))

@@ -1,0 +1,787 @@
+"""The session manager: a session as a tree of entries with one leaf, for programs that keep sessions as entries with parents.
+
+A thin face over dialogs. An entry's id is its printed handle; its parent is the entry before it in its branch. Every append is durable when it
+returns, and costs its own size; so is every move of the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from palaver.errors import InvalidInput, NotFound
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Custom,
+    Entry,
+    Handle,
+    MessageEntry,
+    ModeChange,
+    ModelChange,
+    Node,
+    Place,
+    Reader,
+    Run,
+    Span,
+    child_of,
+    decode_entry,
+    entry_at,
+)
+from palaver.messages import (
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    Content,
+    CustomMessage,
+    Message,
+    Role,
+    Speaker,
+    TextContent,
+    ToolMessage,
+    UserMessage,
+    hydrate,
+)
+from palaver.messages.frozen import EMPTY
+from palaver.prompts import Runtime
+from palaver.session.branches import account, lowest_trust, view_of
+from palaver.session.dialog import Dialog
+from palaver.session.marks import labels_of
+from palaver.session.messages import stretches
+from palaver.session.portable import copied
+from palaver.session.session import Session
+from palaver.session.tree import apart, common, newest, path_to, runs_of
+from palaver.store.connect import StoreLike, opened_store
+from palaver.store.protocol import SessionRecord
+from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold
+
+__all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", "SessionTreeNode"]
+
+PARENT = "parent_session"
+"""The key in a session's metadata that names the session that it was copied from."""
+
+_LEAF = "palaver.leaf"
+"""The key in a session's metadata that says where the leaf was moved to, and when."""
+
+_THINKING = "thinking"
+_OFF = "off"
+_ROOT = "root"
+_PAGE = 50
+
+_ENVELOPES = {
+    Role.COMPACTION_SUMMARY: "The conversation before this point was compacted into this summary:\n\n<summary>\n{}\n</summary>",
+    Role.BRANCH_SUMMARY: "The conversation came back from another branch. Summary of that branch:\n\n<summary>\n{}\n</summary>",
+}
+"""How a model reads summaries: pi-mono renders them so, between a fixed prefix and suffix."""
+
+
+# --- what a manager returns ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHeader:
+    """A session as a whole.
+
+    Attributes:
+        id: The session's id.
+        timestamp: When it was made, in seconds since 1970-01-01 UTC.
+        cwd: The working folder it is about, or empty.
+        name: Its name.
+        parent_session: The id of the session that it was copied from, or None.
+        metadata: What is kept with it.
+    """
+
+    id: SessionId
+    timestamp: float
+    cwd: str = ""
+    name: str = ""
+    parent_session: str | None = None
+    metadata: Mapping[str, object] = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEntry:
+    """An entry with its parent.
+
+    Attributes:
+        id: The printed form of its handle.
+        parent_id: The id of the entry that it follows, or None for a first one.
+        type: `message`, `custom_message`, `compaction`, `branch_summary`, `label`, `model_change`, `thinking_level_change`, `custom`, or the
+            kind of an entry that only agents write.
+        timestamp: When it was written, in seconds since 1970-01-01 UTC.
+        entry: The entry of the log.
+    """
+
+    id: str
+    parent_id: str | None
+    type: str
+    timestamp: float
+    entry: Entry
+
+    @property
+    def message(self) -> Message | None:
+        """The message of a message entry, without the bytes of its media."""
+        return self.entry.message if isinstance(self.entry, MessageEntry) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SessionTreeNode:
+    """An entry and what follows it.
+
+    Attributes:
+        entry: The entry.
+        children: What follows it, by time.
+        label: Its label, or None.
+    """
+
+    entry: SessionEntry
+    children: tuple[SessionTreeNode, ...] = ()
+    label: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<SessionTreeNode {self.entry.id} {self.entry.type} children={len(self.children)}>"
+
+
+class ModelInForce(NamedTuple):
+    """The model that was chosen, or that answered, last."""
+
+    provider: str
+    model_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """The context at a leaf.
+
+    Attributes:
+        messages: What the model sees, in order, summaries as the typed messages that they are; and the custom messages between them.
+        thinking_level: The thinking level in force; `off` where none was chosen.
+        model: The model in force, or None.
+    """
+
+    messages: tuple[Message, ...] = ()
+    thinking_level: str = _OFF
+    model: ModelInForce | None = None
+
+    def to_llm_messages(self) -> tuple[Message, ...]:
+        """Return what a model is sent: summaries as user messages in an envelope, custom messages only where they were made to be seen."""
+        return tuple(sent for message in self.messages if (sent := _sent(message)) is not None)
+
+
+def _sent(message: Message) -> Message | None:
+    envelope = _ENVELOPES.get(message.role)
+    if envelope is not None:
+        text = envelope.format(message.text_content())
+        return UserMessage(id=message.id, timestamp=message.timestamp, content=text, speaker=Speaker.SUMMARY)
+    if isinstance(message, CustomMessage):
+        contents, speaker = message.contents, message.speaker
+        return UserMessage(id=message.id, contents=contents, speaker=speaker) if message.in_context else None
+    return message
+
+
+# --- the manager --------------------------------------------------------------------------------------------------------------------------
+
+
+class SessionManager:
+    """A session, and a leaf in it after which the next entry comes.
+
+    Attributes:
+        session: The session.
+        store: Where it is.
+    """
+
+    def __init__(self, session: Session, dialog: Dialog | None = None, *, owned: bool = False) -> None:
+        """Begin where the leaf was left.
+
+        Args:
+            session: The session.
+            dialog: Begin at the end of this dialog instead.
+            owned: Whether `close` closes the store.
+        """
+        self.session = session
+        self.store = session.store
+        self._owned = owned
+        self._dialog = (dialog or session.newest).reload()
+        self._moved: Handle | None = None  # the leaf, while it is not the end of the dialog
+        self._reset = False  # whether the leaf is before the first entry
+        if dialog is None:
+            self._find_leaf()
+
+    def _find_leaf(self) -> None:
+        """Read the leaf from the session's metadata, unless something was written after it was moved."""
+        said: Any = self.session.record.metadata.get(_LEAF)
+        if said and said["at"] >= self.session.record.updated_at:
+            self._set(None if said["entry"] is None else self._place(said["entry"]))
+
+    # --- making, finding, listing -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        cwd: str = "",
+        store: StoreLike | None = None,
+        *,
+        name: str = "",
+        owner: str = "assistant",
+        runtime: Runtime | None = None,
+    ) -> Self:
+        """Make a session about a working folder; it is durable at once.
+
+        Args:
+            cwd: The working folder.
+            store: A store, or the address of one; in memory when not given.
+            name: A name for people; made from the time when not given.
+            owner: The agent that owns it.
+            runtime: Resolves paths of prompts.
+        """
+        return cls(Session.create(store, name, owner=owner, workdir=cwd, runtime=runtime))
+
+    @classmethod
+    def in_memory(cls, cwd: str = "") -> Self:
+        """Make a session that ends with the process."""
+        return cls.create(cwd)
+
+    @classmethod
+    def open(cls, reference: str, store: StoreLike, *, runtime: Runtime | None = None) -> Self:
+        """Open a session by id, name or the first digits of its id, where its leaf was left.
+
+        Raises:
+            NotFound: There is none.
+            Ambiguous: Several ids begin with these digits.
+        """
+        return cls(Session.open(reference, store, runtime=runtime))
+
+    @classmethod
+    def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
+        """Open the session about a working folder that was active last, or make one; without a folder, of all sessions."""
+        opened, owned = opened_store(store, create=True)
+        page = tuple(opened.sessions(limit=_PAGE))
+        while page:
+            for record in page:
+                if cwd in {"", record.workdir}:
+                    return cls(Session.open(record.session_id, opened, runtime=runtime), owned=owned)
+            page = tuple(opened.sessions(limit=_PAGE, after=page[-1]))
+        return cls(Session.create(opened, workdir=cwd, runtime=runtime), owned=owned)
+
+    @classmethod
+    def fork_from(cls, source: str, cwd: str, store: StoreLike) -> Self:
+        """Copy a session with all its branches into a new one about another working folder; `header.parent_session` names the old one."""
+        opened, owned = opened_store(store, create=False)
+        session = Session.open(source, opened)
+        copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
+        return cls(Session.open(copy.session_id, opened), owned=owned)
+
+    @staticmethod
+    def list(store: StoreLike, cwd: str | None = None) -> tuple[SessionRecord, ...]:
+        """Return the records of sessions, last active first: all, or those about one working folder."""
+        opened, owned = opened_store(store, create=False)
+        try:
+            return tuple(one for one in opened.sessions() if cwd in {None, one.workdir})
+        finally:
+            if owned:
+                opened.close()
+
+    # --- what it is -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session's id."""
+        return self.session.session_id
+
+    @property
+    def header(self) -> SessionHeader:
+        """The session as a whole."""
+        record = self.session.record
+        above = record.metadata.get(PARENT)
+        return SessionHeader(
+            id=record.session_id,
+            timestamp=record.created_at,
+            cwd=record.workdir,
+            name=record.name,
+            parent_session=above if isinstance(above, str) else None,
+            metadata=record.metadata,
+        )
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The id of the entry after which the next one comes, or None before the first."""
+        place = self._leaf
+        return None if place is None else str(place)
+
+    @property
+    def _leaf(self) -> Handle | None:
+        if self._reset or self._moved is not None:
+            return self._moved
+        return newest(self._dialog._spans())
+
+    @property
+    def dialog(self) -> Dialog:
+        """The dialog that the next append goes to; after a move of the leaf, a fork that is made now."""
+        return self._settled()
+
+    # --- appending --------------------------------------------------------------------------------------------------------------------
+
+    def append_message(self, message: Message) -> str:
+        """Append a message and return the id of its entry; results of several calls become an entry each, and the last id is returned.
+
+        Raises:
+            TypeError: It is not a message.
+            Conflict: Another writer was first; nothing was written.
+        """
+        if not isinstance(message, Message):
+            raise TypeError(f"append_message takes a message, not a {type(message).__name__}.")
+        self._settled().append(message)
+        return str(self._leaf)
+
+    def append_custom_message(
+        self,
+        custom_type: str,
+        content: str | Iterable[Content] = "",
+        display: bool = True,  # noqa: FBT001, FBT002 - a public signature of the sources
+        details: object = None,
+        *,
+        in_context: bool = False,
+    ) -> str:
+        """Append a message of an extension, and return the id of its entry. No model sees it unless it is made to be seen.
+
+        Args:
+            custom_type: What it is, for dispatch.
+            content: A text, or content blocks.
+            display: Whether user interfaces should show it; kept in the metadata.
+            details: Kept with it; JSON values.
+            in_context: Whether the model sees it, as a user message of the harness.
+        """
+        blocks = ((TextContent(content),) if content else ()) if isinstance(content, str) else tuple(content)
+        metadata = {"display": display} | ({} if details is None else {"details": details})
+        message = CustomMessage(custom_type=custom_type, contents=blocks, in_context=in_context, metadata=metadata)
+        return self.append_message(message)
+
+    def append_custom(self, custom_type: str, data: object = None) -> str:
+        """Append a record of an extension, which no model ever sees, and return its id."""
+        return self._append(Custom(custom_type=custom_type, data=data))
+
+    def append_model_change(self, provider: str, model_id: str) -> str:
+        """Append that another model is in force, and return the entry's id."""
+        return self._append(ModelChange(model=model_id, provider=provider))
+
+    def append_thinking_level_change(self, thinking_level: str) -> str:
+        """Append that another thinking level is in force, and return the entry's id."""
+        return self._append(ModeChange(mode=_THINKING, value=thinking_level))
+
+    def append_compaction(
+        self, summary: str, first_kept_entry_id: str | None, tokens_before: int, details: object = None
+    ) -> str:
+        """Append a compaction: a summary stands for what is before an entry. Returns the entry's id; the log keeps everything.
+
+        The newest user message, pinned entries and open calls stay in any case, and an exchange is kept whole. An earlier summary goes: the new
+        one stands for all before it.
+
+        Args:
+            summary: What the model sees first from now on.
+            first_kept_entry_id: The first entry that it still sees. One that this branch does not hold keeps only what every view holds.
+            tokens_before: The size of the context before, in tokens.
+            details: Kept with it; JSON values.
+
+        Raises:
+            Conflict: Another compaction was committed, or something was erased, since this manager last read or wrote.
+        """
+        dialog = self._settled()
+        view = dialog.view()
+        try:
+            first = None if first_kept_entry_id is None else self._place(first_kept_entry_id)
+        except NotFound:  # another program's id: the summary stands, and what comes after it
+            first = None
+        plan = _compacting(view, _Ranks(dialog._spans()), summary, first)
+        dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
+        return str(self._leaf)
+
+    def append_branch_summary(self, summary: str, from_id: str | None = None) -> str:
+        """Append what happened on another branch, which the model sees, and return the entry's id.
+
+        Args:
+            summary: What happened there.
+            from_id: The entry where that branch and this one part; None for the beginning.
+        """
+        left = None if from_id is None else self._place(from_id)
+        place = None if left is None else Place(dialog=left.dialog, seq=left.seq)
+        return self._append(BranchSummary(summary=summary, dialog=None if left is None else left.dialog, left=place))
+
+    def append_label(self, target_id: str, label: str | None) -> str:
+        """Name an entry for people, or with None remove its name, and return the id of the entry that says so. No model sees it.
+
+        While the leaf is moved, it is written beside the entry that it names, and the leaf stays where it is.
+
+        Raises:
+            NotFound: There is no such entry.
+        """
+        target = self._place(target_id)
+        moved = self._reset or self._moved is not None
+        dialog = self.session.dialog(target.dialog).reload() if moved else self._dialog
+        return str(dialog.marks.label(target, label))
+
+    def _append(self, entry: Entry) -> str:
+        self._settled().record(entry)
+        return str(self._leaf)
+
+    # --- moving the leaf --------------------------------------------------------------------------------------------------------------
+
+    def branch(self, from_id: str) -> None:
+        """Move the leaf to an entry: the next append follows it, on a branch of its own unless it is the end of one. Durable; removes nothing.
+
+        Raises:
+            NotFound: There is no such entry.
+        """
+        self._move(self._place(from_id))
+
+    def reset_leaf(self) -> None:
+        """Move the leaf before the first entry: the next append begins anew."""
+        self._move(None)
+
+    def branch_with_summary(self, summary: str, from_id: str | None = None) -> str:
+        """Move the leaf, append there what happened on the branch that is left, and return the id of that entry.
+
+        Args:
+            summary: What happened on the branch that is left.
+            from_id: Where to go on; None before the first entry.
+
+        Raises:
+            NotFound: There is no such entry.
+        """
+        target = None if from_id is None else self._place(from_id)
+        left = self._leaf
+        path = () if left is None else path_to(self.store, left)
+        kept = () if target is None else path_to(self.store, target)
+        sources = apart(path, kept)
+        branch = self._dialog.dialog_id if left is None else left.dialog
+        trust = lowest_trust(view_of(self.store, branch, sources).exchanges)
+        self._set(target)
+        return self._append(account(branch, newest(common(path, kept)), summary, sources, trust))
+
+    def _set(self, place: Handle | None) -> None:
+        self._moved, self._reset = place, place is None
+
+    def _move(self, place: Handle | None) -> None:
+        with self.store.transaction():
+            record = self.session.record
+            said = {"entry": None if place is None else str(place), "at": record.updated_at}
+            self.store.update_session(self.session_id, metadata={**record.metadata, _LEAF: said})
+        self._set(place)
+
+    def _settled(self) -> Dialog:
+        """Return the dialog whose end the leaf is; after a move that is one that ends there, or a fork, or one that begins anew."""
+        if self._reset:
+            self._dialog = self.session.new_dialog(self._dialog.owner) if self._dialog._spans() else self._dialog
+        elif self._moved is not None and self._moved != newest(self._dialog._spans()):
+            self._dialog = self._ending_at(self._moved)
+        self._moved, self._reset = None, False
+        return self._dialog
+
+    def _ending_at(self, place: Handle) -> Dialog:
+        if self.store.last(place.dialog).seq == place.seq:
+            return self.session.dialog(place.dialog).reload()
+        ranges = path_to(self.store, place)
+        kept = stretches(self.store, ranges)[1]
+        node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self._dialog.owner)
+        return self.session.dialog(self.session._opened.new_dialog(node).dialog_id)
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------------
+
+    def build_session_context(self, leaf_id: str | None = None) -> SessionContext:
+        """Return what the model sees at the leaf, or at another entry: the messages, the thinking level and the model in force.
+
+        A compaction's summary comes first, after the instructions, then what it kept and what came since. Summaries of branches stand where they
+        were written. Custom messages stand between them, for user interfaces.
+        """
+        place = self._leaf if leaf_id is None else self._place(leaf_id)
+        if place is None:
+            return SessionContext()
+        spans = path_to(self.store, place)
+        return SessionContext(
+            messages=tuple(self._messages(fold(self.store, place.dialog, place.seq), spans)),
+            thinking_level=_thinking_level(self.store, spans),
+            model=_model(self.store, spans),
+        )
+
+    def _messages(self, view: View, spans: Sequence[Span]) -> Iterator[Message]:
+        """Yield the messages of a view as session messages, and the custom messages among them."""
+        checkpoint = _checkpoint(self.store, spans)
+        before = checkpoint[1] if checkpoint else None
+        ranks = _Ranks(spans)
+        firsts = [ranks.of(exchange.first) for exchange in view.exchanges if exchange.first is not None]
+        begin = min([*firsts, ranks.of(checkpoint[0])]) if checkpoint else (0, 0)
+        custom = [place for place in self._custom(spans) if ranks.of(place) >= begin]
+        for _, group in groupby(view.system, key=_entry_of):
+            yield self._shown(tuple(group), Role.SYSTEM)
+        for number, exchange in enumerate(view.exchanges):
+            while custom and exchange.first is not None and ranks.of(custom[0]) < ranks.of(exchange.first):
+                yield self._message(custom.pop(0))
+            for block in exchange.blocks() if exchange.derived else ():
+                text = block.content.content if isinstance(block.content, TextContent) else ""
+                if block.origin is not None:
+                    yield self._branch_summary(block.origin, text)
+                else:
+                    yield CompactionSummaryMessage(
+                        summary=text,
+                        tokens_before=before.tokens_before if before else 0,
+                        timestamp=before.at if before else 0.0,
+                        id=f"{checkpoint[0] if checkpoint else view.dialog_id}#{number}",
+                    )
+            for turn in () if exchange.derived else exchange.turns:
+                blocks = tuple(
+                    block for block in turn.blocks if not block.derived
+                )  # results that nobody gave are the wire's
+                groups = [(block,) for block in blocks] if turn.role is Role.TOOL else [blocks] if blocks else []
+                yield from (self._shown(group, turn.role) for group in groups)
+        yield from map(self._message, custom)
+
+    def _custom(self, spans: Sequence[Span]) -> Iterator[Handle]:
+        """Yield the custom messages that no model sees."""
+        for span in spans:
+            for header in self.store.headers(span.dialog, span.start, span.stop):
+                if header.kind == "message" and header.role == Role.CUSTOM and not header.blocks:
+                    yield Handle(span.dialog, header.seq)
+
+    def _shown(self, blocks: tuple[Block, ...], role: Role) -> Message:
+        """Return the message of blocks: the recorded one where it is shown as recorded, else a copy that says what the view says."""
+        contents = tuple(block.content for block in blocks)
+        place = next((place for block in blocks if (place := _entry_of(block)) is not None), None)
+        entry = None if place is None else entry_at(self.store, place)
+        if not isinstance(entry, MessageEntry):
+            return Message.from_dict({"role": role, "contents": contents})
+        recorded = entry.message
+        if recorded.contents != contents:
+            several = isinstance(recorded, ToolMessage) and len(recorded.contents) > 1
+            values = {"role": role, "contents": contents, "id": recorded.id}
+            recorded = Message.from_dict(values) if several else recorded.model_copy(update={"contents": contents})
+        return hydrate(recorded, lambda digest: self.store.blob(BlobId(digest)))
+
+    def _message(self, place: Handle) -> Message:
+        entry = entry_at(self.store, place)
+        assert isinstance(entry, MessageEntry)  # noqa: S101 - its header says so
+        return hydrate(entry.message, lambda digest: self.store.blob(BlobId(digest)))
+
+    def _branch_summary(self, origin: Handle, text: str) -> Message:
+        entry = entry_at(self.store, origin)
+        if isinstance(entry, MessageEntry):
+            return entry.message
+        left = entry.left if isinstance(entry, BranchSummary) else None
+        from_id = _ROOT if left is None else str(Handle(left.dialog, left.seq))
+        return BranchSummaryMessage(
+            summary=text, from_id=from_id, id=str(origin._replace(block=None)), timestamp=entry.at
+        )
+
+    def get_entry(self, entry_id: str) -> SessionEntry:
+        """Return an entry.
+
+        Raises:
+            NotFound: There is none.
+        """
+        place = self._place(entry_id)
+        (entry,) = self._entries([Span(place.dialog, place.seq, place.seq + 1)])
+        return entry
+
+    def get_entries(self) -> tuple[SessionEntry, ...]:
+        """Return all entries of all branches, branch after branch."""
+        return tuple(self._entries(_own_spans(self.store, self._nodes())))
+
+    def get_branch(self, from_id: str | None = None) -> tuple[SessionEntry, ...]:
+        """Return the entries from the first one to the leaf, or to another entry."""
+        place = self._leaf if from_id is None else self._place(from_id)
+        return () if place is None else tuple(self._entries(path_to(self.store, place)))
+
+    def get_children(self, entry_id: str | None) -> tuple[SessionEntry, ...]:
+        """Return the entries that follow an entry, by time; the first entries for None."""
+        place = None if entry_id is None else self._place(entry_id)
+        nodes = self._nodes().values()
+        spans = [Span(node.dialog_id, 0, 1) for node in nodes if newest(node.ranges) == place]
+        if place is not None:
+            spans.append(Span(place.dialog, place.seq + 1, place.seq + 2))
+        there = [span for span in spans if self.store.last(span.dialog).seq >= span.start]
+        return tuple(sorted(self._entries(there), key=lambda one: one.timestamp))
+
+    def get_tree(self) -> tuple[SessionTreeNode, ...]:
+        """Return the whole tree: the first entries, each with what follows it. Nothing recurses, however deep it is."""
+        labels, entries = self.labels, self.get_entries()
+        below: dict[str | None, list[SessionEntry]] = {}
+        for entry in entries:
+            below.setdefault(entry.parent_id, []).append(entry)
+        made: dict[str, SessionTreeNode] = {}
+        for entry in reversed(entries):  # what follows an entry was made after it
+            children = sorted(below.get(entry.id, ()), key=lambda one: one.timestamp)
+            nodes = tuple(made.pop(child.id) for child in children)
+            made[entry.id] = SessionTreeNode(entry=entry, children=nodes, label=labels.get(entry.id))
+        return tuple(made[entry.id] for entry in sorted(below.get(None, ()), key=lambda one: one.timestamp))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels in force in all branches, by the id of the entry that each names; reads the headers of the session."""
+        return {str(place): label for place, label in labels_of(self.store, self._nodes().values()).items()}
+
+    def get_label(self, entry_id: str) -> str | None:
+        """Return an entry's label, or None."""
+        return self.labels.get(str(self._place(entry_id)))
+
+    def _nodes(self) -> dict[DialogId, Node]:
+        return {node.dialog_id: node for node in self.store.nodes(self.session_id)}
+
+    def _entries(self, spans: Iterable[Span]) -> Iterator[SessionEntry]:
+        """Yield entries with their parents: the entry before in its dialog, or the last one that the dialog inherited."""
+        nodes = self._nodes()
+        for span in spans:
+            inherited = newest(nodes[span.dialog].ranges)
+            for seq, body in self.store.bodies(span.dialog, span.start, span.stop):
+                parent = Handle(span.dialog, seq - 1) if seq else inherited
+                entry = decode_entry(body)
+                yield SessionEntry(
+                    id=str(Handle(span.dialog, seq)),
+                    parent_id=None if parent is None else str(parent),
+                    type=_type_of(entry),
+                    timestamp=entry.at,
+                    entry=entry,
+                )
+
+    def _place(self, entry_id: str) -> Handle:
+        """Return the handle of an entry.
+
+        Raises:
+            NotFound: There is none.
+        """
+        try:
+            return self.session.place(entry_id)._replace(block=None)
+        except InvalidInput as error:
+            raise NotFound(str(entry_id), what="entry", hint="Appending returns ids.") from error
+
+    # --- other sessions -----------------------------------------------------------------------------------------------------------------
+
+    def create_branched_session(self, leaf_id: str) -> SessionManager:
+        """Copy what leads to an entry into a session of its own; `header.parent_session` names this one. Labels on the way are kept.
+
+        Raises:
+            InvalidInput: There is no such entry.
+        """
+        try:
+            place = self._place(leaf_id)
+        except NotFound as error:
+            raise InvalidInput(f"There is no entry {leaf_id!r} to branch from.") from error
+        workdir = self.session.record.workdir
+        copy = copied(self.store, self.session_id, workdir=workdir, metadata={PARENT: self.session_id}, leaf=place)
+        made = SessionManager(Session.open(copy.session_id, self.store))
+        there, labels = made.labels, self.labels
+        for entry in self.get_branch(leaf_id):
+            target = copy.place(self._place(entry.id))
+            if target is not None and there.get(str(target)) != labels.get(entry.id):
+                made.append_label(str(target), labels.get(entry.id))
+        return made
+
+    def reload(self) -> Self:
+        """Read what other writers have appended, and return the manager itself."""
+        self._dialog.reload()
+        return self
+
+    def close(self) -> None:
+        """Close the store, if it was opened for this manager."""
+        self.session.close()
+        if self._owned:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SessionManager session={self.session_id[:12]} leaf={self.leaf_id}>"
+
+
+# --- helpers --------------------------------------------------------------------------------------------------------------------------------
+
+
+class _Ranks:
+    """The order of entries along a path; an entry that is not on it comes last."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
+
+    def of(self, place: Handle | None) -> tuple[int, int]:
+        index = next((n for n, span in enumerate(self._spans) if place in span), len(self._spans))
+        return index, -1 if place is None else place.seq
+
+
+def _compacting(view: View, ranks: _Ranks, summary: str, first: Handle | None) -> Plan:
+    """Return the plan of a compaction whose summary stands for everything before an entry."""
+    protected, kept_from = view.protected(), ranks.of(first)
+    gone = [
+        index
+        for index, exchange in enumerate(view.exchanges)
+        if index not in protected
+        and max((ranks.of(Handle(run.dialog, run.stop - 1)) for run in exchange.runs), default=(0, 0)) < kept_from
+    ]
+    left = tuple(view.exchanges[index] for index in gone)
+    sources = tuple(dict.fromkeys(run for each in left for run in _sources(each)))
+    insert = Insert(before=0, text=summary, label="summary", sources=sources, trust=lowest_trust(left))
+    drops = tuple(Drop(index=one, reason=Reason.COMPACTED) for one in gone)
+    return Plan(policy="summary", drops=drops, inserts=(insert,))
+
+
+def _sources(exchange: Exchange) -> tuple[Run, ...]:
+    if exchange.derived:
+        return tuple(run for block in exchange.blocks() for run in block.sources)
+    return runs_of(exchange.runs)
+
+
+def _entry_of(block: Block) -> Handle | None:
+    return None if block.origin is None else block.origin._replace(block=None)
+
+
+def _checkpoint(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, Compaction] | None:
+    """Return the newest compaction on a path, and its place."""
+    for span in reversed(spans):
+        seq = reader.header(span.dialog, span.stop - 1).view_base
+        if seq >= span.start:
+            entry = entry_at(reader, Handle(span.dialog, seq))
+            return (Handle(span.dialog, seq), entry) if isinstance(entry, Compaction) else None
+    return None
+
+
+def _own_spans(reader: Reader, nodes: Mapping[DialogId, Node]) -> Iterator[Span]:
+    for dialog in nodes:
+        yield Span(dialog, 0, reader.last(dialog).seq + 1)
+
+
+def _type_of(entry: Entry) -> str:
+    """Return the type of an entry in the words of session files with parents."""
+    if isinstance(entry, MessageEntry):
+        return "custom_message" if isinstance(entry.message, CustomMessage) else "message"
+    if isinstance(entry, ModeChange) and entry.mode == _THINKING:
+        return "thinking_level_change"
+    return "custom" if isinstance(entry, Custom) else entry.kind
+
+
+def _thinking_level(reader: Reader, spans: Sequence[Span]) -> str:
+    for entry in _backwards(reader, spans, {"mode_change"}, set()):
+        if isinstance(entry, ModeChange) and entry.mode == _THINKING:
+            return entry.value or _OFF
+    return _OFF
+
+
+def _model(reader: Reader, spans: Sequence[Span]) -> ModelInForce | None:
+    for entry in _backwards(reader, spans, {"model_change"}, {Role.ASSISTANT.value, Role.TOOL_CALL.value}):
+        if isinstance(entry, ModelChange):
+            return ModelInForce(entry.provider, entry.model)
+        if isinstance(entry, MessageEntry) and entry.message.model:
+            extra = entry.message.__pydantic_extra__ or {}
+            return ModelInForce(str(extra.get("provider", "")), entry.message.model)
+    return None
+
+
+def _backwards(reader: Reader, spans: Sequence[Span], kinds: set[str], roles: set[str]) -> Iterator[Entry]:
+    for span in reversed(spans):
+        for header in reader.headers(span.dialog, span.start, span.stop, reverse=True):
+            if header.kind in kinds or header.role in roles:
+                yield entry_at(reader, Handle(span.dialog, header.seq))

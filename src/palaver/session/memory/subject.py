@@ -1,0 +1,144 @@
+"""Whose memory it is: that of the subject whose data a conversation is, and of nobody else.
+
+One agent talks with many people. What it keeps of one must not be read by another, so the subject of the session decides where memory is
+(`Session.create(subject=...)`). It is a session of that subject, so erasing, retention and lists of a subject's data reach it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from palaver.errors import InvalidInput
+from palaver.ids import DialogId
+from palaver.messages.frozen import EMPTY
+from palaver.session.memory.archive import ArchivalMemory, Embedder
+from palaver.session.memory.core import CoreMemory
+from palaver.session.memory.files import Files
+from palaver.session.memory.notes import HasPlace
+from palaver.session.opened import OpenSession
+from palaver.store.protocol import SessionRecord, Store
+
+__all__ = ["MEMORY", "MemoryWarning", "SubjectMemory", "shared_memory"]
+
+MEMORY = "palaver_memory"
+"""The key in a session's metadata that says that it holds memory."""
+
+_OWNER = "memory"
+
+
+class MemoryWarning(UserWarning):
+    """A memory is in the trash: it is neither read nor replaced."""
+
+
+class _Place(NamedTuple):
+    store: Store
+    dialog_id: DialogId
+
+
+class SubjectMemory:
+    """Memory of the subject of a conversation: core memory, files and an archive, the same in all sessions of the subject.
+
+    Sessions without a subject keep memory in the dialog itself, and in its forks. Make one object for any number of people; several threads may
+    use it.
+
+    Attributes:
+        name: Agents that use the same name have the same memory of a subject.
+        blocks: The blocks that core memory begins with, by label: arguments of `CoreMemory.create`.
+    """
+
+    def __init__(self, name: str = "memory", *, blocks: Mapping[str, Mapping[str, Any]] = EMPTY) -> None:
+        self.name = name
+        self.blocks = blocks
+        self._warned: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<SubjectMemory {self.name!r}>"
+
+    def core(self, dialog: HasPlace) -> CoreMemory:
+        """Return the core memory of a dialog's subject; blocks that it never had are made.
+
+        Raises:
+            InvalidInput: A block that it begins with is invalid.
+        """
+        return _begun(CoreMemory(self.place(dialog)), self.blocks)
+
+    def files(self, dialog: HasPlace) -> Files:
+        """Return the files of a dialog's subject."""
+        return Files(self.place(dialog))
+
+    def archive(self, dialog: HasPlace, embedder: Embedder | None = None) -> ArchivalMemory:
+        """Return the archive of a dialog's subject."""
+        return ArchivalMemory(self.place(dialog), embedder)
+
+    def place(self, dialog: HasPlace) -> HasPlace:
+        """Return the dialog in which the memory is; made where there is none.
+
+        While the memory is in the trash, new notes stay in the conversation, and a `MemoryWarning` says so.
+        """
+        store = dialog.store
+        subject = store.session(store.node(dialog.dialog_id).session_id).subject
+        own = _Place(store, dialog.dialog_id)
+        if not subject:
+            return own
+        found = _memory(store, f"{self.name} of {subject}", subject)
+        if found.trashed_at is None and found.root is not None:
+            return _Place(store, found.root)
+        if found.session_id not in self._warned:
+            self._warned.add(found.session_id)
+            warnings.warn(f"{_in_trash(found)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
+        return own
+
+
+def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, Any]] = EMPTY) -> CoreMemory:
+    """Return the one core memory of a name that a store has for everybody: only what all may read belongs there.
+
+    Args:
+        store: The store.
+        name: The name.
+        blocks: The blocks that it begins with, by label; those that it ever had stay as they are.
+
+    Raises:
+        InvalidInput: A block that it begins with is invalid, or the memory is in the trash.
+    """
+    found = _memory(store, name, "")
+    if found.trashed_at is not None or found.root is None:
+        raise InvalidInput(_in_trash(found))
+    return _begun(CoreMemory(_Place(store, found.root)), blocks)
+
+
+def _in_trash(record: SessionRecord) -> str:
+    return f"The memory {record.name!r} is in the trash: restore or erase session {record.session_id}."
+
+
+def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreMemory:
+    for label, block in blocks.items():
+        if memory.history(label):
+            continue
+        try:
+            memory.create(label, **block)
+        except InvalidInput:
+            if all(each.label != label for each in memory.blocks):
+                raise  # else another process made it meanwhile
+    return memory
+
+
+def _memory(store: Store, name: str, subject: str) -> SessionRecord:
+    """Return the session of a memory, in the trash or not; made where there is none."""
+    found = _find(store, name, subject)
+    if found is None:
+        with store.transaction(lock=f"memory {name}"):
+            found = _find(store, name, subject)
+            if found is None:
+                opened, _ = OpenSession[Any].create(store, name, owner=_OWNER, subject=subject, metadata={MEMORY: True})
+                found = opened.record
+    return found
+
+
+def _find(store: Store, name: str, subject: str) -> SessionRecord | None:
+    for trashed in (False, True):
+        for record in store.sessions(name=name, subject=subject or None, trashed=trashed):
+            if record.metadata.get(MEMORY) and record.subject == subject:
+                return record
+    return None

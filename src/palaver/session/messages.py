@@ -1,0 +1,222 @@
+"""The messages of a dialog: a read-only sequence that reads the store on demand and keeps nothing but places in memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, overload
+
+from palaver.errors import StoreDamaged
+from palaver.ids import BlobId
+from palaver.log import Handle, Header, MessageEntry, Reader, Span, decoded, every_body
+from palaver.messages import (
+    Content,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+    hydrate,
+)
+from palaver.plurals import counted
+from palaver.store.protocol import Store
+
+__all__ = ["Messages", "Stretch", "begins", "message_line", "place_of_message", "stretches"]
+
+
+class Stretch(NamedTuple):
+    """A span of a dialog's lineage with its message counts.
+
+    Attributes:
+        span: The entries.
+        before: How many messages the span's own dialog holds before the span.
+        first: How many messages the lineage holds before the span.
+        messages: How many messages begin in the span.
+    """
+
+    span: Span
+    before: int
+    first: int
+    messages: int
+
+
+def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
+    """Return the spans with their counts, and the number of messages in all; reads two headers a span."""
+    found: list[Stretch] = []
+    count = 0
+    for span in spans:
+        before = reader.header(span.dialog, span.start - 1).number if span.start else 0
+        begun = reader.header(span.dialog, span.stop - 1).number - before
+        found.append(Stretch(span, before, count, begun))
+        count += begun
+    return tuple(found), count
+
+
+def begins(header: Header, number: int) -> bool:
+    """Return whether the entry begins a message; `number` is the message count before it."""
+    return header.kind == "message" and header.number > number
+
+
+def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:
+    """Return where message `index` begins: the index of its stretch in `held`, and the entry's number in its dialog.
+
+    An entry begins at most one message, which bounds the place from both sides. Where every entry is a message this reads nothing; else it
+    bisects headers.
+    """
+    at = bisect_right(held, index, key=lambda stretch: stretch.first) - 1
+    span, before, first, count = held[at]
+    wanted = before + index - first + 1
+    low = span.start + index - first
+    high = span.stop - (count - (index - first))
+    while low < high:
+        middle = (low + high) // 2
+        if reader.header(span.dialog, middle).number >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return at, low
+
+
+class _Fragment(NamedTuple):
+    message: Message
+    begins: bool
+
+
+def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
+    """Yield the message entries in order."""
+    for span, number, _, _ in held:
+        headers = reader.headers(span.dialog, span.start, span.stop)
+        ahead = next(headers, None)
+        for seq, body in every_body(reader, span):
+            header, ahead = (ahead, next(headers, None)) if ahead and ahead.seq == seq else (None, ahead)
+            if header is None:  # lost with its header: a message, if the next one counts on from it
+                said = ahead is None or ahead.number > number + (ahead.kind == "message")
+            else:
+                said = header.kind == "message"
+            if said:
+                message = _message(reader, Handle(span.dialog, seq), body)
+                yield _Fragment(message, begins=header is None or begins(header, number))
+            number = header.number if header else number + said  # noqa: PLW2901 - the count runs on
+
+
+def _message(reader: Reader, handle: Handle, body: bytes) -> Message:
+    entry = decoded(reader, handle, body)
+    if not isinstance(entry, MessageEntry):
+        raise StoreDamaged(str(handle), f"its header says message, its body {entry.kind}")
+    return entry.message
+
+
+def _merged(parts: Sequence[Message]) -> Message:
+    """Join the fragments of one response: their blocks in order; usage and ending from the last fragment that has them."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    fields: dict[str, object] = {"contents": tuple(block for part in parts for block in part.contents)}
+    for name in ("usage", "stop_reason", "error", "parsed"):
+        fields[name] = next((value for part in reversed(parts) if (value := getattr(part, name))), getattr(first, name))
+    fields["logprobs"] = tuple(item for part in parts for item in part.logprobs)
+    fields["metadata"] = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
+    return first.model_copy(update=fields)
+
+
+def _joined(fragments: Iterable[_Fragment]) -> Iterator[Message]:
+    """Join the fragments of each response, in the order in which the messages begin.
+
+    Results may stand between the fragments of a response, because a harness records them as they come. A fragment whose beginning the
+    dialog does not hold is not a message of it.
+    """
+    growing: list[list[Message]] = []
+    for message, begins_one in fragments:
+        if begins_one:
+            if message.response_id or not (growing and growing[0][0].response_id):
+                yield from map(_merged, growing)
+                growing = []
+            growing.append([message])
+        elif growing and growing[0][0].response_id == message.response_id:
+            growing[0].append(message)
+    yield from map(_merged, growing)
+
+
+class Messages(Sequence[Message]):
+    """The messages of a dialog at one moment: a read-only sequence that reads on demand.
+
+    Entries never change, so a later append does not show. Equal to any list or tuple of equal messages.
+    """
+
+    def __init__(self, store: Store, held: Sequence[Stretch], count: int) -> None:
+        self._store = store
+        self._held = held
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        """Return one message, or several as a tuple."""
+        if isinstance(index, slice):
+            chosen = range(self._count)[index]
+            if len(chosen) > 1 and chosen.step == 1:
+                run = zip(chosen, _joined(_fragments(self._store, self._after(chosen.start))), strict=False)
+                return tuple(self._with_media(message) for _, message in run)
+            return tuple(self[at] for at in chosen)
+        place = range(self._count)[index]
+        return self._with_media(next(_joined(_fragments(self._store, self._after(place)))))
+
+    def __iter__(self) -> Iterator[Message]:
+        return map(self._with_media, self.bare())
+
+    def bare(self) -> Iterator[Message]:
+        """Yield the messages without the bytes of their media."""
+        return _joined(_fragments(self._store, self._held))
+
+    def handle(self, index: int) -> Handle:
+        """Return the handle of the entry that begins a message."""
+        at, seq = place_of_message(self._store, self._held, range(self._count)[index])
+        return Handle(self._held[at].span.dialog, seq)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another sequence of messages, one by one."""
+        if isinstance(other, Messages | list | tuple):
+            return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # equal to lists, which have no hash
+
+    def __repr__(self) -> str:
+        return f"<{counted(self._count, 'message')}>"
+
+    def _with_media(self, message: Message) -> Message:
+        return hydrate(message, lambda digest: self._store.blob(BlobId(digest)))
+
+    def _after(self, index: int) -> tuple[Stretch, ...]:
+        """Return the stretches from the entry that begins message `index` on."""
+        at, seq = place_of_message(self._store, self._held, index)
+        span, before, first, count = self._held[at]
+        passed = index - first
+        rest = Stretch(Span(span.dialog, seq, span.stop), before + passed, index, count - passed)
+        return (rest, *self._held[at + 1 :])
+
+
+def message_line(index: int, message: Message, max_length: int) -> str:
+    """Return one message on one line, cut after `max_length` characters."""
+    text = " ".join(" ".join(map(_gist, message.contents)).split())
+    preview = text if len(text) <= max_length else text[:max_length] + "..."
+    return f"[{index}. {message.name} ({message.role.value})]: {preview}"
+
+
+def _gist(block: Content) -> str:
+    match block:
+        case TextContent(content=text):
+            return text
+        case ToolCallContent(name=name):
+            return f"[call {name}({block.arguments})]"
+        case ToolResultContent():
+            return block.text()
+        case ImageContent(images=images):
+            return "[image]" if len(images) == 1 else f"[{len(images)} images]"
+        case _:
+            return f"[{block.type}]"

@@ -1,0 +1,143 @@
+"""Recall and search: from a handle back to the original, and from words to handles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Derived,
+    Entry,
+    ErrorEntry,
+    Handle,
+    Inbox,
+    Instructions,
+    Label,
+    LateResult,
+    MessageEntry,
+    decode_entry,
+)
+from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent, hydrate
+from palaver.store.protocol import Store
+
+__all__ = ["recall", "searchable", "whole"]
+
+_ID_DIGITS = 32
+
+
+def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
+    """Return a handle with its whole dialog id.
+
+    Raises:
+        InvalidInput: The text is not a handle.
+        NotFound: The session has no such dialog.
+    """
+    found = Handle.parse(handle) if isinstance(handle, str) else handle
+    if not isinstance(found, Handle):
+        raise InvalidInput(
+            f"{handle!r} is not a handle, but a {type(handle).__name__}.",
+            hint="Writes return handles; their printed form works too.",
+        )
+    try:
+        dialog = found.dialog if len(found.dialog) == _ID_DIGITS else store.resolve(found.dialog, session_id)
+        ours = store.node(dialog).session_id == session_id
+    except NotFound as error:
+        raise NotFound(str(found), what="entry") from error
+    if not ours:
+        raise NotFound(str(found), what="entry", hint="It belongs to another session.")
+    return Handle(DialogId(dialog), found.seq, found.block)
+
+
+def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry | Content:
+    """Return what a handle names: the entry, or the block, with its media in memory.
+
+    Raises:
+        InvalidInput: The text is not a handle.
+        NotFound: The session has no such entry or block, or the store has lost the bytes of a medium in it.
+        Erased: It was there and was erased.
+    """
+    place = whole(store, session_id, handle)
+    entry = decode_entry(store.body(place.dialog, place.seq))
+    if entry.erased is not None and not entry.erased.part:
+        raise Erased("entry", str(place), entry.erased.at, entry.erased.receipt)
+    if isinstance(entry, MessageEntry | Inbox | LateResult):
+        message = hydrate(entry.message, lambda digest: store.blob(BlobId(digest)))
+        entry = entry.model_copy(update={"message": message})
+    if place.block is None:
+        return entry
+    blocks = blocks_of(entry)
+    if place.block >= len(blocks):
+        raise NotFound(str(place), what="block", hint=f"The entry has {len(blocks)} blocks.")
+    return blocks[place.block]
+
+
+def blocks_of(entry: Entry) -> tuple[Content, ...]:
+    """Return the blocks of an entry that handles can name."""
+    match entry:
+        case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
+            return message.contents
+        case Instructions(sections=sections):
+            return tuple(TextContent(content=section.text) for section in sections)
+        case BranchSummary(summary=text):
+            return (TextContent(content=text),)
+        case _:
+            return ()
+
+
+# --- search -----------------------------------------------------------------------------------------------------------------------------
+
+
+def searchable(kind: str, body: bytes) -> str:  # noqa: ARG001 - as a store's index calls it
+    """Return the text of an entry for a full-text index, each text on its line."""
+    return "\n".join(_texts(decode_entry(body)))
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    match entry:
+        case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
+            yield from _of_message(message)
+        case Instructions(sections=sections):
+            yield from (section.text for section in sections)
+        case Compaction(pieces=pieces):
+            yield from (piece.text for piece in pieces if isinstance(piece, Derived))
+        case BranchSummary(summary=text) | ErrorEntry(error=text):
+            yield text
+        case Label(label=str(text)):
+            yield text
+        case _:
+            pass
+
+
+def _of_message(message: Message) -> Iterator[str]:
+    if not message.contents:
+        yield message.text_content()  # a summary has its words beside its blocks
+    for block in message.contents:
+        match block:
+            case TextContent(content=text) | ThinkingContent(content=text):
+                yield text
+            case ToolCallContent(name=name):
+                yield name
+                yield from _in_json(block.args if block.raw_args is None else block.raw_args)
+            case ToolResultContent():
+                yield block.text()
+            case _:
+                pass
+
+
+def _in_json(value: object) -> Iterator[str]:
+    """Yield the keys and plain values in JSON; strings as they are, so that a search finds a path or a line of code as written."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _in_json(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _in_json(item)
+    elif value is not None:
+        yield json.dumps(value)

@@ -1,0 +1,146 @@
+"""Refusals: which block of a request a provider's refusal is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from palaver.ids import BlobId
+from palaver.log import Handle
+from palaver.messages import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Role,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+)
+from palaver.store.protocol import Store
+from palaver.view import Block, Exchange, Turn, View
+from palaver.wire import Request
+from palaver.wire import compile as compile_request
+
+__all__ = ["blamed"]
+
+_LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
+_PATH = re.compile(rf"\b(?:{_LISTS})(?:\.\w+|\[['\"]?\w+['\"]?\])+")
+_STEP = re.compile(r"\w+")
+_MEDIA = re.compile(r"\b(?:images?|audio|media|documents?|pdf|base64)\b", re.IGNORECASE)  # in providers' error texts
+_OURS = "cache_control"  # compiling adds it to a block, which is innocent
+_MARK = "palaver-block-{}-"
+_MESSAGE_STEPS = 2  # the list, and the number in it
+
+
+def blamed(store: Store, request: Request, words: str) -> Handle | None:
+    """Return the block that a provider's refusal names by its place in the request, as in `messages.3.content.0: …`.
+
+    Args:
+        store: Where the media are.
+        request: The request that was refused, compiled from a view.
+        words: What the provider said, as in `str(error)`.
+
+    Returns:
+        The block's handle. None when the words name no place that one block of the log fills. Words about media without a place, such as
+        «Could not process image», name the only new medium.
+    """
+    if request.view is None or request.call is None:
+        return None
+    paths = [_STEP.findall(found.group()) for found in _PATH.finditer(words)]
+    if not paths:
+        new = _new_media(request, request.view) if _MEDIA.search(words) is not None else []
+        return new[0] if len(new) == 1 else None
+    marked = compile_request(
+        _marked(request.view), request.profile, request.call, lambda digest: store.blob(BlobId(digest))
+    )
+    origins = {_MARK.format(origin): origin for origin in _origins(request.view)}
+    for steps in paths:
+        if _OURS in steps:
+            return None
+        path = _resolved(request.body, [int(step) if step.isdecimal() else step for step in steps])
+        for upto in (len(path), _MESSAGE_STEPS) if len(path) >= _MESSAGE_STEPS else ():
+            text = str(_at(marked.body, path[:upto]))
+            found = [origin for mark, origin in origins.items() if mark in text]
+            if len(found) == 1:
+                return found[0]
+    return None
+
+
+def _new_media(request: Request, view: View) -> list[Handle]:
+    """Return the images and sounds since the newest answer of the same model, which accepted those before it; all where there is none since."""
+    shown: list[Handle] = []
+    new: list[Handle] = []
+    for exchange in view.exchanges:
+        for turn in exchange.turns:
+            if turn.role is Role.ASSISTANT and turn.model == request.model:
+                new.clear()
+            found = [block.origin for block in turn.blocks if block.origin is not None and _shows_media(block.content)]
+            shown += found
+            new += found
+    return new or shown
+
+
+def _shows_media(content: Content) -> bool:
+    if isinstance(content, ToolResultContent):
+        return not isinstance(content.content, str) and any(map(_shows_media, content.content))
+    return isinstance(content, ImageContent | AudioContent)
+
+
+def _resolved(body: object, steps: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the steps that lead on in the body; providers put names of types between them, as in `content.0.image.source`."""
+    path: list[str | int] = []
+    for step in steps:
+        below = _at(body, (step,))
+        if below is not None:
+            body = below
+            path.append(step)
+    return tuple(path)
+
+
+def _at(value: Any, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - any JSON value
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        else:
+            value = value[step] if isinstance(value, list | tuple) and step < len(value) else None
+    return value
+
+
+def _origins(view: View) -> Iterator[Handle]:
+    blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
+    yield from (block.origin for block in blocks if block.origin is not None)
+
+
+def _marked(view: View) -> View:
+    """Return the view with each block's handle in place of its content; no block moves."""
+
+    def turn(one: Turn) -> Turn:
+        return replace(one, blocks=tuple(map(_mark, one.blocks)))
+
+    def exchange(one: Exchange) -> Exchange:
+        return Exchange.of(tuple(map(turn, one.turns)), runs=one.runs, open=one.open, derived=one.derived)
+
+    return replace(view, system=tuple(map(_mark, view.system)), exchanges=tuple(map(exchange, view.exchanges)))
+
+
+def _mark(block: Block) -> Block:
+    if block.origin is None:
+        return block
+    text = _MARK.format(block.origin)
+    content = block.content
+    match content:
+        case ToolCallContent():
+            marked: Content = content.model_copy(update={"args": {"block": text}, "raw_args": None})
+        case ToolResultContent():
+            marked = content.model_copy(update={"content": text})
+        case ThinkingContent():
+            fields: dict[str, object] = {"redacted": text} if content.redacted else {"content": text}
+            if "encrypted_content" in content.artefact:
+                fields["artefact"] = {**content.artefact, "encrypted_content": text}
+            marked = content.model_copy(update=fields)
+        case _:
+            marked = TextContent(content=text)
+    return replace(block, content=marked)

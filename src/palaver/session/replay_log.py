@@ -1,0 +1,301 @@
+"""The replay log: a folder of JSON lines that follows a store, one file a dialog, from which a session can be rebuilt.
+
+The store is the truth. The log is written after the store has acknowledged. When it cannot be written, the call has succeeded all the same, a
+warning says so, and the log catches up at the dialog's next write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from palaver.errors import Ambiguous, Erased, MissingFile, NotFound, PalaverError
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import LOST, Custom, Handle, Node, decode_entry, draft
+from palaver.messages import canonical_json
+from palaver.session.head import erased_since
+from palaver.session.portable import (
+    Line,
+    PortableDialog,
+    ReplayLogWarning,
+    lines,
+    node_from_dict,
+    node_to_dict,
+    payload_from_text,
+    payload_to_text,
+    payloads_of,
+    session_from_dict,
+    session_to_dict,
+)
+from palaver.store.protocol import SessionRecord, Store
+
+__all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follower_of", "read_log"]
+
+_VERSION = 1
+_FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
+
+
+class Follower(Protocol):
+    """What is told of everything that was written, after the store has acknowledged it.
+
+    It warns where something goes wrong, and does not raise.
+    """
+
+    def follow(self, store: Store, node: Node, upto: int) -> None:
+        """Follow a dialog up to its own entry `upto`, inclusive; -1 for a dialog without an own entry."""
+        ...
+
+    def forget(self, store: Store, session_id: SessionId) -> None:
+        """Keep of a session only what the store still has."""
+        ...
+
+
+class ReplayLog:
+    """Follows a store into a folder: `<dialog id>.jsonl`, first the session and the dialog's node, then its own entries in order.
+
+    Every line has a checksum, and lines are written with one `write`, so a crash tears the last line at most. The store's durability does not
+    depend on the log.
+
+    Attributes:
+        folder: The folder; made when it is first written to, readable by its owner only.
+        fsync: Whether every write is flushed to the disk before the call returns. Without it a log survives the death of the process, not
+            that of the machine.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = False) -> None:
+        self.folder = Path(folder)
+        self.fsync = fsync
+        self._next: dict[DialogId, int] = {}
+        self._lock = threading.RLock()
+
+    def follow(self, store: Store, node: Node, upto: int) -> None:
+        """Write what the log lacks of a dialog up to its own entry `upto`, inclusive; what goes wrong is a warning."""
+        try:
+            with self._lock:
+                self._follow(store, node, upto)
+        except (OSError, PalaverError) as error:
+            self._next.pop(node.dialog_id, None)
+            _warn(f"The replay log of dialog {node.dialog_id} in {self.folder} could not be written: {error}")
+
+    def _follow(self, store: Store, node: Node, upto: int) -> None:
+        path = self.folder / f"{node.dialog_id}.jsonl"
+        seen = store.last(node.dialog_id).seq
+        start, torn = self._next.get(node.dialog_id), False
+        if path.exists() and erased_since(store, node.dialog_id, -1 if start is None else start - 1) is not None:
+            path.unlink()  # whoever erased did not know of the log: it begins anew
+        if start is None or not path.exists():
+            start, torn = _end_of(path)
+        written = [b""] if torn else []
+        written += [_head(store, node)] if start < 0 else []
+        for line in lines(store, node.dialog_id, max(start, 0), upto + 1):
+            written += [_payload(store, blob) for blob in payloads_of(line.body)]
+            written.append(_sealed(line.to_dict()))
+        self._write(path, b"".join(line + b"\n" for line in written))
+        self._next[node.dialog_id] = max(start, upto + 1)
+        if written and erased_since(store, node.dialog_id, seen) is not None:  # while it was read and written
+            path.unlink(missing_ok=True)
+            self._next.pop(node.dialog_id, None)
+            self._follow(store, node, upto)
+
+    def forget(self, store: Store, session_id: SessionId) -> None:
+        """Delete the files of erased dialogs, and write those of the session's other dialogs anew."""
+        with self._lock:
+            for path in sorted(self.folder.glob("*.jsonl")):
+                try:
+                    node = store.node(DialogId(path.stem))
+                except (NotFound, Erased):
+                    node = None
+                if node is None and not _was_of(session_id, path):
+                    continue
+                if node is None or node.session_id == session_id:
+                    self._next.pop(DialogId(path.stem), None)
+                    path.unlink(missing_ok=True)
+                    if node is not None:
+                        self.follow(store, node, store.last(node.dialog_id).seq)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not data:
+            return
+        self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE_MODE)
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+            if self.fsync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+LogBase: TypeAlias = Follower | str | os.PathLike[str]
+"""What `log_base` takes: something that follows, or the folder for a replay log."""
+
+
+def follower_of(log_base: LogBase | None) -> Follower | None:
+    """Return a replay log for a folder; a follower as it is."""
+    return ReplayLog(log_base) if isinstance(log_base, str | os.PathLike) else log_base
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _head(store: Store, node: Node) -> bytes:
+    session = session_to_dict(store.session(node.session_id))
+    return _sealed({"replay": _VERSION, "order": node.order, "session": session, "node": node_to_dict(node)})
+
+
+def _payload(store: Store, blob: BlobId) -> bytes:
+    return canonical_json({"blob": blob, "data": payload_to_text(store.blob(blob))})
+
+
+def _sealed(fields: Mapping[str, Any]) -> bytes:
+    """Return a line with its checksum."""
+    text = canonical_json(fields)
+    return b'%s,"sum":"%s"}' % (text[:-1], _sum(text))
+
+
+def _sum(text: bytes) -> bytes:
+    return sha256(text).hexdigest()[:32].encode()
+
+
+def _records(path: Path) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+    """Yield the lines of a file, each with what it says; None for one that is torn or damaged."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+                seal = record.pop("sum", None) if isinstance(record, dict) else None
+            except ValueError:
+                record = seal = None
+            whole = isinstance(record, dict) and (seal is None or str(seal).encode() == _sum(canonical_json(record)))
+            yield line, record if whole else None
+
+
+def _end_of(path: Path) -> tuple[int, bool]:
+    """Return which entry a file needs next (-1: it lacks its first line), and whether its last line is torn."""
+    needed, last = -1, b"\n"
+    for line, record in _records(path) if path.exists() else ():
+        last = line
+        if record is not None and "replay" in record:
+            needed = max(needed, 0)
+        elif record is not None and record.get("seq") == needed:
+            needed += 1
+    return needed, not last.endswith(b"\n")
+
+
+def _was_of(session_id: SessionId, path: Path) -> bool:
+    """Return whether a file says that its dialog was of a session."""
+    heads = (record["session"] for _, record in _records(path) if record and isinstance(record.get("session"), dict))
+    return any(each.get("session_id") == session_id for each in heads)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ReplayLogWarning, stacklevel=4)
+
+
+# --- reading one back -------------------------------------------------------------------------------------------------------------------
+
+_ID = re.compile("[0-9a-f]{32}")
+
+
+class _File:
+    """One file of a log, as far as it can be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.session: SessionRecord | None = None
+        self.node: Node | None = None
+        self.order = -1
+        self._lines: dict[int, Line] = {}
+        self._payloads: dict[str, bytes] = {}
+        damaged: dict[int, bytes] = {}
+        text = b"\n"
+        for number, (text, record) in enumerate(_records(path), 1):
+            damaged = {n: one for n, one in damaged.items() if not text.startswith(one)}  # torn, and written again
+            if not self._take(record, number) and text.strip():
+                damaged[number] = text.rstrip(b"\n")
+        if damaged and not text.endswith(b"\n"):
+            damaged.popitem()  # the end of a log that a crash cut off
+        for number in damaged:
+            _warn(f"Line {number} of {path} cannot be read.")
+
+    def _take(self, record: Mapping[str, Any] | None, number: int) -> bool:
+        """Read a line and return whether it holds what it says. The second writing of an entry is the same entry."""
+        try:
+            if record is None:
+                return False
+            if "replay" in record:
+                self.session, self.order = session_from_dict(record["session"]), int(record["order"])
+                self.node = node_from_dict(record["node"])
+            elif "blob" in record:
+                payload = payload_from_text(record["data"])
+                if sha256(payload).hexdigest() != record["blob"]:
+                    return False
+                self._payloads[record["blob"]] = payload
+            elif "seq" in record:
+                line = Line.from_dict(record)
+                decode_entry(line.body)
+                if not 0 <= line.seq < number:  # an entry takes a line
+                    return False
+                self._lines.setdefault(line.seq, line)
+        except (KeyError, TypeError, ValueError, PalaverError):
+            return False
+        return True
+
+    @property
+    def usable(self) -> bool:
+        """Whether a dialog can be made of it."""
+        return self.node is not None or (bool(self._lines) and _ID.fullmatch(self.path.stem) is not None)
+
+    def dialog(self, session: SessionRecord) -> PortableDialog:
+        """Return the dialog. An entry that names itself lost stands in the place of each damaged one, so that all numbers stay."""
+        node = self.node
+        if node is None:
+            _warn(f"The first line of {self.path} is lost: dialog {self.path.stem} stands alone.")
+            node = Node(
+                dialog_id=DialogId(self.path.stem), session_id=session.session_id, created_at=session.created_at
+            )
+        found = PortableDialog(node, payloads=list(self._payloads.values()))
+        for seq in range(max(self._lines, default=-1) + 1):
+            line = self._lines.get(seq)
+            if line is None:
+                _warn(f"Entry {Handle(node.dialog_id, seq)} is lost: its line in {self.path} is damaged or missing.")
+                found.gaps = True
+                at = found.lines[-1].draft.at if found.lines else node.created_at
+                line = Line(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body)
+            found.lines.append(line)
+        return found
+
+
+def read_log(
+    folder: str | os.PathLike[str], session_id: str | None = None
+) -> tuple[SessionRecord, list[PortableDialog]]:
+    """Read one session from a replay log: its record, and its dialogs in the order in which they were made.
+
+    A line that cannot be read is reported by a warning; all others are used.
+
+    Raises:
+        MissingFile: There is no such folder, or no log in it.
+        Ambiguous: It holds several sessions, and none was named.
+    """
+    files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _File(path)).usable]
+    known = {file.session.session_id: file.session for file in files if file.session is not None}
+    alone = next(iter(known.values())) if len(known) == 1 else None
+    found: dict[str, tuple[SessionRecord, list[_File]]] = {}
+    for file in files:
+        record = file.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
+        if session_id in {None, record.session_id}:
+            found.setdefault(record.session_id, (record, []))[1].append(file)
+    if not found:
+        raise MissingFile(str(folder), what="replay log", hint="A replay log is a folder of <dialog id>.jsonl files.")
+    if len(found) > 1:
+        raise Ambiguous(str(folder), sorted(found), hint="Name one of the sessions.")
+    record, mine = next(iter(found.values()))
+    return record, [file.dialog(record) for file in sorted(mine, key=lambda file: file.order)]

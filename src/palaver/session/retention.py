@@ -1,0 +1,170 @@
+"""Retention: sessions that were not used for long go, when somebody asks for it: previewed first, through the trash, never by default.
+
+Activity is that of the log; times of files do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.ids import SessionId, now
+from palaver.session.erasure import erase
+from palaver.session.memory.subject import MEMORY
+from palaver.session.receipts import Receipt
+from palaver.session.session import HOLD
+from palaver.store.protocol import SessionRecord, Store
+
+__all__ = ["Kept", "Retained", "RetentionPlan", "age_of", "retain", "retention"]
+
+_AGE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?P<unit>[smhdwy])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
+
+
+def age_of(text: str) -> float:
+    """Read an age such as `90d`, in seconds: s, m, h, d, w, or y of 365 days.
+
+    Raises:
+        InvalidInput: It is not an age.
+    """
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(f"{text!r} is not an age.", hint="Write a number and one of s, m, h, d, w, y: 90d.")
+    return float(found["number"]) * _SECONDS[found["unit"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A session that is old enough and stays.
+
+    Attributes:
+        record: The session.
+        reason: Why: what the hold says, or that its subject has sessions that stay.
+    """
+
+    record: SessionRecord
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPlan:
+    """What retention would do. Nothing was written.
+
+    Attributes:
+        before: Sessions that were last active before this are due, in seconds since 1970-01-01 UTC.
+        to_trash: Those that would be put into the trash.
+        to_erase: Those that would be erased, because they were in the trash long enough, or because no trash was wanted.
+        kept: Those that are due and stay.
+    """
+
+    before: float
+    to_trash: tuple[SessionRecord, ...]
+    to_erase: tuple[SessionRecord, ...]
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """What retention did.
+
+    Attributes:
+        trashed: The ids of the sessions that are in the trash now.
+        receipts: The receipts of those that were erased.
+        kept: Those that were due and stayed.
+    """
+
+    trashed: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    kept: tuple[Kept, ...]
+
+
+def retention(
+    store: Store,
+    *,
+    older_than: float,
+    subject: str | None = None,
+    empty_trash: float | None = None,
+    trash: bool = True,
+    at: float | None = None,
+) -> RetentionPlan:
+    """Return what retention would do; nothing is written.
+
+    Args:
+        store: The store.
+        older_than: How long ago a session must have been active last, in seconds.
+        subject: Only sessions of exactly this subject.
+        empty_trash: Erase what is in the trash for longer than this, in seconds; None leaves the trash alone.
+        trash: False to erase without the trash between.
+        at: The time to count from, in seconds since 1970-01-01 UTC; now when not given.
+
+    Raises:
+        InvalidInput: An age is negative.
+    """
+    if older_than < 0 or (empty_trash or 0) < 0:
+        raise InvalidInput("An age is not negative.")
+    moment = now() if at is None else at
+    before = moment - older_than
+    due = [record for record in store.sessions(subject=subject) if record.updated_at < before]
+    old = [
+        record
+        for record in (store.sessions(subject=subject, trashed=True) if empty_trash is not None else ())
+        if max(record.trashed_at or moment, record.updated_at) < moment - (empty_trash or 0)
+    ]
+    leaving = _leaving(due)
+    kept = [Kept(record=one, reason=why) for one in chain(due, old) if (why := _reason(store, one, leaving))]
+    staying = {one.record.session_id for one in kept}
+    going = tuple(one for one in due if one.session_id not in staying)
+    erased = tuple(one for one in old if one.session_id not in staying)
+    if trash:
+        return RetentionPlan(before=before, to_trash=going, to_erase=erased, kept=tuple(kept))
+    return RetentionPlan(before=before, to_trash=(), to_erase=(*erased, *going), kept=tuple(kept))
+
+
+def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retained:
+    """Do what a plan says. A session that was used or held since the plan was made stays.
+
+    Args:
+        store: The store.
+        plan: What `retention` returned.
+        thorough: Whether to rewrite the storage after erasures where bytes stay otherwise: once, at the end.
+    """
+    trashed = []
+    for record in _unchanged(store, plan.to_trash):
+        store.update_session(record.session_id, trashed_at=now())
+        trashed.append(str(record.session_id))
+    going = _unchanged(store, plan.to_erase)
+    receipts = [erase(store, session=one.session_id, thorough=thorough and one is going[-1]) for one in going]
+    return Retained(trashed=tuple(trashed), receipts=tuple(receipts), kept=plan.kept)
+
+
+def _unchanged(store: Store, records: tuple[SessionRecord, ...]) -> list[SessionRecord]:
+    """Return the records of a plan that are as they were when it was made, and still have no reason to stay."""
+    same = []
+    for record in records:
+        try:
+            found = store.session(record.session_id)
+        except (Erased, NotFound):
+            continue
+        if (found.updated_at, found.trashed_at) == (record.updated_at, record.trashed_at):
+            same.append(found)
+    leaving = _leaving(same)
+    return [record for record in same if _reason(store, record, leaving) is None]
+
+
+def _leaving(records: Iterable[SessionRecord]) -> set[SessionId]:
+    return {one.session_id for one in records if HOLD not in one.metadata}
+
+
+def _reason(store: Store, record: SessionRecord, leaving: set[SessionId]) -> str | None:
+    """Return why a session stays, or None. Memory is used without being written: it lives as long as a session of its subject."""
+    held = record.metadata.get(HOLD)
+    if held is not None:
+        return f"held: {held}"
+    if record.metadata.get(MEMORY):
+        others = store.sessions(subject=record.subject or None)
+        if any(not one.metadata.get(MEMORY) and one.session_id not in leaving for one in others):
+            return "memory of a subject whose sessions stay"
+    return None

@@ -1,0 +1,243 @@
+"""The connections of a store's schema, its transactions, and what only PostgreSQL can be asked."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.waiting import Ready, Wait
+
+from palaver.errors import InvalidInput, PalaverError, StoreBusy
+from palaver.store import text
+from palaver.store.postgres.faults import fault, unknown_outcome
+from palaver.store.postgres.opening import Connection, Opener
+from palaver.store.postgres.texts import from_stored, to_stored
+from palaver.store.sql.database import DatabaseOf, Row
+from palaver.store.sql.statements import statements
+
+_VALUE = re.compile(r"(?<!:):(\w+)")
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_SCRUBBED = "entries, texts, indexed, payload_refs, blobs, blob_bytes, sources, dialogs, files, activity, sessions, leases, receipts, gone"
+
+_WORDS = {
+    "headers": "entries",
+    "body": "e.body",
+    "of_kinds": "e.kind = ANY(:kinds)",
+    "of_numbers": "s.session_no = ANY(:numbers)",
+    "text_no": "x.text_no",
+    "for_update": "FOR NO KEY UPDATE",
+    "for_erasure": "FOR UPDATE",
+    "for_index": "FOR KEY SHARE SKIP LOCKED",
+}
+
+
+@cache
+def _statements(schema: str) -> Mapping[str, str]:
+    words = {"s": f"{schema}.", "entries": f"{schema}.entries AS e", "matches": f"{schema}.texts AS x", **_WORDS}
+    named = statements("palaver.store.postgres", words)
+    return MappingProxyType({name: _VALUE.sub(r"%(\1)s", one) for name, one in named.items()})
+
+
+class PostgresRows:
+    """A connection, for statements by their names; texts go in and come out as the rest of palaver has them."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
+        self._sql = _statements(schema)
+
+    def all(self, statement: str, /, **values: object) -> list[Row]:
+        """Execute a statement and return all its rows."""
+        return list(map(_given, self._ask(self._sql[statement], values).fetchall()))
+
+    def one(self, statement: str, /, **values: object) -> Row | None:
+        """Execute a statement and return its first row."""
+        row = self._ask(self._sql[statement], values).fetchone()
+        return None if row is None else _given(row)
+
+    def run(self, statement: str, /, **values: object) -> None:
+        """Send a statement that returns no rows; its error may come with the next one that does, or at the end of the transaction."""
+        self._ask(self._sql[statement], values)
+
+    def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
+        """Send a statement once for each of the values."""
+        for one in values:
+            self._ask(self._sql[statement], one)
+
+    def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
+        """Execute a statement with conditions, and return all its rows."""
+        asked = self._sql[statement].replace("/*where*/", _VALUE.sub(r"%(\1)s", conditions))
+        return list(map(_given, self._ask(asked, values).fetchall()))
+
+    def _ask(self, asked: str, values: Mapping[str, object]) -> psycopg.Cursor[Row]:
+        held = {name: to_stored(one) if isinstance(one, str) else one for name, one in values.items()}
+        asking = self._connection.execute(asked, held, binary=True)
+        self._connection.wait(_flushed(self._connection))
+        return asking
+
+
+def _flushed(connection: Connection) -> Generator[Wait, Ready | int, None]:
+    """Send all of what was asked: a pipeline of psycopg sends as much as fits the socket, and may then wait for an answer to the rest."""
+    while connection.pgconn.flush():
+        if (yield Wait.RW) & Ready.R:
+            connection.pgconn.consume_input()
+
+
+def _given(row: Row) -> Row:
+    return tuple(from_stored(one) if isinstance(one, str) else one for one in row)
+
+
+class PostgresDatabase(DatabaseOf[Connection]):
+    """The connections of one schema.
+
+    A transaction is sent as a pipeline: statements travel together up to the next one whose rows are needed. So an append takes two journeys.
+    """
+
+    def __init__(self, opener: Opener, most: int) -> None:
+        self._opener = opener
+        self._schema = opener.where.schema
+        self._pipelines: WeakKeyDictionary[Connection, tuple[ExitStack, psycopg.Pipeline]] = WeakKeyDictionary()
+        names = list(opener.settings)
+        self._settings = f"SELECT {', '.join(f'set_config({name!r}, %({name})s, true)' for name in names)}"
+        super().__init__(opener.where.place, opener.wait, most=most, writable=opener.writable)
+
+    # --- connections ------------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Connection:
+        """Open a connection."""
+        return self._opener.connect()
+
+    def disconnect(self, connection: Connection) -> None:
+        """Close a connection."""
+        connection.close()
+
+    def disown(self, connections: list[Connection]) -> None:
+        """Put nothing in the place of inherited sockets: the parent's server hears nothing of it, not even at the end of this process."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for connection in connections:
+            with suppress(psycopg.Error, OSError):  # closed already
+                os.dup2(nothing, connection.fileno())
+        os.close(nothing)
+
+    def reusable(self, connection: Connection) -> bool:
+        """Return whether a connection is alive and not in the middle of something."""
+        return connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    def usable(self, connection: Connection) -> bool:
+        """Return whether an idle connection is alive: a server says nothing unasked, but that it ends."""
+        if connection.closed:
+            return False
+        watched = select.poll()
+        watched.register(connection.fileno(), select.POLLIN)
+        return not watched.poll(0)
+
+    def rows(self, connection: Connection) -> PostgresRows:
+        """Return a connection for statements by their names."""
+        return PostgresRows(connection, self._schema)
+
+    def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
+        """Return psycopg's error in palaver's words; None for any other error."""
+        if isinstance(error, psycopg.Error):
+            return fault(self.place, self.wait, error, broken=connection.broken)
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
+        return None
+
+    # --- transactions -----------------------------------------------------------------------------------------------------------
+
+    def begin(self, connection: Connection) -> None:
+        """Begin, with settings that end with the transaction."""
+        stack = ExitStack()
+        self._pipelines[connection] = stack, stack.enter_context(connection.pipeline())
+        connection.execute(_BEGIN)
+        connection.execute(self._settings, self._opener.settings)
+
+    def commit(self, connection: Connection) -> None:
+        """Commit; where a statement before it failed, the server skips it, and its error is raised here."""
+        try:
+            connection.execute("COMMIT")
+            self._pipelines.pop(connection)[0].close()
+        except psycopg.OperationalError as error:
+            if connection.broken:
+                raise unknown_outcome(self.place) from error
+            raise
+
+    def _sync(self, connection: Connection) -> None:
+        """Wait for what was sent, and raise its errors."""
+        if connection in self._pipelines:
+            self._pipelines[connection][1].sync()
+
+    def rollback(self, connection: Connection) -> None:
+        """Undo; a connection that died is undone by the server."""
+        with suppress(psycopg.Error):
+            if connection in self._pipelines:
+                self._pipelines.pop(connection)[0].close()
+        with suppress(psycopg.Error):
+            if connection.pgconn.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
+                connection.execute("ROLLBACK")
+
+    def in_progress(self, connection: Connection) -> bool:
+        """Return whether the connection is alive: the server undoes no transaction as a whole but that of a dead one."""
+        return not connection.closed
+
+    def command(self, connection: Connection, command: str) -> None:
+        """Execute SAVEPOINT, RELEASE or ROLLBACK TO; errors of what was sent before belong to the step that ends here."""
+        if command.startswith("ROLLBACK"):
+            with suppress(psycopg.Error):
+                self._sync(connection)
+        connection.execute(command)
+        if not command.startswith("SAVEPOINT"):
+            self._sync(connection)
+
+    def lock(self, connection: Connection, name: str) -> None:
+        """Acquire an advisory lock that ends with the transaction."""
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._schema}:{name}",))
+        self._sync(connection)
+
+    # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
+
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the condition for a query that has words: arrays of tokens that a text must hold."""
+        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"]}
+        conditions = ["x.tokens @> :all"]
+        for number, (whole, parts) in enumerate(text.terms(query)):
+            if not parts:
+                values["all"].append(whole)
+                continue
+            values[f"whole{number}"], values[f"parts{number}"] = [whole], list(parts)
+            conditions.append(f"(x.tokens @> :whole{number} OR x.tokens @> :parts{number})")
+        return " AND ".join(conditions), values
+
+    def scrub(self, *, thorough: bool) -> tuple[str, ...]:
+        """Write the tables anew, so that the server's files hold no row that was deleted; or only let its room be used again.
+
+        `VACUUM` alone leaves the bytes of a dead row in its page until something else is written there; only `VACUUM FULL` writes the tables
+        anew (https://www.postgresql.org/docs/current/sql-vacuum.html). It waits for every reader, keeps everybody out meanwhile, and needs as
+        much room as the tables.
+        """
+        self._require_writable()
+        tables = sql.SQL(", ").join(sql.Identifier(self._schema, name) for name in _SCRUBBED.split(", "))
+        try:
+            with self.lent() as connection:
+                command = sql.SQL("VACUUM (FULL) {}" if thorough else "VACUUM {}")
+                connection.execute(command.format(tables))
+                with suppress(psycopg.errors.InsufficientPrivilege):
+                    connection.execute("CHECKPOINT")
+        except StoreBusy:
+            return ("others use the tables: they could not be written anew (VACUUM FULL)",)
+        return (
+            () if thorough else ("dead rows lie in the pages of the tables until they are written anew (VACUUM FULL)",)
+        )
+
+    def faults(self) -> Iterator[tuple[str, str, str]]:
+        """Return nothing: the pages are the server's own business."""
+        return iter(())

@@ -1,0 +1,358 @@
+"""A database behind a store: its connections, lent to one thread at a time, and the transactions on them."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Condition, local
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from palaver.errors import PalaverError, StoreBusy, StoreError
+from palaver.store.records import closed
+
+Row: TypeAlias = tuple[Any, ...]
+"""A row; what each column holds is known where its statement is used."""
+
+Connection = TypeVar("Connection")
+
+_KEPT_IDLE = 8  # more threads at once are served too; their connections are closed afterwards
+
+
+class Rows(Protocol):
+    """A connection that is lent, for statements by their names."""
+
+    def all(self, statement: str, /, **values: object) -> list[Row]:
+        """Execute a statement and return all its rows."""
+        ...
+
+    def one(self, statement: str, /, **values: object) -> Row | None:
+        """Execute a statement and return its first row."""
+        ...
+
+    def run(self, statement: str, /, **values: object) -> None:
+        """Execute a statement that returns no rows; it may be sent with the next one."""
+        ...
+
+    def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
+        """Execute a statement that returns no rows, once for each of the values."""
+        ...
+
+    def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
+        """Execute a statement with conditions in place of its mark, and return all its rows."""
+        ...
+
+
+class _Current(NamedTuple):
+    """The transaction that a thread has open."""
+
+    rows: Rows
+    connection: Any
+    process: int
+
+
+class DatabaseOf(ABC, Generic[Connection]):
+    """The connections of one store, and its transactions.
+
+    A thread that needs a connection gets an idle one or a new one; at most `most` are open at once. A process that was forked notices by its
+    number, leaves the connections of its parent alone, and opens its own.
+
+    Attributes:
+        place: The store, for the words of errors.
+        wait: How long a call waits for other writers or for a connection, in seconds.
+        writable: False to refuse every write.
+        undone: How many transactions and steps of them were undone: what was read inside may never have been there.
+    """
+
+    def __init__(self, place: str, wait: float, *, most: int, writable: bool) -> None:
+        self.place = place
+        self.wait = wait
+        self.writable = writable
+        self.undone = 0
+        self._most = most
+        self._open = True
+        self._own = local()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._process = os.getpid()
+        self._state = Condition()
+        self._idle: list[Connection] = []
+        self._all: list[Connection] = []
+        self._lent = 0
+
+    # --- what each database does in its own way ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """Open a connection that is ready for use."""
+
+    @abstractmethod
+    def disconnect(self, connection: Connection) -> None:
+        """Close a connection."""
+
+    @abstractmethod
+    def disown(self, connections: list[Connection]) -> None:
+        """Let go of connections that were inherited by fork, without a word to the database."""
+
+    @abstractmethod
+    def reusable(self, connection: Connection) -> bool:
+        """Return whether a connection that comes back can be lent again."""
+
+    @abstractmethod
+    def usable(self, connection: Connection) -> bool:
+        """Return whether an idle connection can be lent."""
+
+    @abstractmethod
+    def rows(self, connection: Connection) -> Rows:
+        """Return a connection for statements by their names."""
+
+    @abstractmethod
+    def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
+        """Return the database's error in palaver's words; None for any other error."""
+
+    @abstractmethod
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction that writes."""
+
+    @abstractmethod
+    def commit(self, connection: Connection) -> None:
+        """Commit it."""
+
+    @abstractmethod
+    def rollback(self, connection: Connection) -> None:
+        """Undo it, if it is still there."""
+
+    @abstractmethod
+    def in_progress(self, connection: Connection) -> bool:
+        """Return whether its transaction is still there: an error may have undone it as a whole."""
+
+    @abstractmethod
+    def command(self, connection: Connection, command: str) -> None:
+        """Execute SAVEPOINT, RELEASE or ROLLBACK TO."""
+
+    @abstractmethod
+    def lock(self, connection: Connection, name: str) -> None:
+        """Keep others out of transactions with this name until the end of this one."""
+
+    @abstractmethod
+    def scrub(self, *, thorough: bool) -> tuple[str, ...]:
+        """Remove what was deleted from the storage, and return what is pending."""
+
+    @abstractmethod
+    def faults(self) -> Iterator[tuple[str, str, str]]:
+        """Return what is wrong with the storage itself: (place, code, what)."""
+
+    @abstractmethod
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the condition of a full-text search, and its values."""
+
+    # --- connections ------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def lent(self) -> Iterator[Connection]:
+        """Lend a connection; the database's errors leave the block in palaver's words."""
+        connection, process = self._borrow(), os.getpid()
+        try:
+            yield connection
+        except BaseException as error:
+            translated = self.translated(error, connection)
+            self._give_back(connection, process)
+            if translated is not None:
+                raise translated from error
+            raise
+        self._give_back(connection, process)
+
+    def _borrow(self) -> Connection:
+        if self._process != os.getpid():
+            inherited = self._all
+            self._renew()
+            self.disown(inherited)
+        with self._state:
+            if self._lent >= self._most:
+                self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait)
+            if not self._open:
+                raise closed(self.place)
+            if self._lent >= self._most:
+                raise self.busy(f"all {self._most} connections are in use")
+            self._lent += 1
+            idle = self._idle.pop() if self._idle else None
+        try:
+            if idle is not None and self.usable(idle):
+                return idle
+            if idle is not None:
+                self._forget(idle)
+            made = self.connect()
+        except BaseException:  # an interrupt, too, gives the place back
+            with self._state:
+                self._lent -= 1
+                self._state.notify()
+            raise
+        self._all.append(made)
+        return made
+
+    def _give_back(self, connection: Connection, process: int) -> None:
+        if process != os.getpid():  # it belongs to the parent
+            return
+        reusable = self.reusable(connection)
+        with self._state:
+            self._lent -= 1
+            kept = reusable and self._open and len(self._idle) < _KEPT_IDLE
+            if kept:
+                self._idle.append(connection)
+            self._state.notify()
+        if not kept:
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._all = [one for one in self._all if one is not connection]
+        self.disconnect(connection)
+
+    def close(self) -> None:
+        """Close what is idle now, and what is lent when it comes back."""
+        if self._process != os.getpid():
+            self._renew()
+        with self._state:
+            self._open = False
+            idle, self._idle = self._idle, []
+            self._state.notify_all()
+        for connection in idle:
+            self._forget(connection)
+
+    def busy(self, why: str) -> StoreBusy:
+        """Return the error for a store that others kept for too long."""
+        return StoreBusy(
+            f"{self.place} was busy for more than {self.wait:g} seconds: {why}.",
+            hint="Nothing was written. Try again.",
+        )
+
+    # --- transactions -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread has a transaction open."""
+        return getattr(self._own, "current", None) is not None
+
+    def _current(self) -> _Current | None:
+        current: _Current | None = getattr(self._own, "current", None)
+        if current is not None and current.process != os.getpid():
+            raise self._forked()
+        return current
+
+    def _forked(self) -> StoreError:
+        return StoreError(
+            f"{self.place} was in the middle of a transaction when this process was forked.",
+            hint="End the transaction before you fork.",
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """Lend a connection for reading; inside a transaction of this thread, the one that sees its writes."""
+        current = self._current()
+        if current is None:
+            with self.lent() as connection:
+                yield self.rows(connection)
+            return
+        try:
+            yield current.rows
+        except BaseException as error:
+            translated = self.translated(error, current.connection)
+            if translated is not None:
+                raise translated from error
+            raise
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """Lend a connection for one transaction that writes; inside a transaction of this thread, for one step of it."""
+        self._require_writable()
+        current = self._current()
+        if current is not None:
+            with self._step(current):
+                yield current.rows
+            return
+        with self.lent() as connection, self._whole(connection):
+            yield self.rows(connection)
+
+    @contextmanager
+    def transaction(self, lock: str = "") -> Iterator[None]:
+        """Make one transaction of the writes of this thread inside the block."""
+        if self._current() is not None:
+            with self.writing():
+                self._lock(lock)
+                yield
+            return
+        self._require_writable()
+        with self.lent() as connection, self._whole(connection):
+            self._own.current = _Current(self.rows(connection), connection, os.getpid())
+            try:
+                self._lock(lock)
+                yield
+            finally:
+                self._own.current = None
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise StoreError(
+                f"{self.place} was opened read-only.",
+                reason="read_only",
+                hint="Open it for writing, or as another user.",
+            )
+
+    def _lock(self, name: str) -> None:
+        current = self._current()
+        if name and current is not None:
+            self.lock(current.connection, name)
+
+    @contextmanager
+    def _whole(self, connection: Connection) -> Iterator[None]:
+        """Begin a transaction; commit it at the end, undo it on any error."""
+        process = os.getpid()
+        self.begin(connection)
+        try:
+            yield
+            self._require_progress(connection, process)
+            self.commit(connection)
+        except BaseException as error:  # an interrupt, too, is undone
+            translated = None
+            self.undone += 1
+            if process == os.getpid():
+                translated = self.translated(error, connection)
+                self.rollback(connection)
+            if translated is not None:
+                raise translated from error
+            raise
+
+    @contextmanager
+    def _step(self, current: _Current) -> Iterator[None]:
+        """Make one step of an open transaction, which is undone alone when it fails."""
+        connection = current.connection
+        self._require_progress(connection, current.process)
+        self.command(connection, "SAVEPOINT step")
+        try:
+            yield
+            self._current()
+            self.command(connection, "RELEASE step")
+        except BaseException as error:  # as above
+            if current.process != os.getpid():
+                raise
+            translated = self.translated(error, connection)
+            self.undone += 1
+            if self.in_progress(connection):
+                self.command(connection, "ROLLBACK TO step")
+                self.command(connection, "RELEASE step")
+            if translated is not None:
+                raise translated from error
+            raise
+
+    def _require_progress(self, connection: Connection, process: int) -> None:
+        if process != os.getpid():
+            raise self._forked()
+        if not self.in_progress(connection):
+            raise StoreError(
+                f"A failed write undid the whole transaction in {self.place}.", hint="Try the writes one by one."
+            )
+
+
+Database: TypeAlias = DatabaseOf[Any]
+"""A database, whatever its connections are."""

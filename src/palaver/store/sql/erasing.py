@@ -1,0 +1,141 @@
+"""Erasing, as rows: it locks and touches the rows of what is erased, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from palaver.ids import BlobId, DialogId, SessionId, now
+from palaver.log import Handle
+from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, retotalled
+from palaver.store.records import MIN_PREFIX_DIGITS, blob_digest, references, unknown
+from palaver.store.sql import log
+from palaver.store.sql.database import Database, Rows
+from palaver.store.sql.sessions import session_no
+
+_PAGE = 10_000
+
+
+@contextmanager
+def erasing(db: Database) -> Iterator[SqlEraser]:
+    """Begin an erasure: one transaction."""
+    with db.transaction():
+        yield SqlEraser(db)
+
+
+class SqlEraser:
+    """What may be done inside an erasure."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
+        """Overwrite entries, and set the sizes of all that follow."""
+        if not placed:
+            return
+        with self._db.writing() as rows:
+            _id, session, dialog_no = self._locked(rows, dialog_id)
+            place = {"session_no": session, "dialog_no": dialog_no}
+            length = log.end(rows, dialog_id)[1]
+            wrong = next((one.seq for one in placed if not 0 <= one.seq < length), None)
+            if wrong is not None:
+                raise unknown("handle", str(Handle(dialog_id, wrong)))
+            first = min(one.seq for one in placed)
+            before = log.one_header(rows, dialog_id, first - 1).total if first else 0
+            old = list(log.headers(self._db, dialog_id, first, None))
+            for one in placed:
+                self._put(rows, place, one)
+            changed = [made for was, made in zip(old, retotalled(old, placed, before), strict=True) if made != was]
+            rows.many("header_set", [{**place, **_written(log.header_values(made))} for made in changed])
+
+    def _put(self, rows: Rows, place: dict[str, int], one: Placed) -> None:
+        where = {**place, "seq": one.seq}
+        rows.run("body_set", **where, body=bytes(one.body))
+        rows.run("text_remove", **where)
+        rows.run("references_remove", **where)
+        rows.many("reference_add", [{**where, "digest": bytes.fromhex(each)} for each in references(one.body)])
+
+    @staticmethod
+    def _locked(rows: Rows, dialog_id: DialogId) -> log.Place:
+        row = rows.one("dialog_lock_alone", dialog_id=dialog_id)
+        if row is None:
+            raise log.unknown_dialog(rows, dialog_id)
+        return dialog_id, row[0], row[1]
+
+    def clear_dialog(self, dialog_id: DialogId) -> None:
+        """Empty a node's metadata."""
+        with self._db.writing() as rows:
+            self._locked(rows, dialog_id)
+            rows.run("dialog_clear", dialog_id=dialog_id)
+
+    def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
+        """Delete dialogs."""
+        with self._db.writing() as rows:
+            for dialog_id in dialog_ids:
+                _id, session, dialog_no = self._locked(rows, dialog_id)
+                for statement in ("indexed_remove", "entries_remove", "dialog_references_remove"):
+                    rows.run(statement, session_no=session, dialog_no=dialog_no)
+                rows.run("dialog_remove", dialog_no=dialog_no)
+
+    def remove_session(self, session_id: SessionId) -> None:
+        """Delete a session."""
+        with self._db.writing() as rows:
+            number = session_no(rows, session_id, lock=True)
+            for name in ("session_references", "sources", "files", "activity", "session"):
+                rows.run(f"{name}_remove", session_no=number)
+
+    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Return those payloads that nothing names."""
+        with self._db.writing() as rows:
+            return frozenset(one for one in sorted(blob_ids) if self._is_unnamed(rows, blob_digest(one)))
+
+    @staticmethod
+    def _is_unnamed(rows: Rows, digest: bytes) -> bool:
+        """Lock the payload, then look: whoever names it puts it first, and waits there."""
+        rows.one("blob_lock", digest=digest)
+        return rows.one("blob_named", digest=digest) is None
+
+    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
+        """Delete payloads."""
+        with self._db.writing() as rows:
+            for one in sorted(blob_ids):
+                rows.run("blob_remove", digest=blob_digest(one))
+                rows.run("blob_bytes_remove", digest=blob_digest(one))
+
+    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
+        """Remember what was erased."""
+        with self._db.writing() as rows:
+            rows.many(
+                "gone_add",
+                [{"thing": thing, "name": name, "at": gone.at, "receipt_id": gone.receipt} for thing, name in things],
+            )
+
+    def keep_receipt(self, receipt: KeptReceipt) -> None:
+        """Write a receipt."""
+        with self._db.writing() as rows:
+            rows.run("receipt_put", receipt_id=receipt.receipt_id, receipt=receipt.text, pending=receipt.pending)
+
+
+def _written(values: dict[str, object]) -> dict[str, object]:
+    return {name: values[name] for name in ("seq", "kind", "size", "total", "digest", "check_sum")}
+
+
+def gone(db: Database, thing: Thing, name: str) -> Gone | None:
+    """Return when something was erased; a dialog may be named by the first digits of its id."""
+    with db.reading() as rows:
+        found = rows.one("gone_get", thing=thing, name=name)
+        if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
+            found = rows.one("gone_beginning", thing=thing, name=name, beyond=f"{name}g")
+    return None if found is None else Gone(*found)
+
+
+def strays(db: Database) -> Iterator[Stray]:
+    """Return the payloads that nothing names."""
+    after, at = b"", now()
+    while True:
+        with db.reading() as rows:
+            page = rows.all("strays", after=after, rows=_PAGE)
+        yield from (Stray(BlobId(digest.hex()), size, at - put_at) for digest, size, put_at in page)
+        if len(page) < _PAGE:
+            return
+        after = page[-1][0]

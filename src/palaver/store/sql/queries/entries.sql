@@ -1,0 +1,68 @@
+-- name: newest
+-- The numbers of a dialog, and its newest header; NULLs when it has none.
+SELECT d.session_no, d.dialog_no, {header}
+FROM {s}dialogs AS d LEFT JOIN {s}{headers} AS e ON e.session_no = d.session_no AND e.dialog_no = d.dialog_no
+  AND e.seq = (SELECT max(f.seq) FROM {s}{headers} AS f WHERE f.session_no = d.session_no AND f.dialog_no = d.dialog_no)
+WHERE d.dialog_id = :dialog_id;
+
+-- name: header_get
+SELECT {header} FROM {s}{headers} AS e WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq = :seq;
+
+-- name: headers_up
+SELECT {header} FROM {s}{headers} AS e
+WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq >= :start AND e.seq < :stop
+ORDER BY e.seq LIMIT :rows;
+
+-- name: headers_down
+SELECT {header} FROM {s}{headers} AS e
+WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq >= :start AND e.seq < :stop
+ORDER BY e.seq DESC LIMIT :rows;
+
+-- name: latest_of_kind
+-- The last condition is that of the index.
+SELECT {header} FROM {s}{headers} AS e
+WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND {of_kinds} AND e.seq >= :start AND e.seq < :stop
+  AND e.kind NOT IN ('message', 'call_started')
+ORDER BY e.seq DESC LIMIT :rows;
+
+-- name: body_get
+SELECT {body} FROM {entries} WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq = :seq;
+
+-- name: bodies_up
+-- A page: so many rows, and no more bytes than given before the last row's. A body that was lost is NULL.
+SELECT e.seq, {body}, e.kind, e.digest FROM {entries}
+WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq >= :start AND e.seq < :stop
+  AND e.total - e.size <= :bytes + (
+    SELECT f.total - f.size FROM {s}{headers} AS f
+    WHERE f.session_no = :session_no AND f.dialog_no = :dialog_no AND f.seq >= :start ORDER BY f.seq LIMIT 1
+  )
+ORDER BY e.seq LIMIT :rows;
+
+-- name: reference_add
+INSERT INTO {s}payload_refs VALUES (:session_no, :dialog_no, :seq, :digest) ON CONFLICT DO NOTHING;
+
+-- name: references_remove
+DELETE FROM {s}payload_refs WHERE session_no = :session_no AND dialog_no = :dialog_no AND seq = :seq;
+
+-- name: blob_touch
+INSERT INTO {s}blobs VALUES (:digest, :size, :at) ON CONFLICT (digest) DO UPDATE SET put_at = excluded.put_at;
+
+-- name: blob_add
+INSERT INTO {s}blob_bytes VALUES (:digest, :data) ON CONFLICT (digest) DO NOTHING;
+
+-- name: blob_get
+SELECT data FROM {s}blob_bytes WHERE digest = :digest;
+
+-- name: blob_has
+SELECT 1 FROM {s}blob_bytes WHERE digest = :digest;
+
+-- name: blob_ids
+SELECT digest FROM {s}blob_bytes WHERE digest > :after ORDER BY digest LIMIT :rows;
+
+-- name: lease_get
+-- A lease, which nobody else changes until the end of the transaction.
+INSERT INTO {s}leases VALUES (:name, '', 0, 0) ON CONFLICT (name) DO UPDATE SET token = leases.token
+RETURNING holder, token, until;
+
+-- name: lease_set
+UPDATE {s}leases SET holder = :holder, token = :token, until = :until WHERE name = :name;

@@ -1,0 +1,129 @@
+"""The full-text index, as rows: brought up to date behind a watermark, and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from palaver.ids import DialogId, SessionId
+from palaver.log import Handle, rule
+from palaver.store import text
+from palaver.store.protocol import Hit
+from palaver.store.sql import log
+from palaver.store.sql.database import Database, Row
+from palaver.store.sql.sessions import session_no
+
+_BATCH_ENTRIES = 256
+_BATCH_CHARACTERS = 1 << 20  # a batch holds the write lock for some tens of milliseconds
+_PAGE = 64
+_NEVER = 1 << 62
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Entries of one dialog from `start` (inclusive) to `stop` (exclusive): their digests, and the texts found in them by number."""
+
+    place: log.Place
+    start: int
+    stop: int
+    digests: list[bytes] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+    characters: int = 0
+
+
+def index(db: Database, extract: Callable[[str, bytes], str], limit: int | None, session_id: SessionId | None) -> int:
+    """Add entries to the index until none waits or `limit` is reached, and return how many."""
+    with db.reading() as rows:
+        number = None if session_id is None else rows.one("session_no", session_id=session_id)
+        if session_id is not None and number is None:
+            return 0
+        found = rows.all("behind", session_no=number and number[0])
+    done = 0
+    for dialog_id, session, dialog_no, upto, length in found:
+        stop = length if limit is None else min(length, upto + limit - done)
+        for batch in _batches(db, extract, (dialog_id, session, dialog_no), range(upto, stop)):
+            if not _add(db, batch):
+                break  # another process indexes this dialog, or erases in it
+            done += batch.stop - batch.start
+    return done
+
+
+def _batches(db: Database, extract: Callable[[str, bytes], str], place: log.Place, bounds: range) -> Iterator[_Batch]:
+    """Read and extract outside of any transaction: others write meanwhile."""
+    batch = _Batch(place, bounds.start, bounds.start)
+    for seq, body, kind, digest in log.judged(db, place, bounds):
+        if rule(kind).searched and body is not None and (found := extract(kind, body)):
+            batch.texts[seq] = text.composed(found)
+            batch.characters += len(found)
+        batch.digests.append(digest)
+        batch.stop = seq + 1
+        if len(batch.digests) >= _BATCH_ENTRIES or batch.characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch = _Batch(place, batch.stop, batch.stop)
+    if batch.digests:
+        yield batch
+
+
+def _add(db: Database, batch: _Batch) -> bool:
+    """Write a batch and move the watermark, unless another process moved it or erased one of the entries."""
+    _id, session, dialog_no = batch.place
+    place = {"session_no": session, "dialog_no": dialog_no}
+    made = []
+    for seq, said in batch.texts.items():
+        parts, wholes = text.columns(said)
+        made.append({**place, "seq": seq, "deflated": text.deflated(said), "parts": parts, "wholes": wholes})
+    with db.writing() as rows:
+        if rows.one("dialog_lock_index", dialog_no=dialog_no) is None:
+            return False
+        (upto,) = rows.one("watermark_lock", **place) or (-1,)
+        bounds = {"start": batch.start, "stop": batch.stop, "rows": len(batch.digests)}
+        now = rows.all("bodies_up", **place, **bounds, bytes=_NEVER)
+        if upto != batch.start or [row[3] for row in now] != batch.digests:
+            return False
+        rows.many("text_add", made)
+        rows.run("watermark_set", **place, upto=batch.stop)
+    return True
+
+
+def lag(db: Database) -> int:
+    """Return how many entries are not in the index."""
+    with db.reading() as rows:
+        (found,) = rows.one("lag") or (0,)
+    return int(found)
+
+
+def search(db: Database, query: str, session_id: SessionId | None, limit: int) -> Iterator[Hit]:
+    """Return the entries that hold all words of a query, newest first."""
+    with db.reading() as rows:
+        only = None if session_id is None else session_no(rows, session_id)
+    wanted = text.words(query)
+    if not wanted or limit <= 0:
+        return
+    for _number, dialog_id, seq, session, kind, role, deflated in _candidates(db, query, only):
+        said = text.inflated(deflated)
+        if not text.holds(said.casefold(), wanted):
+            continue
+        yield Hit(
+            handle=Handle(DialogId(dialog_id), seq),
+            session_id=SessionId(session),
+            kind=kind,
+            role=role,
+            snippet=text.snippet(said, wanted),
+        )
+        limit -= 1
+        if not limit:
+            return
+
+
+def _candidates(db: Database, query: str, session: int | None) -> Iterator[Row]:
+    """Return what the index knows of, newest first, a page at a time: most searches end within the first."""
+    where, values = db.matching(query, session)
+
+    def page(before: int) -> list[Row]:
+        with db.reading() as rows:
+            return rows.where("hits", where, **values, before=before, rows=_PAGE)
+
+    found = page(_NEVER)
+    while found:
+        yield from found
+        found = page(found[-1][0]) if len(found) == _PAGE else []

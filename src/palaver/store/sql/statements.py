@@ -1,0 +1,89 @@
+"""The SQL of a store, from the files of its package: named statements, and migrations in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+from palaver.errors import StoreError
+from palaver.log import Header
+
+_NAMED = re.compile(r"^-- name: (?P<name>\w+)\n(?P<sql>.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+_NUMBERED = re.compile(r"(?P<version>\d{4})_\w+\.sql\Z")
+
+_HEADER = {
+    "header": ", ".join(f"e.{name}" for name in (*Header._fields, "check_sum")),
+    "names": ", ".join(Header._fields),
+    "values": ", ".join(f":{name}" for name in Header._fields),
+}
+
+
+class Migration(NamedTuple):
+    """One numbered change of the schema.
+
+    Attributes:
+        version: The format that the store has afterwards; the first is 1, without gaps.
+        name: The file's name.
+        sql: Its statements.
+    """
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the statements, hexadecimal; the store records it."""
+        return sha256(self.sql.encode()).hexdigest()
+
+
+def statements(package: str, words: Mapping[str, str]) -> dict[str, str]:
+    """Return the statements that all stores share and those of a package, by name.
+
+    Args:
+        package: The package whose folder `queries` has more statements.
+        words: What `{word}` stands for in this database.
+    """
+    known = {**_HEADER, **words}
+    found = {}
+    for folder in (files(__package__), files(package)):
+        for file in _sql_files(folder.joinpath("queries")):
+            for one in _NAMED.finditer(file.read_text("utf-8")):
+                sql = re.sub(r"\{(\w+)\}", lambda word: known[word[1]], _COMMENT.sub("", one["sql"]))
+                found[one["name"]] = sql.strip().rstrip(";")
+    return found
+
+
+def migrations(package: str) -> tuple[Migration, ...]:
+    """Return the migrations in the folder `migrations` of a package, oldest first."""
+    named = ((file, _NUMBERED.match(file.name)) for file in _sql_files(files(package).joinpath("migrations")))
+    return tuple(Migration(int(found["version"]), file.name, file.read_text("utf-8")) for file, found in named if found)
+
+
+KEPT = ("sessions", "dialogs", "headers", "entries", "bodies", "blobs", "sources")
+"""Tables that hold what cannot be made again, those that a database has of them."""
+
+
+def require_kept(migration: Migration, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    """Refuse to commit a migration that did not keep every row; called before the commit.
+
+    Raises:
+        StoreError: Rows are missing, or there are more.
+    """
+    wrong = {name: (count, after.get(name)) for name, count in before.items() if after.get(name) != count}
+    if wrong:
+        told = ", ".join(f"{name} {was} before and {now or 0} after" for name, (was, now) in wrong.items())
+        raise StoreError(
+            f"Migration {migration.name} would lose rows: {told}. It was undone.",
+            hint="Use the palaver that wrote the store, and report this.",
+        )
+
+
+def _sql_files(folder: Traversable) -> Iterator[Traversable]:
+    found = (file for file in folder.iterdir() if file.name.endswith(".sql"))
+    yield from sorted(found, key=lambda file: file.name)

@@ -1,0 +1,130 @@
+"""What only the rows can be asked: rows that belong to nothing, headers that do not match their checksum, and what the index holds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+
+from palaver.errors import InvalidInput, StoreDamaged
+from palaver.ids import BlobId
+from palaver.log import rule
+from palaver.store import text
+from palaver.store.records import SHORT_DIGITS, references
+from palaver.store.sql import log
+from palaver.store.sql import rows as records
+from palaver.store.sql.database import Database, Rows
+from palaver.store.sql.sessions import source_names
+from palaver.store.sql.statements import Migration
+
+Found = tuple[str, str, str]
+
+_LOOSE = {
+    "headers_loose": ("loose_rows", "It belongs to no dialog."),
+    "texts_loose": ("wrong_index", "The index holds a text of an entry that is not indexed."),
+    "tokens_loose": ("wrong_index", "The index holds its text and no tokens of it."),
+    "watermarks": ("wrong_index", "The index says that it holds more entries than there are."),
+}
+_UNNAMED = "The payloads that it is said to name are not those that it names."
+_PAGE = 512
+
+
+def faults(db: Database, done: tuple[Migration, ...], extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
+    """Find what is wrong with the rows and the index; a part that cannot be read at all is a fault."""
+    for part in (db.faults(), _rows(db, done), _sources(db), _dialogs(db, extract)):
+        try:
+            yield from part
+        except StoreDamaged as error:
+            yield str(error.place), "damaged_file", str(error)
+
+
+def _rows(db: Database, done: tuple[Migration, ...]) -> Iterator[Found]:
+    with db.reading() as rows:
+        loose = [(one, row) for one in _LOOSE for row in rows.all(one)]
+        undated = rows.all("activity_loose")
+        migrated = [tuple(row) for row in rows.all("migrations_done")]
+    for statement, (dialog_no, seq) in loose:
+        yield f"dialog number {dialog_no}, entry {seq}", *_LOOSE[statement]
+    for (session_no,) in undated:
+        yield f"session number {session_no}", "wrong_activity", "The session, or when it was last active, is lost."
+    if migrated != [(one.version, one.name, one.sha256) for one in done]:
+        yield "migrations", "wrong_schema", "The record of migrations is not the one that made this format."
+
+
+def _sources(db: Database) -> Iterator[Found]:
+    with db.reading() as rows:
+        for number, session_no, identity, raw, index in rows.all("sources_all"):
+            if _named(rows, {"session_no": session_no, "dialog_no": 0, "seq": number}) != source_names(
+                rows, raw, index
+            ):
+                yield f"source {identity}", "loose_rows", _UNNAMED
+
+
+def _named(rows: Rows, place: dict[str, int]) -> set[BlobId]:
+    return {BlobId(digest.hex()) for (digest,) in rows.all("references_of", **place)}
+
+
+def _dialogs(db: Database, extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
+    """Look at every row of every dialog: its checksum, what it names, and its text in the index."""
+    after = 0
+    while True:
+        with db.reading() as rows:
+            page = rows.all("dialogs_indexed", after=after, rows=_PAGE)
+        for dialog_id, session_no, dialog_no, upto, *shares, check in page:
+            if records.node_sum(dialog_id, *shares) != check:
+                what = "What it says of the entries that it shares does not match its checksum."
+                yield dialog_id[:SHORT_DIGITS], "wrong_ranges", what
+            yield from _dialog(db, (dialog_id, session_no, dialog_no), upto, extract)
+        if not page:
+            return
+        after = page[-1][2]
+
+
+def _dialog(db: Database, place: log.Place, upto: int, extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
+    dialog_id, session_no, dialog_no = place
+    numbers = {"session_no": session_no, "dialog_no": dialog_no}
+    length = 0
+    for page in log.raw_headers(db, place):
+        for row in page:
+            length = row[0] + 1
+            if log.header_in(row) is None:
+                what = "Its header does not match its checksum; it is derived from its body when it is read."
+                yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
+    for seq, body, kind, _digest in log.judged(db, place, range(length)):
+        at = f"{dialog_id[:SHORT_DIGITS]}:{seq}"
+        with db.reading() as rows:
+            named = _named(rows, {**numbers, "seq": seq})
+            why = _indexed(rows, numbers, seq, kind, body, extract) if seq < upto else ""
+        if body is not None and named != references(body):
+            yield at, "loose_rows", _UNNAMED
+        if why:
+            yield at, "wrong_index", why
+
+
+def _indexed(
+    rows: Rows,
+    numbers: dict[str, int],
+    seq: int,
+    kind: str,
+    body: bytes | None,
+    extract: Callable[[str, bytes], str] | None,
+) -> str:
+    """Say how the text in the index differs from what the entry says; empty when it does not."""
+    row = rows.one("text_get", **numbers, seq=seq)
+    try:
+        kept = "" if row is None else text.inflated(row[0])
+    except (zlib.error, UnicodeDecodeError) as error:
+        return f"The text that the index keeps of it cannot be read: {error}."
+    return index_fault(kind, body, kept, extract)
+
+
+def index_fault(kind: str, body: bytes | None, kept: str, extract: Callable[[str, bytes], str] | None) -> str:
+    """Say how an indexed text differs from what its entry says; empty when it does not, or nobody can tell."""
+    if extract is None or body is None:
+        return ""
+    try:
+        said = text.composed(extract(kind, body)) if rule(kind).searched else ""
+    except InvalidInput:
+        return ""  # its body is not an entry: reported where bodies are judged
+    if not kept and b'"erased":' in body:
+        return ""  # the index forgets what was erased
+    return "" if kept == said.encode("utf-8", "replace").decode() else "The index keeps another text of it."

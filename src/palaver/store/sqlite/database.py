@@ -1,0 +1,257 @@
+"""The connections of a store's file, its transactions, and what only SQLite can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from threading import Lock
+from types import MappingProxyType
+
+import apsw
+
+from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreDamaged
+from palaver.store import text
+from palaver.store.sql.database import DatabaseOf, Row
+from palaver.store.sql.statements import statements
+from palaver.store.sqlite.faults import busy, fault, moved
+from palaver.store.sqlite.opening import Opener
+
+_CONNECTIONS = 64  # each costs three file descriptors
+_IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
+_LOOKS = 3
+_TOLD = 20  # faults of its pages that SQLite is asked for; one says that a copy is due
+_ABANDONED: list[apsw.Connection] = []
+"""Connections that a forked child can neither use nor close; kept, so that nothing closes them."""
+
+_WORDS = {
+    "s": "",
+    "headers": "headers",
+    "entries": "headers AS e LEFT JOIN bodies AS b USING (body_no)",
+    "body": "b.body",
+    "of_kinds": "e.kind IN (SELECT value FROM json_each(:kinds))",
+    "of_numbers": "s.session_no IN (SELECT value FROM json_each(:numbers))",
+    "matches": "tokens AS t JOIN texts AS x ON x.text_no = t.rowid",
+    "text_no": "t.rowid",
+    "for_update": "",
+    "for_erasure": "",
+    "for_index": "",
+}
+
+
+@cache
+def _statements() -> Mapping[str, str]:
+    return MappingProxyType(statements("palaver.store.sqlite", _WORDS))
+
+
+class SqliteRows:
+    """A connection, for statements by their names."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._sql = _statements()
+
+    def all(self, statement: str, /, **values: object) -> list[Row]:
+        """Execute a statement and return all its rows."""
+        return self._read(self._sql[statement], values)
+
+    def one(self, statement: str, /, **values: object) -> Row | None:
+        """Execute a statement and return its first row."""
+        row: Row | None = self._connection.execute(self._sql[statement], values).fetchone()
+        return row
+
+    def run(self, statement: str, /, **values: object) -> None:
+        """Execute a statement that returns no rows."""
+        self._connection.execute(self._sql[statement], values)
+
+    def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
+        """Execute a statement once for each of the values."""
+        self._connection.executemany(self._sql[statement], values)
+
+    def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
+        """Execute a statement with conditions, and return all its rows."""
+        return self._read(self._sql[statement].replace("/*where*/", conditions), values)
+
+    def _read(self, sql: str, values: dict[str, object]) -> list[Row]:
+        for name, value in values.items():
+            if isinstance(value, list):
+                values[name] = json.dumps(value)
+        found: list[Row] = self._connection.execute(sql, values).fetchall()
+        return found
+
+
+class SqliteDatabase(DatabaseOf[apsw.Connection]):
+    """The connections of one file.
+
+    One writer of this process at a time holds a lock, which wakes the next one at once; SQLite's own lock, which is polled, is left to other
+    processes.
+    """
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._file = opener.path.stat()
+        super().__init__(str(opener.path), opener.wait, most=_CONNECTIONS, writable=opener.writable)
+
+    def _renew(self) -> None:
+        super()._renew()
+        self._writer = Lock()
+
+    # --- connections ------------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> apsw.Connection:
+        """Open a connection that is ready for use."""
+        self._require_in_place()
+        return self._opener.connect()
+
+    def disconnect(self, connection: apsw.Connection) -> None:
+        """Close a connection."""
+        connection.close(force=True)
+
+    def disown(self, connections: list[apsw.Connection]) -> None:
+        """Close what was inherited, before this process opens the file itself.
+
+        SQLite knows the files of a process by a table that a child inherits with locks that it does not have
+        (https://www.sqlite.org/howtocorrupt.html, section 2.6): closing every connection empties it. The parent holds its own locks, so the
+        child deletes no log. A connection in the middle of a transaction belongs to the parent's thread: it is never closed.
+        """
+        for connection in connections:
+            try:
+                if connection.in_transaction:
+                    _ABANDONED.append(connection)
+                else:
+                    connection.close(force=True)
+            except apsw.Error:  # another thread of the parent was inside it
+                _ABANDONED.append(connection)
+
+    def reusable(self, connection: apsw.Connection) -> bool:
+        """Return whether no statement stands in its middle, as one does that an error's traceback holds."""
+        return connection.txn_state() == apsw.SQLITE_TXN_NONE
+
+    def usable(self, connection: apsw.Connection) -> bool:
+        """Return True; raise when the file is not the one that was opened."""
+        self._require_in_place()
+        return connection is not None
+
+    def _require_in_place(self) -> None:
+        try:
+            found = self._opener.path.stat()
+        except OSError as error:
+            raise moved(self._opener.path) from error
+        if (found.st_ino, found.st_dev) != (self._file.st_ino, self._file.st_dev):
+            raise moved(self._opener.path)
+
+    def rows(self, connection: apsw.Connection) -> SqliteRows:
+        """Return a connection for statements by their names."""
+        return SqliteRows(connection)
+
+    def translated(self, error: BaseException, connection: apsw.Connection) -> PalaverError | None:
+        """Return SQLite's error in palaver's words; None for any other error."""
+        if isinstance(error, apsw.Error):
+            return fault(self._opener.path, self.wait, error, connection.system_errno)
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
+        return None
+
+    # --- transactions -----------------------------------------------------------------------------------------------------------
+
+    def begin(self, connection: apsw.Connection) -> None:
+        """Wait for the turn of this writer, and begin."""
+        if not self._writer.acquire(timeout=self.wait):
+            raise busy(self._opener.path, self.wait)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException:  # an interrupt, too, gives the turn back
+            self._writer.release()
+            raise
+
+    def commit(self, connection: apsw.Connection) -> None:
+        """Commit."""
+        connection.execute("COMMIT")
+        self._writer.release()
+
+    def rollback(self, connection: apsw.Connection) -> None:
+        """Undo."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        finally:
+            self._writer.release()
+
+    def in_progress(self, connection: apsw.Connection) -> bool:
+        """Return whether the transaction is still there: a full disk, for one, undoes it."""
+        return connection.in_transaction
+
+    def command(self, connection: apsw.Connection, command: str) -> None:
+        """Execute SAVEPOINT, RELEASE or ROLLBACK TO."""
+        connection.execute(command)
+
+    def lock(self, connection: apsw.Connection, name: str) -> None:
+        """Do nothing: all writers of the file wait for each other."""
+
+    # --- what only SQLite can be asked ------------------------------------------------------------------------------------------
+
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the FTS5 expression for a query that has words; every token is quoted, and none holds a quote."""
+        found = [f'("{whole}" OR "{" ".join(parts)}")' if parts else f'"{whole}"' for whole, parts in text.terms(query)]
+        match = f"{{parts wholes}} : ({' AND '.join(found)})"
+        if session_no is not None:
+            match = f'session : "{session_no}" AND {match}'
+        return "t.tokens MATCH :match", {"match": match}
+
+    def scrub(self, *, thorough: bool) -> tuple[str, ...]:
+        """Merge the index, write the file anew when asked, and empty the write-ahead log.
+
+        Every connection overwrites what it deletes (`secure_delete`), so the file is clean without being written anew, but for remnants of rows
+        that were moved long ago. The log keeps old pages until it is carried over and emptied, which a reader that began earlier prevents.
+        """
+        with self.writing() as rows:
+            rows.run("tokens_optimize")
+        pending = self._written_anew() if thorough else ()
+        with self.lent() as connection:
+            blocked, _pages, _carried = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        if not blocked:
+            return pending
+        return (*pending, "another process reads the store as it was before: its write-ahead log cannot be emptied yet")
+
+    def _written_anew(self) -> tuple[str, ...]:
+        try:
+            with self.lent() as connection:
+                if not self._writer.acquire(timeout=self.wait):
+                    raise busy(self._opener.path, self.wait)
+                try:
+                    pages, size = connection.pragma("page_count"), connection.pragma("page_size")
+                    large = int(str(pages)) * int(str(size)) > _IN_MEMORY
+                    connection.execute(f"PRAGMA temp_store={'FILE' if large else 'MEMORY'}")
+                    connection.execute("VACUUM")
+                    connection.execute("PRAGMA temp_store=MEMORY")
+                finally:
+                    self._writer.release()
+        except StoreBusy:
+            return ("another writer kept the store from being written anew",)
+        return ()
+
+    def faults(self) -> Iterator[tuple[str, str, str]]:
+        """Let SQLite look at every page, index and table (https://www.sqlite.org/pragma.html#pragma_integrity_check).
+
+        A writer may come between the two statements of a look; damage is still there at the next one.
+        """
+        found = self._look()
+        for _ in range(_LOOKS - 1):
+            if found:
+                again = self._look()
+                found = [one for one in found if one in again]
+        yield from (("file", "damaged_file", one) for one in found)
+        with self.reading() as rows:
+            headers, bodies = rows.all("row_counts")[0]
+        if headers != bodies:
+            yield "bodies", "loose_rows", f"There are {headers} headers and {bodies} bodies; each header has its own."
+
+    def _look(self) -> list[str]:
+        try:
+            with self.lent() as connection:
+                rows = SqliteRows(connection)
+                rows.all("tokens_opened")
+                found = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
+        except StoreDamaged as error:
+            return [error.why]
+        return [str(one) for (one,) in found if one != "ok"]

@@ -1,0 +1,249 @@
+"""Verifying a store: derive every figure it keeps from what it gives back, in constant memory, and report what differs.
+
+A header follows from its entry's body and the header before it, a payload's id from its bytes, a fork's count from its ranges. A store adds
+what only it can look at, its rows and its index, by a method `faults`. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import NOTHING, Header, Inbox, LateResult, MessageEntry, Node, Span, body_digest, decode_entry
+from palaver.messages import media_of
+from palaver.plurals import counted
+from palaver.store.copying import Copyable
+from palaver.store.protocol import Store
+from palaver.store.records import SHORT_DIGITS, derived_header
+
+__all__ = ["Extract", "Fault", "Verification", "verify_store"]
+
+Extract: TypeAlias = Callable[[str, bytes], str]
+"""Returns the text of an entry for the full-text index, from its kind and body: the function that the index was made with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing in a store that is not as it was written.
+
+    Attributes:
+        place: Where: `dialog:entry`, a payload's id, a session's id, or the part of the store.
+        code: One word for counting: `damaged_body`, `unreadable_body`, `lost_body`, `lost_header`, `wrong_header`, `damaged_blob`,
+            `missing_blob`, `dangling_parent`, `wrong_ranges`, `wrong_root`, `wrong_activity`, `unreadable`, `loose_rows`, `wrong_index`,
+            `wrong_schema`, `damaged_file`.
+        what: What is wrong, in one sentence.
+    """
+
+    place: str
+    code: str
+    what: str
+
+
+@runtime_checkable
+class _Inspectable(Protocol):
+    def faults(self, extract: Extract | None) -> Iterator[tuple[str, str, str]]:
+        """Return rows that belong to nothing, and where the full-text index differs from the log: (place, code, what)."""
+        ...
+
+
+@dataclass(slots=True)
+class Verification:
+    """A run over a store: iterate it to run it; it counts what it reads.
+
+    Attributes:
+        sessions: Sessions read so far.
+        dialogs: Dialogs read so far.
+        entries: Entries read so far.
+        size: The length of their bodies, in bytes.
+        blobs: Payloads read so far.
+        faults: Faults found so far.
+    """
+
+    store: Store = field(repr=False)
+    session_id: SessionId | None = None
+    extract: Extract | None = field(default=None, repr=False)
+    sessions: int = 0
+    dialogs: int = 0
+    entries: int = 0
+    size: int = 0
+    blobs: int = 0
+    faults: int = 0
+
+    def __iter__(self) -> Iterator[Fault]:
+        """Read everything from the start and report faults as they are found."""
+        self.sessions = self.dialogs = self.entries = self.size = self.blobs = self.faults = 0
+        for fault in self._run():
+            self.faults += 1
+            yield fault
+
+    def _run(self) -> Iterator[Fault]:
+        store = self.store
+        if self.session_id is not None:
+            yield from self._session(self.session_id)
+            return
+        if isinstance(store, _Inspectable):
+            yield from (Fault(*found) for found in store.faults(self.extract))
+        for trashed in (False, True):
+            for record in store.sessions(trashed=trashed):
+                yield from _continued(record.session_id, self._session(record.session_id))
+        for blob_id in store.blob_ids() if isinstance(store, Copyable) else ():
+            yield from _continued(blob_id, self._payload(blob_id))
+
+    def _session(self, session_id: SessionId) -> Iterator[Fault]:
+        record = self.store.session(session_id)
+        nodes = self.store.nodes(session_id)
+        self.sessions += 1
+        known = {node.dialog_id for node in nodes}
+        if record.root is not None and record.root not in known:
+            yield Fault(session_id, "wrong_root", f"The dialog to continue with, {record.root}, is not in the session.")
+        for source in self.store.sources(session_id):
+            for blob_id in (source.raw, source.index):
+                if blob_id is not None and not self.store.has_blob(blob_id):
+                    yield Fault(source.identity, "missing_blob", f"A kept payload of its import, {blob_id}, is gone.")
+        held: dict[Span, int] = {}
+        for node in nodes:
+            self.dialogs += 1
+            yield from _place_in_tree(self.store, node, known, held)
+            yield from _continued(node.dialog_id[:SHORT_DIGITS], self._dialog(node.dialog_id, record.updated_at))
+
+    def _dialog(self, dialog_id: DialogId, active: float) -> Iterator[Fault]:
+        """Derive each header from its body and the header before it."""
+        last, latest = NOTHING, active
+        stop = self.store.last(dialog_id).seq + 1  # what is appended meanwhile is left to the next run
+        bodies = self.store.bodies(dialog_id, 0, stop)
+        following = next(bodies, None)
+        for header in self.store.headers(dialog_id, 0, stop):
+            while last.seq + 1 < header.seq:
+                last = last._replace(seq=last.seq + 1)
+                yield Fault(_at(dialog_id, last.seq), "lost_header", "The entry is not there, and later ones are.")
+            while following is not None and following[0] < header.seq:
+                following = next(bodies, None)
+            body = following[1] if following is not None and following[0] == header.seq else None
+            self.entries += 1
+            self.size += len(body or b"")
+            fault, last = _judged(dialog_id, header, body, last)
+            if fault is not None:
+                yield fault
+            latest = max(latest, header.at)
+            yield from self._media(dialog_id, header.seq, body)
+        if active < latest:
+            what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
+            yield Fault(dialog_id[:SHORT_DIGITS], "wrong_activity", what)
+
+    def _media(self, dialog_id: DialogId, seq: int, body: bytes | None) -> Iterator[Fault]:
+        """Look for the payloads of an entry; read them when only this session is verified, for the whole store reads all payloads anyway."""
+        for digest in _digests(body):
+            if not self.store.has_blob(digest):
+                yield Fault(_at(dialog_id, seq), "missing_blob", f"A payload it names, {digest}, is not in the store.")
+            elif self.session_id is not None:
+                yield from self._payload(digest)
+
+    def _payload(self, blob_id: BlobId) -> Iterator[Fault]:
+        self.blobs += 1
+        if sha256(self.store.blob(blob_id)).hexdigest() != blob_id:
+            yield Fault(blob_id, "damaged_blob", "Its bytes do not match its id.")
+
+
+def verify_store(store: Store, session_id: SessionId | None = None, *, extract: Extract | None = None) -> Verification:
+    """Return a run that checks a store, or one session of it; iterate it for the faults.
+
+    Args:
+        store: The store; it is only read. Sessions in the trash are read like others.
+        session_id: The session, or None for everything: then its rows, payloads and full-text index are checked, too.
+        extract: What the full-text index was made with; without it the indexed texts are not compared.
+
+    Raises:
+        NotFound: No such session; on iterating.
+        StoreError: The store cannot be read at all; on iterating.
+    """
+    return Verification(store, session_id, extract)
+
+
+def _continued(place: str, found: Iterator[Fault]) -> Iterator[Fault]:
+    """Return the faults, and one more when the store cannot be read further there; the rest is read all the same."""
+    try:
+        yield from found
+    except StoreDamaged as error:
+        yield Fault(place, "unreadable", str(error))
+
+
+def _at(dialog_id: DialogId, seq: int) -> str:
+    return f"{dialog_id[:SHORT_DIGITS]}:{seq}"
+
+
+def _judged(dialog_id: DialogId, header: Header, body: bytes | None, last: Header) -> tuple[Fault | None, Header]:
+    """Return what is wrong with an entry, and the header that the next one follows: the derived one, where there is one."""
+    place = _at(dialog_id, header.seq)
+    if body is None:
+        return Fault(place, "lost_body", "Its header is there, its body is not."), header
+    if body_digest(body) != header.digest:
+        return Fault(place, "damaged_body", "Its body does not match the digest in its header."), header
+    try:
+        derived = derived_header(header, body, last)
+    except InvalidInput as error:
+        return Fault(place, "unreadable_body", f"Its body is as it was written, and not an entry: {error}"), header
+    names = [name for name in Header._fields if getattr(header, name) != getattr(derived, name)]
+    if not names:
+        return None, derived
+    told = ", ".join(f"{name} is {getattr(header, name)!r}, not {getattr(derived, name)!r}" for name in names)
+    return Fault(place, "wrong_header", f"Its header does not follow from its body: {told}."[:300]), derived
+
+
+def _digests(body: bytes | None) -> Iterator[BlobId]:
+    """Return the payloads that an entry's media name."""
+    if body is None or b'"digest"' not in body:
+        return
+    try:
+        entry = decode_entry(body)
+    except PalaverError:
+        return  # reported where the body was judged
+    if isinstance(entry, MessageEntry | Inbox | LateResult):
+        yield from (BlobId(media.digest) for media in media_of(entry.message) if media.url is None)
+
+
+# --- the tree -------------------------------------------------------------------------------------------------------------------
+
+
+def _place_in_tree(store: Store, node: Node, known: Collection[DialogId], held: dict[Span, int]) -> Iterator[Fault]:
+    """Find what a dialog says of its ancestors that is not so.
+
+    Args:
+        store: The store.
+        node: The dialog.
+        known: The dialogs of its session.
+        held: How many messages each range holds that was looked at already: the forks of a chain share most of theirs.
+    """
+    place = node.dialog_id[:SHORT_DIGITS]
+    if node.parent_id is not None and node.parent_id not in known:
+        yield Fault(place, "dangling_parent", f"Its parent {node.parent_id} is not in the session.")
+    for span in node.ranges:
+        if span in held:
+            continue
+        if span.dialog not in known:
+            yield Fault(place, "dangling_parent", f"It shares entries of {span.dialog}, which is not in the session.")
+            return
+        length = store.last(span.dialog).seq + 1
+        if not 0 <= span.start <= span.stop <= length:
+            what = (
+                f"It shares entries {span.start} to {span.stop} of {span.dialog[:SHORT_DIGITS]}, which holds {length}."
+            )
+            yield Fault(place, "wrong_ranges", what)
+            return
+        held[span] = _messages(store, span)
+    found = sum(held[span] for span in node.ranges)
+    if found != node.inherited:
+        what = f"It says that it shares {counted(node.inherited, 'message')}, and its ranges hold {found}."
+        yield Fault(place, "wrong_ranges", what)
+
+
+def _messages(store: Store, span: Span) -> int:
+    """Return how many messages begin in a range; none where a header at its edge is gone."""
+    try:
+        before = store.header(span.dialog, span.start - 1).number if span.start else 0
+        return store.header(span.dialog, span.stop - 1).number - before if span.stop > span.start else 0
+    except (NotFound, StoreDamaged):
+        return 0

@@ -1,0 +1,227 @@
+"""The laws of a policy over one view and one budget, and over the views of a log that grows. They need no hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from palaver import wire
+from palaver.context.compose import Composed, compose
+from palaver.context.manager import ContextManager, Policy
+from palaver.context.meter import Bytes, Meter, Pieces
+from palaver.context.recall import places
+from palaver.errors import InfeasibleBudget, NotFound
+from palaver.log import Handle, Span
+from palaver.messages import Role, Speaker, ToolCallContent
+from palaver.testing.logs import assert_closed
+from palaver.tokens import Budget, Counter
+from palaver.view import Exchange, View
+
+__all__ = ["MODELS", "check_policy", "check_stable", "shown_and_left_out"]
+
+MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-6",
+    "gemini": "gemini-3-pro",
+}
+"""A model for each profile whose validator every view must pass."""
+
+
+def _no_media(digest: str) -> bytes:
+    raise NotFound(digest, what="blob")
+
+
+# --- one view, one budget ---------------------------------------------------------------------------------------------------
+
+
+def check_policy(
+    view: View,
+    manager: ContextManager,
+    budget: Budget,
+    counter: Counter,
+    *,
+    media: Callable[[str], bytes] = _no_media,
+) -> Composed | None:
+    """Check a policy against all laws about one view and one budget.
+
+    Returns:
+        What was composed; None when the budget is infeasible, after its breakdown was checked.
+    """
+    try:
+        composed = compose(view, manager, budget, Meter(counter))
+    except InfeasibleBudget as error:
+        _check_infeasible(error, view, manager, budget, counter)
+        return None
+    _check_size(composed, view, budget, counter)
+    _check_omissions(composed.view, view)
+    _check_requests(composed.view, media)
+    if isinstance(manager, Policy):
+        _check_present(composed.view, view)
+        _check_humans(composed, view)
+    again = compose(view, manager, budget, Meter(counter))
+    assert again.view == composed.view, "the same view, policy and budget gave two views"
+    twice = compose(composed.view, manager, budget, Meter(counter)).view
+    assert twice is composed.view or not isinstance(manager, Policy), "composing twice is not composing once"
+    return composed
+
+
+def _check_infeasible(
+    error: InfeasibleBudget, view: View, manager: ContextManager, budget: Budget, counter: Counter
+) -> None:
+    """The breakdown adds up to more than the budget, and a budget of exactly that size is enough for a policy that may drop."""
+    assert error.needed == sum(error.breakdown.values()) > error.budget
+    if error.unit != Meter.unit:
+        return
+    assert error.budget == budget.limit
+    if isinstance(manager, Policy):
+        enough = compose(view, manager, Budget.of_input(error.needed), Meter(counter))
+        assert enough.after.total <= error.needed
+
+
+def _check_size(composed: Composed, view: View, budget: Budget, counter: Counter) -> None:
+    """The view is within the budget by a fresh measure; it is the same object, or a smaller one."""
+    measured, before = Meter(counter).view(composed.view), Meter(counter).view(view)
+    assert measured == composed.after
+    assert measured.total <= budget.limit
+    assert composed.view is view or measured.total < before.total or not composed.plan
+    assert budget.max_bytes is None or Bytes().view(composed.view).total <= budget.max_bytes
+    assert budget.max_media is None or Pieces().view(composed.view).total <= budget.max_media
+
+
+def _check_present(after: View, before: View) -> None:
+    """The newest user message and pinned exchanges are shown as they were, and of open ones at least the calls (law 10)."""
+    shown = {exchange.first: exchange for exchange in after.exchanges if exchange.first is not None}
+    newest = before.newest_user()
+    for index in before.protected():
+        exchange = before.exchanges[index]
+        there = None if exchange.first is None else shown.get(exchange.first)
+        assert there is not None, f"exchange {index} is gone, which every view must keep"
+        if index == newest:
+            assert _contents(there) == _contents(exchange)
+        assert _calls(there) == _calls(exchange)
+    assert after.newest_user() is None or newest is not None, "the user says something that they did not say"
+
+
+def _check_humans(composed: Composed, before: View) -> None:
+    """Every human message is in the view, quoted or listed in a record, or within the range that a note names (law 10)."""
+    shown = {exchange.first for exchange in composed.view.exchanges}
+    texts = [insert.text for insert in composed.plan.inserts]
+    covered = [Span(run.dialog, run.start, run.stop) for insert in composed.plan.inserts for run in insert.sources]
+    for exchange in before.exchanges:
+        place = exchange.first
+        if exchange.speaker is not Speaker.HUMAN or exchange.role is not Role.USER or place is None or place in shown:
+            continue
+        if texts:  # a user's own policy may drop without a word: then the omission has the handle
+            assert any(place in span for span in covered)
+            assert any(f"({place})" in text or _names(text, place) for text in texts)
+
+
+def _names(text: str, place: Handle) -> bool:
+    """Return whether a text names a place: a record in its list of earlier messages, a note in its range."""
+    lines = text.split("\n")
+    listed = [line for line in lines if line.startswith("(earlier messages of the user: recall ")]
+    for line in listed or (lines[:1] if text.startswith("[Earlier") else []):
+        printed = line.partition("recall ")[2].rstrip(")]").replace(", ", "; ")
+        if any(_is_in(place, each) for each in places(printed)):
+            return True
+    return False
+
+
+def _is_in(place: Handle, named: Handle | Span) -> bool:
+    if not place.dialog.startswith(named.dialog):
+        return False
+    return named.start <= place.seq < named.stop if isinstance(named, Span) else named.seq == place.seq
+
+
+def _contents(exchange: Exchange) -> list[object]:
+    return [block.content for block in exchange.blocks()]
+
+
+def _calls(exchange: Exchange) -> list[object]:
+    return [block.content for block in exchange.blocks() if isinstance(block.content, ToolCallContent)]
+
+
+def shown_and_left_out(view: View) -> frozenset[Handle]:
+    """Return every entry that a view shows some of, or lists as left out."""
+    shown = {place for exchange in view.exchanges for place in exchange.entries()}
+    gone = {Handle(handle.dialog, handle.seq) for omission in view.omissions for handle in omission.handles()}
+    return frozenset(shown | gone)
+
+
+def _check_omissions(after: View, before: View) -> None:
+    """Every entry is shown or has a handle among the omissions; every block in another form has one, too (law 9)."""
+    assert shown_and_left_out(after) >= shown_and_left_out(before), "something is gone without a handle"
+    was = {block.origin: block.content for exchange in before.exchanges for block in exchange.blocks()}
+    for exchange in after.exchanges:
+        for block in exchange.blocks():
+            assert block.reason is None or block.origin is not None, "a block in another form has no handle"
+            assert block.reason is not None or block.origin is None or block.content == was[block.origin]
+            assert not exchange.derived or block.speaker is not Speaker.HUMAN, "a derived text speaks as the user"
+    places = [exchange.first for exchange in after.exchanges if exchange.first is not None]
+    assert len(places) == len(set(places)), "something is shown twice"
+
+
+def _check_requests(view: View, media: Callable[[str], bytes]) -> None:
+    """Calls stand with their results, and the strict validator of every profile takes the request (law 1)."""
+    assert_closed(view)
+    for name, model in MODELS.items():
+        profile = wire.profile(name, model)
+        request = wire.compile(view, profile, wire.Call(model=model), media)
+        faults = wire.validate(request.body, profile, as_history=request.history)
+        assert not faults, f"{name}: {faults[0]}"
+
+
+# --- a conversation that grows ----------------------------------------------------------------------------------------------
+
+
+def check_stable(views: Iterator[View], manager: ContextManager, budget: Budget, counter: Counter) -> tuple[int, int]:
+    """Check that what a policy shows goes on from view to view of a growing log, except where it leaves more out (law 7).
+
+    Args:
+        views: The views, the shortest first, each as it is when a model is called.
+        manager: The policy.
+        budget: What each may occupy.
+        counter: Counts tokens.
+
+    Returns:
+        How many views there were, and how many steps.
+    """
+    meter = Meter(counter)
+    last: tuple[object, list[object]] | None = None
+    asked = steps = 0
+    for view in views:
+        try:
+            composed = compose(view, manager, budget, meter)
+        except InfeasibleBudget:
+            last = None
+            continue
+        asked += 1
+        state, shown = _state(composed, view), _shown(composed.view)
+        if last is not None:
+            if last[0] == state:
+                assert shown[: len(last[1])] == last[1], "the view does not go on from the one before, without a step"
+            else:
+                steps += 1
+        last = (state, shown)
+    return asked, steps
+
+
+def _state(composed: Composed, view: View) -> object:
+    """Return what is left out, what is shown in another form, what stands for it and by which means; another state is a step of the cut."""
+    changed = frozenset(
+        (block.origin, block.reason, str(block.content))
+        for exchange in composed.view.exchanges
+        for block in exchange.blocks()
+        if block.reason is not None
+    )
+    gone = frozenset(
+        handle for omission in composed.view.omissions if omission.messages for handle in omission.handles()
+    )
+    derived = tuple(exchange.derived for exchange in composed.view.exchanges if exchange.derived)
+    return gone, changed, derived, composed.plan.notes, view.system, view.tools
+
+
+def _shown(view: View) -> list[object]:
+    return [
+        (turn.role, block.content) for exchange in view.exchanges for turn in exchange.turns for block in turn.blocks
+    ]

@@ -1,0 +1,240 @@
+"""What is in force after some entries: exchanges, changes of blocks, pins, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from palaver.ids import DialogId
+from palaver.log import (
+    NOTHING,
+    BlockEdit,
+    Compaction,
+    ContextEdit,
+    Derived,
+    Handle,
+    Header,
+    Node,
+    Omitted,
+    Pin,
+    Quarantine,
+    Span,
+    gaps,
+    is_note,
+)
+from palaver.messages import Role
+from palaver.view.blocks import Reason
+from palaver.view.edits import shown_blocks
+from palaver.view.exchange import Exchange
+from palaver.view.in_force import InForce
+from palaver.view.marks import Marks
+from palaver.view.pairing import Pairing
+from palaver.view.source import Reading
+from palaver.view.view import Omission, View, from_omitted
+
+
+@dataclass(slots=True)
+class State:
+    """What is in force after the entries read so far.
+
+    Attributes:
+        node: The dialog.
+        headers: Returns the headers of a span.
+        read: Reads entries.
+        whole: Whether to ignore context edits.
+        leads: How many system messages come before the conversation, where a checkpoint records it.
+        pairing: The exchanges, without marks.
+        leading: The system messages before the conversation.
+        in_force: The newest instructions, toolset and model change.
+        marks: What is said about entries and blocks.
+        omissions: What the checkpoint left out.
+        policies: The policies that decided, in order.
+        edited: How many exchanges were said before the newest edit.
+        damaged: Entries that decide how others are shown and cannot be read.
+    """
+
+    node: Node
+    headers: Callable[[Span], Iterator[Header]]
+    read: Reading
+    whole: bool = False
+    leads: int | None = None
+    pairing: Pairing = field(init=False)
+    leading: list[Handle] = field(default_factory=list)
+    in_force: dict[str, Handle] = field(default_factory=dict)
+    marks: Marks = field(default_factory=Marks)
+    omissions: list[Omission] = field(default_factory=list)
+    policies: list[str] = field(default_factory=list)
+    edited: int = 0
+    damaged: list[Handle] = field(default_factory=list)
+    _shown: list[Exchange] = field(default_factory=list)
+    _hidden: set[int] = field(default_factory=set)
+    _settled: int = 0
+    _beside: InForce | None = None
+
+    def __post_init__(self) -> None:
+        self.pairing = Pairing(self.read, self._open_at, gaps(self.node.ranges), self.marks.apart)
+
+    def resume(self, checkpoint: Compaction) -> None:
+        """Begin with what a checkpoint records."""
+        self.leads = checkpoint.leading
+        self._edit(checkpoint.edits, checkpoint.omitted, checkpoint.policy)
+        for piece in checkpoint.pieces:
+            if isinstance(piece, Derived):
+                self.pairing.derived(piece)
+            else:
+                self.take_span(Span(piece.dialog, piece.start, piece.stop), edited=True)
+        self.edited = len(self.pairing.exchanges)
+        if checkpoint.closed:
+            self.pairing.finish(live=False)
+            self.pairing.response = None
+
+    def take_span(self, span: Span, *, edited: bool = False) -> bool:
+        """Read the headers of a span; return False when an entry in it records an erasure.
+
+        Args:
+            span: The entries.
+            edited: Whether a checkpoint already records what the context edits in the span say.
+        """
+        dialog, start = span.dialog, span.start
+        inherited = dialog != self.node.dialog_id
+        before, kept = NOTHING, True
+        for header in self.headers(Span(dialog, max(start - 1, 0), span.stop)):
+            if header.seq >= start:
+                if header.kind == "message":
+                    self.message(dialog, header, before, inherited=inherited)
+                elif header.kind in _READ and not (edited and header.kind == "context_edit"):
+                    kept &= self._adjust(Handle(dialog, header.seq), header)
+            before = header
+        return kept
+
+    def message(self, dialog: DialogId, header: Header, before: Header, *, inherited: bool = False) -> None:
+        """Add a message.
+
+        Args:
+            dialog: The dialog that owns it.
+            header: Its header.
+            before: The header before it in that dialog.
+            inherited: Whether an ancestor owns it.
+        """
+        role = header.role
+        if role in _MODEL:
+            self.pairing.respond(dialog, header, before, inherited=inherited)
+        elif role in _SUMMARIES and header.blocks:
+            self.pairing.summary(dialog, header)
+        elif role == Role.SYSTEM and self._leads() and header.blocks:
+            self.leading.append(Handle(dialog, header.seq))
+        elif role == Role.CUSTOM and not header.blocks:
+            self.pairing.leave_out(dialog, header, Reason.NOT_SHOWN)
+        else:
+            self.pairing.say(dialog, header, Role.SYSTEM if role == Role.SYSTEM else Role.USER)
+
+    def _leads(self) -> bool:
+        """Return whether a system message comes before the conversation; a checkpoint whose beginning was dropped records it."""
+        return not self.pairing.exchanges if self.leads is None else len(self.leading) < self.leads
+
+    def _adjust(self, place: Handle, header: Header) -> bool:
+        """Read an entry that decides how others are shown; return False when it records an erasure."""
+        if header.kind in _IN_FORCE:
+            self._supersede(place, header.kind)
+            return True
+        if header.kind == "branch_summary":
+            self.pairing.summary(place.dialog, header)
+            return True
+        match self.read((place,))[place]:
+            case ContextEdit() as entry:
+                if not self.whole:
+                    self._edit(entry.edits, entry.omitted, entry.policy)
+                    self.edited = len(self.pairing.exchanges)
+                return not is_note(entry)
+            case Pin() as entry:
+                self.marks.pin(place, entry)
+            case Quarantine() as entry:
+                self.marks.quarantine(place, entry)
+                self.edited = len(self.pairing.exchanges)
+            case _:
+                self.damaged.append(place)
+        return True
+
+    def _supersede(self, place: Handle, kind: str) -> None:
+        older = self.in_force.get(kind)
+        if older is not None:
+            gone = Span(older.dialog, older.seq, older.seq + 1)
+            self.pairing.omissions.append(Omission(reason=Reason.SUPERSEDED, span=gone))
+        self.in_force[kind] = place
+
+    def _edit(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
+        """Put what a compaction or a context edit says in force."""
+        self.marks.edit(edits)
+        for gone in map(from_omitted, omitted):
+            if gone.handle is None or gone.handle.block is None:
+                self.omissions.append(gone)
+            else:
+                self.marks.remove(gone.handle, gone)
+        if policy and policy not in self.policies:
+            self.policies.append(policy)
+
+    def view(self, at: int) -> View:
+        """Return the view of what was read."""
+        beside = self._read_in_force()
+        state = (*self.in_force.values(), *self.leading, *self.marks.places())
+        exchanges = self._exchanges()
+        response = self.pairing.response
+        return View(
+            dialog_id=self.node.dialog_id,
+            at=at,
+            system=shown_blocks(beside.system, self.marks.changes(beside.places)),
+            tools=beside.tools,
+            exchanges=exchanges,
+            omissions=(
+                *self.omissions,
+                *self.pairing.omissions,
+                *(self.pairing.parted | self.pairing.blocks | self.marks.removed).values(),
+            ),
+            model=beside.model,
+            state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),
+            leading=len(self.leading),
+            response=None if response is None else response.first,
+            policies=tuple(self.policies),
+            edited=self.edited - sum(1 for index in self._hidden if index < self.edited),
+            shared=self.node.ranges,
+        )
+
+    def _exchanges(self) -> tuple[Exchange, ...]:
+        """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
+        plain, shown, marks = self.pairing.finish(), self._shown, self.marks
+        for index in range(0 if marks.touched else min(self._settled, len(shown)), len(plain)):
+            each = plain[index]
+            if index == len(shown):
+                shown.append(each)
+            elif shown[index].source is each.source and not marks.touches(each):
+                continue
+            shown[index] = made = marks.on(each)
+            self._hidden.discard(index)
+            if made.changes and next(made.shown(), None) is None:
+                self._hidden.add(index)
+        response = self.pairing.response
+        self._settled = len(plain) if response is None else response.index
+        marks.touched.clear()
+        if not self._hidden:
+            return tuple(shown)
+        return tuple([each for index, each in enumerate(shown) if index not in self._hidden])
+
+    def _open_at(self, place: Handle) -> Collection[str]:
+        """Return the calls that were open at the end of the inherited span that holds a place."""
+        for span in self.node.ranges:
+            if place in span:
+                return next(self.headers(Span(place.dialog, span.stop - 1, span.stop))).open_calls
+        return ()
+
+    def _read_in_force(self) -> InForce:
+        """Read what holds beside the conversation, once until other entries say so."""
+        places = (*self.in_force.values(), *self.leading, *self.damaged)
+        if self._beside is None or self._beside.places != places:
+            self._beside = InForce.of(places, self.in_force, self.leading, self.read(places))
+        return self._beside
+
+
+_MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
+_SUMMARIES = frozenset({Role.BRANCH_SUMMARY.value, Role.COMPACTION_SUMMARY.value})
+_IN_FORCE = frozenset({"instructions", "toolset", "model_change"})
+_READ = _IN_FORCE | {"branch_summary", "context_edit", "pin", "quarantine"}

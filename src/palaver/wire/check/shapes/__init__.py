@@ -1,1 +1,0 @@
-"""The tables: what fields the requests of the four providers have, after their published types."""

@@ -1,0 +1,72 @@
+"""The agent itself: short forms of its constructor, adopted dialogs, and what goes to the provider end to end."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from palaver import Agent, Message, Prompt, Session
+from palaver.agent import AgentWarning
+from palaver.errors import InvalidInput
+from palaver.messages import ThinkingContent
+from palaver.models import ScriptedProvider
+from palaver.store import MemoryStore
+from palaver.tools import tool
+from tests.agent.helper import MODEL, scripted
+
+
+@tool
+def uptime() -> str:
+    """Say how long the host is up."""
+    return "3 days"
+
+
+def test_one_line_makes_an_agent(tmp_path: Path) -> None:
+    """Plain words are the system prompt, braces included; a text to `respond` opens a dialog."""
+    script = [{"tool_calls": [{"name": "uptime"}]}, "3 days."]
+    agent = Agent(
+        "watcher",
+        "You watch the host {as it is}.",
+        model=MODEL,
+        llm_invoker=ScriptedProvider(script),
+        tools=[uptime],
+        store=tmp_path / "watch.db",
+    )
+    assert agent.respond("How long is it up?").content == "3 days."
+    words = [message.text_content() for message in agent.current_dialog.messages]
+    assert words[:2] == ["You watch the host {as it is}.", "How long is it up?"]
+    assert [one.name for one in Session.list(agent.store)] == ["watcher_main"]
+    agent.store.close()
+
+
+def test_unknown_option_is_refused() -> None:
+    """The error has the option that was perhaps meant."""
+    with pytest.raises(InvalidInput, match="max_interrupt_steps"):
+        scripted([], max_interupt_steps=3)
+
+
+@pytest.mark.parametrize(("owner", "warned"), [("tester", 1), ("other", 1)])
+def test_r27_adopted_dialog_with_another_prompt_warns(owner: str, warned: int) -> None:
+    """Whoever owns it: another system prompt stays in force, and the agent says so; its own prompt is silent."""
+    agent, _ = scripted(["ok"])
+    store = MemoryStore()
+    dialog = Session.create(store, "theirs", owner=owner).root
+    dialog.put_prompt(Prompt(path="theirs", prompt="You are somebody else."), role="system")
+    with pytest.warns(AgentWarning, match="another system prompt") as found:
+        agent.adopt("theirs", dialog)
+    assert len(found) == warned
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent.adopt("mine", agent.close("main"))
+
+
+def test_r200_signed_thinking_without_model_goes_back() -> None:
+    """An imported answer whose model nobody recorded: its signed thinking is in the next request to Anthropic."""
+    agent, provider = scripted(["ok"], profile="anthropic")
+    dialog = agent.current_dialog
+    dialog.put_text("first")
+    thinking = ThinkingContent.from_dict({"content": "hm", "signature": "c2lnbmVk"})
+    dialog.append(Message(role="assistant", contents=(thinking, *Message("assistant", "yes").contents)))
+    agent.respond("second")
+    blocks = [block for message in provider.requests[0].body["messages"] for block in message["content"]]
+    assert {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"} in [dict(block) for block in blocks]

@@ -1,0 +1,314 @@
+"""What an agent sends when its dialog is long: one policy, one budget, one committed entry, and plain managers obeyed exactly."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from palaver import ContextManager, CoreMemory, Message, Policy, Session
+from palaver.agent import Agent, Compacted, ModelSummarizer, ProviderInvoker
+from palaver.context.policy import policy
+from palaver.context.triggers import EventCount
+from palaver.errors import AgentFailure, InfeasibleBudget, PolicyFailed
+from palaver.log.entries import Compaction, Instructions
+from palaver.messages import Speaker
+from palaver.models import ScriptedProvider
+from palaver.prompts import Prompt
+from palaver.store import MemoryStore
+from palaver.tools import tool
+from palaver.wire import Request
+from tests.agent.helper import MODEL, OVERFLOW, calling, entries, kinds, scripted, sent, talkative
+from tests.agent.test_contract import word_first
+
+
+def compactions(agent: Agent) -> list[Compaction]:
+    """Return the compactions in an agent's dialog."""
+    return [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
+
+
+def words_of(request: Request) -> str:
+    """Return everything that a request says."""
+    return str(request.body["messages"])
+
+
+# --- one policy, one budget ---------------------------------------------------------------------------------------------------
+
+
+def test_plan_is_committed_as_one_compaction() -> None:
+    """The plan is one entry, the next view starts there, and a second call commits nothing more."""
+    events: list[object] = []
+    agent, provider = scripted(["one", "two"], budget=6_000, stream_handler=events.append)
+    talkative(agent)
+    agent.respond("go")
+    agent.respond("go on")
+    (made,) = compactions(agent)
+    assert (made.policy, made.attempt["trigger"]) == ("palaver", "limit")
+    assert made.tokens_after < made.tokens_before
+    (event,) = [event for event in events if isinstance(event, Compacted)]
+    assert (event.policy, event.tokens_after) == ("palaver", made.tokens_after)
+    assert agent.current_dialog.compaction.meter(MODEL).view(agent.current_dialog.view()).total < 6_000
+    assert len(agent.current_dialog.messages) == 1 + 24 + 4
+    first, second = (request.body["messages"] for request in provider.requests)
+    assert second[: len(first)] == first, "law 7"
+
+
+def test_a15_law_14_plain_manager_is_obeyed_exactly() -> None:
+    """A15, law 14: what a plain manager returns is what is sent, rewritten, redacted, reordered and added to; the log is unchanged."""
+
+    class Redactor(ContextManager):
+        name = "redactor"
+
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
+            system, *rest = dialog.messages
+            shown = [message.model_copy(update={"content": "[redacted]"}) for message in rest[:1]]
+            return _messages(dialog, [system, Message("user", "Reminder: be kind."), *shown, rest[-1]])
+
+    agent, provider = scripted(["ok"], context_manager=Redactor())
+    agent.current_dialog.put_text("my password is hunter2")
+    agent.current_dialog.put_text("noted", role="assistant")
+    assert agent.respond("what now?").content == "ok"
+    assert "hunter2" not in words_of(provider.requests[0])
+    assert "Reminder: be kind." in words_of(provider.requests[0])
+    assert [message.text_content() for message in agent.current_dialog.messages][1] == "my password is hunter2"
+    assert "compaction" not in kinds(agent.current_dialog)
+
+
+def _messages(dialog: Any, messages: list[Message]) -> Any:  # noqa: ANN401 - a working dialog
+    """Return a new dialog like the given one, with other messages."""
+    made = Session.create(MemoryStore(), "shaped", owner=dialog.owner).root
+    made.append(messages)
+    return made
+
+
+class Broken(ContextManager):
+    """A manager that raises."""
+
+    name = "broken"
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
+        """Raise."""
+        raise ZeroDivisionError(dialog.owner)
+
+
+def test_law_14_manager_that_raises_fails_the_turn() -> None:
+    """The turn fails with `PolicyFailed`, nothing is sent, and the next call continues it; a fallback stands in where one is named."""
+    agent, provider = scripted(["ok"], context_manager=Broken())
+    with pytest.raises(PolicyFailed, match="ZeroDivisionError"):
+        agent.respond("go")
+    assert provider.requests == []
+    agent.context_manager = None
+    assert agent.respond().content == "ok"
+    agent, _ = scripted(["ok"], context_manager=Broken(), fallback="palaver", budget=20_000)
+    assert agent.respond("go").content == "ok"
+
+
+def test_r131_manager_shapes_every_call() -> None:
+    """Before each call of the provider, repairs included."""
+    seen: list[int] = []
+
+    class Counting(ContextManager):
+        name = "counting"
+
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
+            seen.append(len(dialog.messages))
+            return dialog
+
+    prompt = Prompt(path="t/first", prompt="Say a word.", parser=word_first)
+    agent, _ = scripted(["Hm.", "Answer yes"], prompt, context_manager=Counting())
+    agent.respond("go")
+    assert seen == [2, 4]
+
+
+def test_infeasible_budget_is_raised_before_anything_is_sent() -> None:
+    """The error has the trace."""
+    agent, provider = scripted(["ok"], budget=500)
+    with pytest.raises(InfeasibleBudget) as caught:
+        agent.respond("word " * 2_000)
+    assert provider.requests == []
+    assert vars(caught.value)["session"] is agent.last_call
+
+
+# --- overflows -----------------------------------------------------------------------------------------------------------------
+
+
+def test_overflow_leads_to_one_compaction_and_one_retry() -> None:
+    """Measured by the provider's figures: the second request is at most four fifths of its window."""
+    agent, provider = scripted([OVERFLOW, "short enough"])
+    talkative(agent)
+    assert agent.respond("go").content == "short enough"
+    (made,) = compactions(agent)
+    assert made.attempt["trigger"] == "overflow"
+    assert len(words_of(provider.requests[1])) < 0.45 * len(words_of(provider.requests[0]))
+
+
+def test_second_overflow_is_a_typed_failure() -> None:
+    """So is an overflow where nothing can be left out; then nothing is committed."""
+    agent, provider = scripted([OVERFLOW, OVERFLOW])
+    talkative(agent)
+    with pytest.raises(AgentFailure) as caught:
+        agent.respond("go")
+    assert (caught.value.kind, len(provider.requests)) == ("provider", 2)
+    agent, provider = scripted([OVERFLOW])
+    with pytest.raises(AgentFailure):
+        agent.respond("word " * 5_000)
+    assert (len(provider.requests), kinds(agent.current_dialog).count("compaction")) == (1, 0)
+
+
+def test_compaction_by_another_process_is_no_failure() -> None:
+    """While room is made, another process compacts: its view is sent."""
+    agent, provider = scripted([OVERFLOW, "short enough"], context_manager="fold", budget=100_000)
+    talkative(agent)
+    dialog = agent.current_dialog
+    beaten = False
+
+    class Beaten(Policy):
+        name = "beaten"
+
+        def plan(self, view: Any, budget: Any, meter: Any) -> Any:  # noqa: ANN401 - as its base class has it
+            nonlocal beaten
+            if not beaten and len(provider.requests) == 1:
+                beaten = True
+                other = Session.open(dialog.session_id, dialog.store).dialog(dialog.dialog_id)
+                other.compaction.preview("fold", budget=2_000).approve()
+            return fold.plan(view, budget, meter)
+
+    fold: Any = policy("fold", MODEL)
+    agent.context_manager = Beaten(MODEL)
+    assert agent.respond("go").content == "short enough"
+    assert len(provider.requests) == 2
+    assert len(compactions(agent)) == 1
+
+
+# --- triggers, summaries, files -------------------------------------------------------------------------------------------------
+
+
+def test_r300_event_count_compacts_once() -> None:
+    """A trigger fires although the view fits; the compaction is recorded under its name and does not lead to the next one."""
+    agent, provider = scripted(["one", "two"], context_manager="fold", budget=50_000, triggers=(EventCount(20),))
+    talkative(agent)
+    agent.respond("go")
+    agent.respond("go on")
+    (made,) = compactions(agent)
+    assert made.attempt["trigger"] == "events"
+    assert len(provider.requests[0].body["messages"]) < 24
+
+
+def test_c17_reported_usage_corrects_the_budget() -> None:
+    """C17: where the provider counts more tokens than we do, the policy acts earlier, by its figures plus what is new."""
+    usage = {"prompt_tokens": 8_000, "completion_tokens": 5}
+    for reported, expected in ((usage, 1), (None, 0)):
+        agent, _ = scripted([{"text": "one", "usage": reported} if reported else "one", "two"], budget=4_600)
+        talkative(agent, exchanges=6)
+        agent.respond("go")
+        agent.respond("go on")
+        assert len(compactions(agent)) == expected
+
+
+def test_r328_another_model_writes_the_summary() -> None:
+    """The summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
+    events: list[Any] = []
+    writer = ScriptedProvider([{"text": "They counted words.", "usage": {"prompt_tokens": 9, "completion_tokens": 4}}])
+    agent, provider = scripted(
+        ["ok"], budget=6_000, summarizer=ModelSummarizer(writer, "cheap"), stream_handler=events.append
+    )
+    talkative(agent)
+    agent.respond("go")
+    assert "They counted words." in words_of(provider.requests[0])
+    shown = [block for each in agent.current_dialog.view().exchanges for block in each.blocks()]
+    assert [block.speaker for block in shown if "They counted" in str(block.content)] == [Speaker.SUMMARY]
+    (event,) = [event for event in events if isinstance(event, Compacted)]
+    assert (event.summarizer, [usage.input_tokens for usage in event.usages]) == ("cheap", [9])
+    agent, provider = scripted(
+        ["ok"], budget=6_000, summarizer=ModelSummarizer(ScriptedProvider([{"error": "down"}] * 3), "cheap")
+    )
+    talkative(agent)
+    assert agent.respond("go").content == "ok"
+    assert compactions(agent)[0].attempt["summary"]["failed"]
+
+
+def test_r307_newest_files_are_read_again() -> None:
+    """After a fold the agent calls its own tool for the newest files that left, and appends what it says now."""
+    texts = {f"{name}.py": f"old {name}" for name in "abcdefg"}
+
+    @tool(reads="path")
+    def read(path: str) -> str:
+        """Read a file."""
+        return texts[path] + " word" * 200
+
+    script: list[object] = [calling("read", path=path) for path in texts]
+    agent, provider = scripted(
+        [*script, "read them", "done"], Prompt(path="t/r", prompt="Go.", function_list=[read]), max_interrupt_steps=20
+    )
+    agent.respond("read all")
+    talkative(agent)
+    texts.update({path: text.replace("old", "new") for path, text in texts.items()})
+    agent.context_manager, agent.budget = "claude-code", 4_000
+    agent.respond("and now?")
+    last = words_of(provider.requests[-1])
+    found = [name for name in "abcdefg" if f"new {name}" in last]
+    assert found == list("cdefg")
+    assert "old a word" not in last
+
+
+# --- recall and memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_d1_agent_recalls_what_it_compacted() -> None:
+    """A message that left the view comes back by its handle."""
+
+    def look(_: Request) -> object:
+        return calling("recall", handle=f"{agent.current_dialog.dialog_id}:1")
+
+    agent, provider = scripted([OVERFLOW, look, "It was the heron."], context_manager="palaver", budget=100_000)
+    agent.current_dialog.put_text("the bird is a heron " + "word " * 50)
+    agent.current_dialog.put_text("noted", role="assistant")
+    talkative(agent)
+    assert agent.respond("which bird?").content == "It was the heron."
+    assert "the bird is a heron" in str(provider.requests[-1].body["messages"][-1])
+
+
+def test_r330_two_agents_share_a_memory() -> None:
+    """R330: what one agent writes with its tool is in the next request of the other."""
+    store = MemoryStore()
+    memory = CoreMemory(Session.create(store, "shared", owner="memory").root)
+    memory.create("human", "Name: Ada.", limit=200)
+    edit = calling("core_memory_replace", label="human", old_content="Ada", new_content="Grace")
+    first, second = ScriptedProvider([edit, "noted"]), ScriptedProvider(["hello", "I see"])
+    one = Agent("one", "You are one.", MODEL, ProviderInvoker(first), memory=memory, store=store)
+    other = Agent("other", "You are the other.", MODEL, ProviderInvoker(second), memory=memory, store=store)
+    other.respond("hi")
+    one.respond("I am Grace.")
+    other.respond("What is my name?")
+    assert "Name: Ada." in sent(first.requests[0])[0][1]
+    assert "Name: Grace." in sent(first.requests[1])[0][1]
+    assert "Name: Grace." in sent(second.requests[1])[0][1]
+    assert memory.get("human").by == "one"
+
+
+def test_instructions_change_only_with_memory() -> None:
+    """While no block changes, no entry is written and a request begins with the one before it."""
+    memory = CoreMemory(Session.create(MemoryStore(), "m", owner="memory").root)
+    memory.create("human", "Ada")
+    agent, provider = scripted(["a", "b", "c"], memory=memory)
+    for text in ("one", "two"):
+        agent.respond(text)
+    assert sum(isinstance(entry, Instructions) for entry in entries(agent.current_dialog)) == 1
+    messages = [request.body["messages"] for request in provider.requests]
+    assert messages[1][: len(messages[0])] == messages[0]
+    memory.append("human", "likes tea")
+    agent.respond("three")
+    assert sent(provider.requests[2])[0][1].startswith("You are tested.")
+    assert "likes tea" in sent(provider.requests[2])[0][1]
+
+
+MANAGERS: dict[str, Callable[[], Any]] = {"none": lambda: None, "policy": lambda: "palaver"}
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_a25_manager_assigned_later_counts_from_the_next_call(manager: str) -> None:
+    """A25: a small conversation is sent whole with a policy, too."""
+    agent, provider = scripted(["one", "two"])
+    agent.respond("hi")
+    agent.context_manager = MANAGERS[manager]()
+    agent.respond("there")
+    assert [role for role, _ in sent(provider.requests[1])] == ["system", "user", "assistant", "user"]

@@ -1,0 +1,284 @@
+"""palaver erase and store: erasing with receipts, retention, copies, sweeping and verification; and the doctor's quarantine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver import Session, SqliteStore
+from palaver.cli.outcome import Exit
+from palaver.store import open_store
+from tests import postgres
+from tests.cli.commands import Palaver, run, talk
+from tests.formats.samples import Claude, text
+
+DAY = 86_400
+
+# --- erasing --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_erasure_is_previewed_done_and_proved(stocked: Palaver) -> None:
+    """Without --yes nothing is written; afterwards the session is gone, is not imported again by itself, and the receipt holds."""
+    words = stocked("erase", "talk")
+    assert (words.code, "nothing was written" in words.out, "--yes does it." in words.out) == (Exit.OK, True, True)
+    preview = stocked("erase", "talk", "--json").row()
+    assert preview["preview"]
+    assert (preview["messages"], len(preview["sessions"]), len(preview["dialogs"])) == (11, 1, 2)
+    assert len(stocked("sessions", "--json").rows()) == 1
+    receipt = stocked("erase", "talk", "--yes", "--json").row()
+    assert stocked("sessions", "--json").rows() == []
+    assert stocked("import", stocked.folder / "talk.jsonl").code == Exit.MISSING
+    (verdict,) = stocked("store", "receipts", "--json").rows()
+    assert (verdict["receipt"], verdict["holds"], verdict["problems"]) == (receipt["id"], True, [])
+    assert "Nothing is pending." in stocked("erase", "--finish").out
+    assert stocked("import", stocked.folder / "talk.jsonl", "--again").code == Exit.OK
+
+
+def test_a_dialog_and_an_entry_are_erased_by_their_ids(stocked: Palaver) -> None:
+    """What grew from a dialog must be said; an entry leaves a tombstone."""
+    first, second = (row["dialog"] for row in stocked("branch", "tree", "talk", "--json").rows())
+    refused = stocked("erase", first, "--yes")
+    assert (refused.code, "grew from dialog" in refused.err) == (Exit.INPUT, True)
+    assert stocked("erase", second[:12], "--yes", "--json").row()["dialogs"] == [second]
+    place = stocked("show", "talk", "--json").rows()[0]["handle"]
+    assert len(stocked("erase", place, "--yes", "--json").row()["tombstones"]) >= 1
+    gone = stocked("show", place)
+    assert (gone.code, "was erased" in gone.err) == (Exit.MISSING, True)
+    assert stocked("doctor", "talk").code == Exit.OK
+
+
+def test_all_sessions_of_a_subject_are_erased(palaver: Palaver) -> None:
+    """Exactly that subject's; the receipt does not name it."""
+    palaver("import", palaver.file("talk.jsonl", talk()), "--subject", "mara@example.org")
+    done = palaver("erase", "--subject", "mara@example.org", "--yes")
+    assert done.code == Exit.OK
+    assert "mara" not in done.out
+    assert palaver("erase", "--subject", "mara@example.org").code == Exit.INPUT
+    palaver("import", palaver.file("talk.jsonl", talk()), "--again")
+    assert palaver("erase", "--subject", "x", "talk").code == Exit.USAGE
+
+
+def test_exported_files_go_only_when_asked_and_unchanged(stocked: Palaver) -> None:
+    """The preview lists them; --files deletes those that are as they were written; a file that changed is pending, and stays."""
+    kept, changed = stocked.folder / "kept.md", stocked.folder / "changed.md"
+    for path in (kept, changed):
+        stocked("export", "talk", "--to", "markdown", "-o", path)
+    changed.write_text("somebody's own")
+    assert stocked("erase", "talk", "--json").row()["files"] == sorted(map(str, (kept, changed)))
+    done = stocked("erase", "talk", "--yes", "--files")
+    assert done.code == Exit.FOUND
+    assert f"pending: the file {changed}" in done.err
+    assert (kept.exists(), changed.read_text()) == (False, "somebody's own")
+    changed.unlink()
+    assert stocked("erase", "--finish").code == Exit.OK
+
+
+def test_receipts_are_checked_and_written(stocked: Palaver) -> None:
+    """By id, by file and from standard input; a changed one does not hold; a file is private and never replaced."""
+    receipt = stocked("erase", "talk", "--yes", "--json").row()["id"]
+    target = stocked.folder / "receipt.json"
+    assert stocked("store", "receipts", receipt, "-o", target).code == Exit.OK
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert stocked("store", "receipts", target).out.startswith(f"Receipt {receipt} holds")
+    assert stocked("store", "receipts", receipt, "-o", target).code == Exit.INPUT
+    told = json.loads(target.read_text())
+    target.write_text(json.dumps({**told, "entries": told["entries"] + 1}))
+    assert stocked("store", "receipts", target).code == Exit.FOUND
+    target.write_text(json.dumps({**told, "remaining": "0"}))
+    assert stocked("store", "receipts", target).code == Exit.INPUT
+    assert stocked("store", "receipts", "0" * 32).code == Exit.INPUT
+    assert stocked("store", "receipts", "-o", target).code == Exit.USAGE
+
+
+# --- retention ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_retention_goes_through_the_trash(stocked: Palaver) -> None:
+    """Previewed first; what is on hold stays and is listed; the trash is emptied with receipts."""
+    assert stocked("store", "hold", "talk").code == Exit.USAGE
+    assert "on hold: audit" in stocked("store", "hold", "talk", "--reason", "audit").out
+    assert "(held: audit)" in stocked("store", "retain", "--older-than", "1d", "--yes").out
+    stocked("store", "hold", "talk", "--release")
+    preview = stocked("store", "retain", "--older-than", "1d", "--json").row()
+    assert (preview["preview"], len(preview["to_trash"]), preview["kept"]) == (True, 1, [])
+    assert stocked("store", "retain", "--older-than", "30y").out.startswith("Would put 0 into the trash")
+    assert "1 put into the trash, 0 erased." in stocked("store", "retain", "--older-than", "1d", "--yes").out
+    assert len(stocked("sessions", "--trash", "--json").rows()) == 1
+    done = stocked("store", "retain", "--older-than", "1d", "--empty-trash", "0s", "--yes", "--json").row()
+    assert len(done["receipts"]) == 1
+    assert stocked("sessions", "--trash", "--json").rows() == []
+    assert stocked("store", "retain", "--older-than", "soon").code == Exit.INPUT
+
+
+# --- copies ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_is_copied_and_proved(stocked: Palaver, tmp_path: Path) -> None:
+    """The counts are told, the exit code is 0, and a second copy writes nothing."""
+    target = tmp_path / "copy.db"
+    told = stocked("store", "copy", target, "--json").row()
+    assert told["equal"]
+    assert told["written"] == told["entries"] > 0
+    assert "0 entries written. Both are equal." in stocked("store", "copy", target).out
+    assert run("sessions", "--json", "--store", target).out == stocked("sessions", "--json").out
+
+
+def test_a_copy_that_differs_is_an_exit_code(stocked: Palaver, tmp_path: Path) -> None:
+    """A target that went on by itself is not equal: exit code 1, and the place is named."""
+    target = tmp_path / "copy.db"
+    stocked("store", "copy", target)
+    with SqliteStore(target) as store:
+        Session.open("talk", store).root.put_text("Only here.")
+    ran = stocked("store", "copy", target)
+    assert (ran.code, "NOT equal" in ran.out) == (Exit.FOUND, True)
+
+
+def test_a_store_moves_to_postgresql_and_back(
+    stocked: Palaver, tmp_path: Path, postgres_server: postgres.Server
+) -> None:
+    """Every command works on the address of a database; a copy there and back is the store it was."""
+    url = postgres_server.url()
+    assert stocked("store", "copy", url).code == Exit.OK
+    assert run("store", "copy", tmp_path / "back.db", "--store", url).code == Exit.OK
+    assert stocked("store", "copy", tmp_path / "back.db", "--json").row()["written"] == 0
+    for words in ("sessions --json", "search the --json", "doctor --json", "store verify --json"):
+        here, there = stocked(*words.split()), run(*words.split(), "--store", url)
+        assert (there.code, there.err) == (here.code, here.err), words
+    assert run("sessions", "--json", "--store", url).out == stocked("sessions", "--json").out
+
+
+# --- verification and sweeping --------------------------------------------------------------------------------------------------------
+
+
+def test_verify_names_what_does_not_follow(stocked: Palaver) -> None:
+    """A sound store ends with 0; a changed figure is named with its place and ends with 1; the store is not written."""
+    sound = stocked("store", "verify", "--json")
+    assert (sound.code, sound.rows()[-1]["sound"], sound.rows()[-1]["faults"]) == (Exit.OK, True, 0)
+    assert stocked("store", "verify").out.endswith(": all as written.\n")
+    connection = apsw.Connection(str(stocked.store))
+    connection.execute("UPDATE headers SET total = total + 1 WHERE seq = 2")
+    connection.close()
+    raw = stocked.store.read_bytes()
+    broken = stocked("store", "verify", "--json")
+    assert broken.code == Exit.FOUND
+    assert broken.rows()[-1]["faults"] >= 1
+    assert any(row["place"].endswith(":2") for row in broken.rows()[:-1])
+    assert stocked("store", "verify", "talk", "--json").rows()[-1]["sessions"] == 1
+    assert stocked.store.read_bytes() == raw
+
+
+DIES = """
+import os, signal, sys
+from palaver import Session
+from palaver.store import SqliteStore
+
+session = Session.create(SqliteStore(sys.argv[1]), "talk")
+session.root.put_image(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(30))
+session.store.put_blob(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(40))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_orphaned_payloads_are_swept_when_they_are_old(palaver: Palaver) -> None:
+    """What a writer left that was killed between a payload and its entry: a new one stays, an old one is previewed, then removed."""
+    ended = subprocess.run([sys.executable, "-c", DIES, str(palaver.store)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert "Removed 0 orphaned payloads" in palaver("store", "sweep", "--yes").out
+    connection = apsw.Connection(str(palaver.store))
+    connection.execute("UPDATE blobs SET put_at = put_at - ?", (2 * DAY,))
+    connection.close()
+    assert "Would remove 1 orphaned payload (48 bytes)" in palaver("store", "sweep").out
+    done = palaver("store", "sweep", "--yes", "--json").row()
+    assert (done["bytes"], len(done["payloads"]), done["pending"]) == (48, 1, [])
+    with SqliteStore(palaver.store) as store:
+        assert len(list(store.blob_ids())) == 1
+    assert palaver("store", "verify").code == Exit.OK
+    assert palaver("store", "sweep", "--older-than", "0s").code == Exit.INPUT
+
+
+# --- the doctor -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_that_no_provider_takes_is_set_aside(palaver: Palaver) -> None:
+    """--quarantine alone writes nothing; with --yes the block is a placeholder in every request; --undo brings the same request back."""
+    session = Claude()
+    source = {"type": "base64", "media_type": "image/png", "data": "dGhpcyBpcyBubyBpbWFnZQ=="}
+    session.user("u1", [{"type": "image", "source": source}])
+    session.model("a1", "m1", text("I see."))
+    palaver.imported(session.bytes())
+    before = palaver("view", "talk", "--wire", "openai-chat", "--json").row()
+    looked = palaver("doctor", "talk", "--quarantine", "--json")
+    found, preview = looked.rows()
+    assert (looked.code, preview["quarantine"]["done"]) == (Exit.FOUND, False)
+    assert [one["code"] for one in found["findings"] if one["severity"] == "fault"] == ["refused_image"]
+    (handle,) = preview["quarantine"]["handles"]
+    assert palaver("view", "talk", "--wire", "openai-chat", "--json").row() == before
+    assert f"{handle}: in quarantine now" in palaver("doctor", "talk", "--quarantine", "--yes").out
+    assert handle in palaver("view", "talk", "--wire", "openai-chat").out
+    assert palaver("doctor", "talk", "--quarantine", "--yes", "--json").rows()[1]["quarantine"]["handles"] == []
+    assert len(palaver("branch", "quarantine", handle, "--undo", "--json").row()["entries"]) == 1
+    assert palaver("view", "talk", "--wire", "openai-chat", "--json").row() == before
+
+
+def test_a_file_is_examined_without_a_store(palaver: Palaver) -> None:
+    """Faults stand apart from notes, each with what palaver does about it; --quarantine needs an imported session."""
+    session = Claude()
+    session.user("u1", "Go.")
+    session.result("r1", "t1")
+    path = palaver.file("s.jsonl", session.bytes())
+    assert palaver("doctor", path, "--quarantine").code == Exit.USAGE
+    found = run("doctor", path, "--json")
+    assert found.code == Exit.FOUND
+    (fault,) = [one for one in found.row()["findings"] if one["severity"] == "fault"]
+    assert (fault["code"], bool(fault["remedy"])) == ("orphan_result", True)
+    words = run("doctor", path).out
+    assert ": 1 fault. " in words
+    assert "  Faults:\n    1 orphan result. In requests it is shown as text where it is.\n" in words
+    assert "Notes:" not in words
+    assert "Notes:" in run("doctor", path, "--all").out
+    assert not palaver.store.exists()
+
+
+def test_damage_in_one_session_leaves_the_others(tmp_path: Path) -> None:
+    """A page that SQLite cannot follow costs the session that lies on it: the doctor says so of that one, and examines the rest."""
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        for name, words in (("first", "hello"), ("broken", "x" * 40_000), ("last", "good day")):
+            Session.create(store, name).root.put_text(words)
+    data = bytearray(path.read_bytes())
+    size = int.from_bytes(data[16:18], "big")
+    at = next(at for at in range(0, len(data), size) if data[at + 4 : at + size] == b"x" * (size - 4))
+    data[at : at + 4] = b"\xff\xff\xff\xf0"  # where the page says which one comes next
+    path.write_bytes(data)
+
+    ran = run("doctor", "--json", "--store", path)
+    assert ran.code == Exit.FOUND
+    found = {row["name"]: [one["code"] for one in row["findings"]] for row in ran.rows()}
+    assert found == {"first": [], "broken": ["damaged_store"], "last": []}
+    assert "It cannot be read as a whole" in run("doctor", "--store", path).out
+    assert run("show", "broken", "--store", path).code == Exit.STORE
+    assert run("show", "last", "--store", path).code == Exit.OK
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are a matter of POSIX")
+def test_everything_that_holds_conversation_is_private(stocked: Palaver) -> None:
+    """The store, exports and receipts are readable by their owner only, whatever the umask."""
+    before = os.umask(0)
+    try:
+        stocked("export", "talk", "--to", "bundle", "-o", stocked.folder / "talk.palaver")
+        stocked("store", "copy", stocked.folder / "copy.db")
+        run("import", stocked.folder / "talk.palaver", "--store", stocked.folder / "new.db")
+    finally:
+        os.umask(before)
+    ours = [path for path in stocked.folder.iterdir() if path.suffix in {".db", ".palaver", ".db-wal"}]
+    assert len(ours) >= 4
+    assert {path.stat().st_mode & 0o777 for path in ours} == {0o600}
+    with open_store(str(stocked.folder / "copy.db")) as store:  # type: ignore[attr-defined]
+        assert len(list(store.sessions())) == 1

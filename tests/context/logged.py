@@ -1,0 +1,63 @@
+"""Dialogs in a store in memory, for what needs a log: checkpoints, handles, and how much is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from palaver.context.compose import Composed, compose
+from palaver.context.manager import ContextManager
+from palaver.context.meter import Meter
+from palaver.context.policy import policy
+from palaver.log import Handle, MessageEntry, entry_at
+from palaver.messages import Message
+from palaver.testing.logs import Log
+from palaver.tokens import Budget
+from palaver.view import View, checkpoint, fold, held
+from tests.context.pencil import Characters
+
+__all__ = ["committed", "composed_from", "original", "text_of", "view_of"]
+
+
+def view_of(log: Log) -> View:
+    """Return the view of a dialog as it stands."""
+    return fold(log.store, log.dialog)
+
+
+def composed_from(log: Log, by: str | ContextManager, limit: int) -> Composed:
+    """Compose the dialog as it stands; a token is a character."""
+    manager = policy(by)
+    assert manager is not None
+    return compose(view_of(log), manager, Budget.of_input(limit), Meter(Characters()))
+
+
+def committed(log: Log, made: Composed) -> None:
+    """Write a composed view down as a compaction entry, as a dialog does."""
+    spans = held(log.store, log.dialog, made.view.at)
+    log.put(
+        checkpoint(made.view, spans, policy=made.by, tokens_before=made.before.total, tokens_after=made.after.total)
+    )
+
+
+def original(log: Log, place: Handle) -> Message:
+    """Return the message that a handle names."""
+    entry = entry_at(log.store, Handle(log.dialog, place.seq))
+    assert isinstance(entry, MessageEntry)
+    return entry.message
+
+
+def text_of(view: View, label: str = "record") -> str:
+    """Return the derived text with a label; empty where there is none."""
+    texts = [
+        str(getattr(block.content, "content", ""))
+        for each in view.exchanges
+        if each.derived == label
+        for block in each.blocks()
+    ]
+    assert len(texts) <= 1
+    return "".join(texts)
+
+
+def put_all(log: Log, messages: Sequence[Message]) -> Log:
+    """Append messages."""
+    log.put(*messages)
+    return log

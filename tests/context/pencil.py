@@ -1,0 +1,90 @@
+"""Sessions whose sizes can be added up with a pencil: a token is a character, and every message has as many as it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from palaver.context.compose import Composed, compose
+from palaver.context.fit import LIST
+from palaver.context.manager import ContextManager
+from palaver.context.meter import Meter
+from palaver.context.policy import policy
+from palaver.messages import (
+    AssistantMessage,
+    Message,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+    words_of,
+)
+from palaver.tokens import FAMILIES, Budget, Family
+from palaver.view import View, fold_messages
+
+__all__ = ["Characters", "composed", "did", "shape", "sizes", "talk", "text", "work"]
+
+
+class Characters:
+    """Counts characters, and nothing around them."""
+
+    family: Family = replace(
+        FAMILIES["openai"], factor=3.6, per_request=0, per_message=0, per_call=0, per_result=0, per_tools=0, per_tool=0
+    )
+
+    def text(self, text: str, /) -> int:
+        """Return the length of a text."""
+        return len(text)
+
+
+COUNTER = Characters()
+METER = Meter(COUNTER)
+
+
+def talk(messages: int, size: int = 1_000) -> list[Message]:
+    """Return so many messages of one size, of user and model in turn; the last is the user's."""
+    kinds = (UserMessage, AssistantMessage)
+    return [kinds[(messages - at + 1) % 2](content=f"{at:04}".ljust(size, ".")) for at in range(messages)]
+
+
+def did(at: int, output: str, tool: str = "bash", args: dict[str, object] | None = None) -> list[Message]:
+    """Return a call and its output."""
+    call = ToolCallContent(f"c{at}", tool, args={} if args is None else args)
+    return [AssistantMessage(contents=(call,)), ToolMessage.from_result(ToolResultContent(f"c{at}", output, name=tool))]
+
+
+def work(rounds: int, size: int = 994, task: str = "task", then: str = "") -> list[Message]:
+    """Return a task, and so many calls with outputs: 1,000 tokens a round; then perhaps words of the user."""
+    said = [each for at in range(rounds) for each in did(at, f"{at:04}".ljust(size, "."))]
+    return [UserMessage(content=task), *said, *([UserMessage(content=then)] if then else [])]
+
+
+def composed(
+    messages: Sequence[Message],
+    by: str | dict[str, object] | ContextManager,
+    limit: int | Budget,
+    pinned: Sequence[int] = (),
+) -> Composed:
+    """Compose a list of messages within so many tokens."""
+    manager = policy(by) if not isinstance(by, ContextManager) else by
+    assert manager is not None
+    budget = limit if isinstance(limit, Budget) else Budget.of_input(limit)
+    return compose(fold_messages(messages, LIST, pinned=pinned), manager, budget, Meter(COUNTER))
+
+
+def shape(view: View) -> str:
+    """Return a letter for each exchange: `.` as it was said, `c` changed, `R` a record, `N` a notice."""
+    letters = {"record": "R", "notice": "N", "summary": "S", "": "."}
+    return "".join(
+        "c" if any(block.reason for block in each.blocks()) else letters[each.derived] for each in view.exchanges
+    )
+
+
+def text(view: View, index: int = 0) -> str:
+    """Return what an exchange says."""
+    return "\n".join(words_of(block.content) for block in view.exchanges[index].blocks())
+
+
+def sizes(view: View) -> list[int]:
+    """Return the size of each exchange."""
+    return [METER.exchange(each) for each in view.exchanges]

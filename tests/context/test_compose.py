@@ -1,0 +1,280 @@
+"""Compose: a policy within a budget, or a typed answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.context.compose import Composed, compose, floor
+from palaver.context.fit import LIST
+from palaver.context.manager import Policy
+from palaver.context.meter import Bytes, Meter
+from palaver.context.policy import POLICIES, policy
+from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
+from palaver.log import Handle
+from palaver.messages import (
+    AssistantMessage,
+    ImageContent,
+    Message,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    UserMessage,
+)
+from palaver.testing.conversations import picture
+from palaver.testing.policy_checks import check_policy
+from palaver.tokens import Budget, counter
+from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View, fold_messages
+from tests.context.pencil import METER, Characters, composed, did, talk, work
+
+CUTTING = sorted(set(POLICIES) - {"full"})
+
+
+class Planned(Policy):
+    """Plans what a function plans."""
+
+    name = "planned"
+
+    def __init__(self, plans: Callable[[View, Budget, Meter], object]) -> None:
+        super().__init__()
+        self._plans = plans
+
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what the function returns."""
+        return self._plans(view, budget, meter)  # type: ignore[return-value]
+
+
+def run(messages: list[Message], plans: Callable[[View, Budget, Meter], object], limit: int = 10**6) -> Composed:
+    """Compose a list by a policy; a token is a character."""
+    return composed(messages, Planned(plans), limit)
+
+
+# --- what a policy plans ------------------------------------------------------------------------------------------------------
+
+
+def test_what_fits_is_the_very_same_view() -> None:
+    """No plan, no copy."""
+    view = fold_messages(talk(5), LIST)
+    for name in POLICIES:
+        manager = policy(name)
+        assert manager is not None
+        made = compose(view, manager, Budget.of_input(10**6), Meter(Characters()))
+        assert made.view is view
+        assert made.before == made.after == METER.view(view)
+        assert (made.by, made.failure, bool(made.plan)) == (name, "", False)
+
+
+def test_a_plan_is_carried_out_as_it_is() -> None:
+    """What a user's own policy drops, rewrites and inserts."""
+    rewrite = Rewrite(target=Handle(LIST, 6, 0), text="short", reason=Reason.SHORTENED)
+    insert = Insert(before=3, text="gone", label="notice")
+    made = run(
+        talk(9),
+        lambda *_: Plan(policy="planned", drops=(Drop(index=0, stop=3),), rewrites=(rewrite,), inserts=(insert,)),
+    )
+    said = [str(getattr(block.content, "content", "")) for each in made.view.exchanges for block in each.blocks()]
+    assert [text[:5] for text in said] == ["gone", "0003.", "0004.", "0005.", "short", "0007.", "0008."]
+    assert made.plan.inserts == (insert,)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(policy="p", drops=(Drop(index=8),)),
+        Plan(policy="p", drops=(Drop(index=99),)),
+        Plan(policy="p", rewrites=(Rewrite(target=Handle(LIST, 99, 0), text="x", reason=Reason.SHORTENED),)),
+    ],
+    ids=["newest", "outside", "unknown"],
+)
+def test_a_plan_that_does_not_fit_the_view_fails(plan: Plan) -> None:
+    """It drops what must stay, or names what is not there."""
+    with pytest.raises(PolicyFailed, match="planned"):
+        run(talk(9), lambda *_: plan)
+
+
+@pytest.mark.parametrize("given", [None, 7, [], "drop"])
+def test_what_is_not_a_plan_fails(given: object) -> None:
+    """Such as None where the return was forgotten."""
+    with pytest.raises(PolicyFailed, match=f"returned a {type(given).__name__}, not a Plan"):
+        run(talk(9), lambda *_: given)
+
+
+def test_a_policy_that_raises_fails_or_gives_way() -> None:
+    """`PolicyFailed` with the cause; with a fallback, its view and the reason."""
+
+    def broken(*_: object) -> Plan:
+        raise KeyError("x")
+
+    with pytest.raises(PolicyFailed) as caught:
+        run(talk(9), broken)
+    assert isinstance(caught.value.__cause__, KeyError)
+    fold = policy("fold")
+    assert isinstance(fold, Policy)
+    view = fold_messages(talk(30), LIST)
+    made = compose(view, Planned(broken), Budget.of_input(9_000), Meter(Characters()), fallback=fold)
+    assert (made.by, made.after.total <= 9_000) == ("fold", True)
+    assert "KeyError" in made.failure
+
+
+@pytest.mark.parametrize("given", [None, "fold", Policy, 5])
+def test_only_managers_compose(given: object) -> None:
+    """A name is not a policy yet."""
+    with pytest.raises(InvalidInput, match="policy is"):
+        compose(fold_messages([], LIST), given, Budget.of_input(9), Meter(Characters()))  # type: ignore[arg-type]
+
+
+# --- a plan that leaves too much ------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_that_leaves_too_much_is_continued() -> None:
+    """By dropping the oldest into a record: what the plan did stays done, and a note says so."""
+    drop = Plan(
+        policy="planned", drops=(Drop(index=0, stop=2),), inserts=(Insert(before=2, text="mine", label="notice"),)
+    )
+    made = run(talk(30), lambda *_: drop, 9_000)
+    assert 4_500 < made.after.total <= 9_000
+    assert [each.label for each in made.plan.inserts] == ["record"]
+    assert made.plan.drops[0].index == 0
+    assert any("besides" in note for note in made.plan.notes)
+
+
+def test_a_policy_that_shows_everything_is_infeasible_instead() -> None:
+    """`full` is complete: it raises with the parts of the whole view."""
+    with pytest.raises(InfeasibleBudget) as caught:
+        composed(talk(30), "full", 9_000)
+    assert dict(caught.value.breakdown) == {"messages": 30_000}
+
+
+@pytest.mark.parametrize("name", CUTTING)
+def test_t4_batch_larger_than_the_window_is_shortened(name: str) -> None:
+    """Five parallel results of 8,000 tokens in a room of 10,000: all are shown in part, with handles."""
+    calls = AssistantMessage(contents=tuple(ToolCallContent(f"c{at}", "bash", args={}) for at in range(5)))
+    results = [message for at in range(5) for message in did(at, f"{at}" * 8_000)[1:]]
+    made = composed([UserMessage(content="go"), calls, *results], name, 10_000)
+    newest = [block for block in made.view.exchanges[-1].blocks() if block.content.type == "tool_result"]
+    assert made.after.total <= 10_000
+    assert len(newest) == 5
+    assert all(block.reason is not None and str(block.origin) in str(block.content) for block in newest)
+
+
+@pytest.mark.parametrize("name", CUTTING)
+def test_one_huge_newest_output_does_not_cost_the_rest(name: str) -> None:
+    """An output larger than the whole budget, shortened, leaves the human's messages where they were, in view or record."""
+    messages = [UserMessage(content="the task"), *work(4)[1:], UserMessage(content="the ask"), *did(9, "o" * 90_000)]
+    made = composed(messages, name, 20_000)
+    said = " ".join(str(block.content) for each in made.view.exchanges for block in each.blocks())
+    assert made.after.total <= 20_000
+    assert "the ask" in said
+    assert "the task" in said or "Earlier in this conversation" in said
+
+
+# --- infeasible ---------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12_000))
+def test_law_8_an_infeasible_budget_has_a_true_breakdown(limit: int) -> None:
+    """What must be sent, by name; a budget of exactly that is enough."""
+    messages = [SystemMessage.text("s" * 700), *talk(5), UserMessage(content="n" * 3_000), *did(1, "o" * 4_000)]
+    view = fold_messages(messages, LIST, pinned=[2])
+    check_policy(view, policy("palaver"), Budget.of_input(limit), Characters())  # type: ignore[arg-type]
+    needed = floor(view, METER)
+    assert set(needed) == {"instructions", "pinned", "newest user message"}
+    if limit < sum(needed.values()):
+        with pytest.raises(InfeasibleBudget):
+            compose(view, policy("palaver"), Budget.of_input(limit), METER)  # type: ignore[arg-type]
+
+
+def test_the_floor_names_open_calls() -> None:
+    """Of open exchanges the calls are needed, and of their outputs a line."""
+    call = AssistantMessage(contents=(ToolCallContent("a", "bash", args={}), ToolCallContent("b", "bash", args={})))
+    view = fold_messages([UserMessage(content="go"), call, *did(0, "o" * 9_000)[1:], *did(1, "")[1:]][:2], LIST)
+    assert "open calls" in floor(view, METER)
+    assert floor(view, METER)["open calls"] < 1_000
+
+
+# --- media and bytes -----------------------------------------------------------------------------------------------------------
+
+
+def shown_media(view: View) -> list[int]:
+    """Return the exchanges that still show an image."""
+    return [
+        at
+        for at, each in enumerate(view.exchanges)
+        if any(isinstance(block.content, ImageContent) for block in each.blocks())
+    ]
+
+
+def pictures(count: int) -> list[Message]:
+    """Return so many messages with an image each, and the user's newest."""
+    said = [UserMessage(contents=(TextContent("look"), ImageContent(images=[picture(at, 900)]))) for at in range(count)]
+    return [*said, UserMessage(content="now")]
+
+
+def test_the_oldest_media_are_hidden_first() -> None:
+    """In steps of half of what a request may have, and a line stands for each."""
+    view = fold_messages(pictures(30), LIST)
+    made = compose(view, policy("fold"), replace(Budget.of_input(10**6), max_media=20), Meter(counter("gpt-4o")))  # type: ignore[arg-type]
+    shown = shown_media(made.view)
+    assert 10 < len(shown) <= 20
+    assert shown == list(range(30 - len(shown), 30))
+    assert "image/png left out" in str(made.view.exchanges[0].turns)
+
+
+def test_media_of_the_newest_message_are_an_answer() -> None:
+    """They cannot be hidden: the error counts images."""
+    newest = UserMessage(contents=(ImageContent(images=[picture(at, 10) for at in range(3)]),))
+    with pytest.raises(InfeasibleBudget) as caught:
+        compose(fold_messages([newest], LIST), policy("fold"), replace(Budget.of_input(10**6), max_media=2), METER)  # type: ignore[arg-type]
+    assert (caught.value.needed, caught.value.budget, caught.value.unit) == (3, 2, "images and sounds")
+
+
+def test_a_body_over_its_bytes_loses_media_then_words() -> None:
+    """Images first; where words alone are too many, fewer tokens are shown."""
+    view = fold_messages(pictures(30), LIST)
+    count = Meter(counter("gpt-4o"))
+    bytes_only = replace(Budget.of_input(10**6), max_bytes=30_000)
+    made = compose(view, policy("fold"), bytes_only, count)  # type: ignore[arg-type]
+    assert len(made.view.exchanges) == 31
+    assert len(shown_media(made.view)) < 30
+    assert 15_000 < Bytes().view(made.view).total <= 30_000
+    said = [UserMessage(content=f"{at} {'word ' * 200}") for at in range(60)]
+    words = compose(fold_messages(said, LIST), policy("fold"), bytes_only, count)  # type: ignore[arg-type]
+    assert words.view.exchanges[0].derived == "record"
+    assert 5 < len(words.view.exchanges) < 60
+
+
+# --- what it costs --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_not_read_is_estimated() -> None:
+    """The size before is exact where all was measured; else it says that it is not."""
+    made = composed(talk(3_000), "fold", 10_000)
+    assert not made.before.exact
+    assert made.before.total == pytest.approx(3_000_000, rel=0.05)
+    assert made.after.exact
+
+
+@pytest.mark.parametrize("name", ["palaver", "fold", "default", "opencode", "pi", "letta"])
+def test_a_plan_reads_the_tail_only(name: str) -> None:
+    """Of 4,000 exchanges the bodies of the newest few hundred are read, and as many as the record quotes."""
+    read: set[int] = set()
+
+    class Counting(View):
+        def load(self, indexes: object = None) -> None:
+            assert indexes is not None
+            chosen = list(indexes)  # type: ignore[call-overload]
+            if len(self.exchanges) == len(plain.exchanges):  # not those of the view that was composed
+                read.update(chosen)
+            super().load(chosen)
+
+    plain = fold_messages(work(4_000, size=400), LIST)
+    view = Counting(dialog_id=LIST, at=plain.at, exchanges=plain.exchanges, response=plain.response)
+    manager = policy(name)
+    assert manager is not None
+    made = compose(view, manager, Budget.of_input(10_000), Meter(Characters()))
+    assert made.after.total <= 10_000
+    assert min(read - {0}) > 4_000 - 1_000  # and the task, which every view must keep

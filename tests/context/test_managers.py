@@ -1,0 +1,358 @@
+"""Plain context managers: what they return is what is sent, or the turn fails (law 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.context.compose import Composed, compose
+from palaver.context.fit import LIST
+from palaver.context.manager import ContextManager, Policy
+from palaver.context.meter import Meter
+from palaver.context.policy import policy
+from palaver.context.working import WorkingDialog
+from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
+from palaver.log import Handle, ToolSpec
+from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
+from palaver.prompts import Runtime
+from palaver.testing.logs import Log, assert_closed, model, result, system, user
+from palaver.tokens import Budget
+from palaver.view import Plan, Reason, View, fold_messages
+from tests.context.logged import view_of
+from tests.context.pencil import Characters, did, talk
+
+LARGE = Budget.of_input(10**6)
+
+
+class Manager(ContextManager):
+    """Does what a function does."""
+
+    name = "mine"
+
+    def __init__(self, does: Callable[[Any], Any]) -> None:
+        self.does = does
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - whatever dialog there is
+        """Return what the function makes of a dialog."""
+        return self.does(dialog)
+
+
+def sent(view: View) -> list[tuple[str, object]]:
+    """Return what a view sends: roles and contents, instructions first."""
+    said: list[tuple[str, object]] = [("system", block.content) for block in view.system]
+    return said + [
+        (turn.role.value, block.content) for each in view.exchanges for turn in each.turns for block in turn.blocks
+    ]
+
+
+def of(messages: Sequence[Message]) -> Sequence[tuple[str, object]]:
+    """Return what messages say."""
+    return [(message.role.value, content) for message in messages for content in message.contents]
+
+
+def run(does: Callable[[Any], Any], messages: Sequence[Message] = (), budget: Budget = LARGE, **words: Any) -> Composed:  # noqa: ANN401 - as compose
+    """Compose a list by a manager."""
+    view = fold_messages([*messages], LIST)
+    return compose(view, Manager(does), budget, Meter(Characters()), **words)
+
+
+CHAT = [
+    SystemMessage.text("Be brief."),
+    UserMessage(content="task"),
+    *did(1, "the key is hunter2"),
+    AssistantMessage(content="done"),
+    UserMessage(content="now"),
+]
+
+
+# --- law 14 -----------------------------------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_law_14_what_a_manager_returns_is_sent(data: st.DataObject) -> None:
+    """R153: any messages it keeps, drops, adds, rewrites or reorders: the view says exactly these, in its order."""
+    kept: list[Message] = []
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        pairs = [
+            message
+            for message in dialog.messages
+            if message.role in {Role.USER, Role.SYSTEM} or not message.is_function_call
+        ]
+        chosen = data.draw(st.permutations([each for each in pairs if each.role is not Role.TOOL]))
+        chosen = chosen[: data.draw(st.integers(1, len(chosen)))]
+        leading = [each for each in chosen if each.role is Role.SYSTEM]
+        rest = [each for each in chosen if each.role is not Role.SYSTEM]
+        for place in data.draw(st.lists(st.integers(0, len(rest)), max_size=2)):
+            rest.insert(
+                place, data.draw(st.sampled_from([UserMessage(content="new"), AssistantMessage(content="too")]))
+            )
+        kept[:] = [*leading, *rest]
+        return dialog.with_messages(kept)
+
+    composed = run(does, CHAT)
+    assert sent(composed.view) == of(kept)
+    assert not composed.plan
+
+
+def test_law_14_an_added_reminder_is_sent_as_it_is() -> None:
+    """Where it was put, in the words and role of the manager."""
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        child = dialog.fork()
+        child.put_text("Remember the deadline.")
+        return child
+
+    view = run(does, CHAT).view
+    assert sent(view)[:-1] == of(CHAT)
+    assert sent(view)[-1] == of([UserMessage(content="Remember the deadline.")])[0]
+    assert view.exchanges[-1].derived == ""
+
+
+def test_law_14_a_redactor_redacts() -> None:
+    """The secret is nowhere in what is sent; the calls keep their results."""
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        def clean(message: Message) -> Message:
+            return Message.model_validate_json(message.model_dump_json().replace("hunter2", "*****"))
+
+        return dialog.with_messages(
+            [clean(message) if "hunter2" in str(message) else message for message in dialog.messages]
+        )
+
+    composed = run(does, CHAT)
+    assert "hunter2" not in str(composed.view.exchanges)
+    assert "*****" in str(sent(composed.view))
+    assert_closed(composed.view)
+    assert [gone.reason for gone in composed.view.omissions] == [Reason.MANAGER]
+
+
+def test_law_14_rewritten_instructions_are_sent() -> None:
+    """The system message is a message like any other."""
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        return dialog.with_messages([SystemMessage.text("Be long."), *dialog.messages[1:]])
+
+    assert sent(run(does, CHAT).view) == of([SystemMessage.text("Be long."), *CHAT[1:]])
+
+
+def test_what_a_manager_keeps_keeps_its_place_in_the_log() -> None:
+    """The same exchanges, with their handles; what it leaves out is an omission with a handle."""
+    log = Log()
+    log.put(system("Be brief."), user("a"), model("b"), user("c"), model("", "x"), result("x"), user("d"))
+    view = view_of(log)
+    shown = compose(view, Manager(lambda dialog: dialog.fork(last_n=1, first_k=1)), LARGE, Meter(Characters())).view
+    assert shown.exchanges == view.exchanges[-1:]
+    assert shown.system == view.system
+    gone = {handle for each in shown.omissions for handle in each.handles()}
+    assert gone >= {log.at(seq) for seq in range(1, 6)}
+    assert {each.by for each in shown.omissions if log.at(1) in set(each.handles())} == {"mine"}
+
+
+def test_a15_the_same_object_may_come_back() -> None:
+    """R150: then the view is the very same one, and nothing is left out."""
+    view = fold_messages(CHAT, LIST)
+    composed = compose(view, Manager(lambda dialog: dialog), LARGE, Meter(Characters()))
+    assert composed.view.exchanges is view.exchanges
+    assert composed.before == composed.after
+
+
+def test_a15_a_manager_drops_the_middle() -> None:
+    """R151: head and tail are sent, and the dialog that it was called with still has everything."""
+    seen: list[WorkingDialog] = []
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        seen.append(dialog)
+        return dialog.fork(last_n=2, first_k=1)
+
+    composed = run(does, [SystemMessage.text("s"), *talk(9, 10)])
+    assert len(composed.view.exchanges) == 2
+    assert len(seen[0].messages) == 10
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", object(), [], Plan(policy="x")])
+def test_a_manager_that_returns_no_dialog_fails(given: object) -> None:
+    """Such as None where the return was forgotten: the error says what came, and what to return."""
+    with pytest.raises(PolicyFailed, match=f"returned a {type(given).__name__}") as caught:
+        run(lambda _: given, CHAT)
+    assert "return" in caught.value.hint
+
+
+def test_a_manager_that_raises_fails_the_turn() -> None:
+    """`PolicyFailed` has the error; one of palaver's own stays what it is."""
+    with pytest.raises(PolicyFailed, match="mine") as caught:
+        run(lambda dialog: dialog.nothing, CHAT)
+    assert isinstance(caught.value.__cause__, AttributeError)
+    with pytest.raises(InvalidInput) as own:
+        run(lambda dialog: dialog.fork(last_n="x") and Budget(max_tokens=0), CHAT)
+    assert isinstance(own.value, PalaverError)
+
+
+def test_a_fallback_stands_in_only_where_one_is_asked_for() -> None:
+    """And says so: the result names it, and why."""
+    fold = policy("fold")
+    assert isinstance(fold, Policy)
+    composed = run(lambda dialog: dialog.nothing, CHAT, fallback=fold)
+    assert composed.by == "fold"
+    assert "mine" in composed.failure
+    assert sent(composed.view) == of(CHAT)
+
+
+def test_what_is_too_large_is_an_answer_not_a_cut() -> None:
+    """A manager's result is never cut further: the error has the breakdown and names the manager."""
+    with pytest.raises(InfeasibleBudget) as caught:
+        run(lambda dialog: dialog, talk(9), budget=Budget.of_input(5_000))
+    assert caught.value.needed == sum(caught.value.breakdown.values()) == 9_000
+    assert "mine" in str(caught.value)
+
+
+def test_another_kind_of_dialog_is_shown_by_its_messages() -> None:
+    """Anything with `messages` will do, and a dialog that was passed in is what the manager is called with."""
+
+    class Other:
+        def __init__(self, messages: Sequence[Message]) -> None:
+            self.messages = messages
+
+    composed = run(lambda dialog: Other(dialog.messages[-1:]), CHAT, dialog=Other(CHAT))
+    assert sent(composed.view) == of(CHAT[-1:])
+
+
+# --- the dialog that a manager is called with ---------------------------------------------------------------------------------
+
+
+def test_a_manager_sees_a_dialog() -> None:
+    """Messages, head and tail, owner and id, forks with a parent (as under an agent)."""
+    view = fold_messages(CHAT, LIST)
+    dialog = WorkingDialog(view, owner="coder")
+    assert of(dialog.messages) == of(CHAT)
+    assert dialog.head is dialog.messages[0]
+    assert dialog.tail is dialog.messages[-1]
+    assert (dialog.owner, dialog.dialog_id) == ("coder", LIST)
+    child = dialog.fork(last_n=2, first_k=1)
+    assert child.messages == (*dialog.messages[:1], *dialog.messages[-2:])
+    assert (child.owner, child.parent) == ("coder", dialog)
+    assert dialog.fork(last_n=4, first_k=3).messages == dialog.messages
+    assert dialog.view() is view
+    child.append(UserMessage(content="x"))
+    assert dialog.messages != child.messages
+
+
+def test_an_empty_dialog_has_neither_head_nor_tail() -> None:
+    """Nothing to keep, nothing to send."""
+    dialog = WorkingDialog(fold_messages([], LIST))
+    assert (dialog.head, dialog.tail, dialog.messages) == (None, None, ())
+
+
+def test_results_that_lost_their_call_are_still_valid() -> None:
+    """R152: a manager that parts a call from its result is obeyed as far as a request can be: pairs are made whole by the rules of the fold."""
+    view = run(
+        lambda dialog: dialog.with_messages([each for each in dialog.messages if not each.is_function_call]), CHAT
+    ).view
+    assert_closed(view)
+    assert "hunter2" in str(sent(view))
+
+
+# --- making managers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a15_a_manager_without_a_call_cannot_be_made() -> None:
+    """The protocol is abstract, and so is a policy without a plan."""
+
+    class Nothing(ContextManager):
+        name = "nothing"
+
+    class Planless(Policy):
+        name = "planless"
+
+    for each in (Nothing, Planless):
+        with pytest.raises(TypeError):
+            each()  # type: ignore[abstract]
+
+
+def test_a18_a_registered_manager_is_made_from_its_configuration() -> None:
+    """R163: whatever words its constructor takes; the model is among them."""
+
+    class Mine(ContextManager):
+        name = "summary"
+
+        def __init__(self, model_name: str, max_tokens: int | None = None) -> None:
+            self.model_name, self.max_tokens = model_name, max_tokens
+
+        def __call__(self, dialog: object) -> object:
+            return dialog
+
+    runtime = Runtime()
+    runtime.register_context_manager(Mine)
+    made = policy({"type": "summary", "max_tokens": 64_000}, "gpt-4o", runtime=runtime)
+    assert isinstance(made, Mine)
+    assert (made.model_name, made.max_tokens) == ("gpt-4o", 64_000)
+
+
+def test_a18_a_class_without_a_name_is_refused() -> None:
+    """A registry goes by names; in records an object goes by the name of its class."""
+
+    class Unnamed(Manager):
+        pass
+
+    class Nameless(ContextManager):
+        def __call__(self, dialog: object) -> object:
+            return dialog
+
+    assert Nameless().name == "Nameless"
+    with pytest.raises(ValueError, match="name"):
+        Runtime().register_context_manager(Nameless)
+
+
+@pytest.mark.parametrize("given", [None, {"type": None}, {"type": "null"}, {}])
+def test_a18_r170_none_and_null_disable(given: object) -> None:
+    """Then there is no manager."""
+    assert policy(given) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("pallaver", "Close: palaver"),
+        ({"type": "opencodde"}, "Close: opencode"),
+        ({"max_tokens": 5}, "has no 'type'"),
+        ({"type": 5}, "type is 5"),
+        (5, "policy is 5"),
+        (Manager, "is the class Manager"),
+        ({"type": "palaver", "max_token": 5}, "max_tokens"),
+        ({"type": "palaver", "model_name": 5}, "model_name is 5"),
+    ],
+)
+def test_a18_what_is_not_a_policy_is_named_with_what_is_close(given: object, says: str) -> None:
+    """R174: an error for each way to get it wrong, and what to do."""
+    with pytest.raises(PalaverError, match=says):
+        policy(given)  # type: ignore[arg-type]
+
+
+def test_c15_a_policy_is_a_manager_too() -> None:
+    """Called with a dialog it returns the same object, or another one; the dialog does not change."""
+    cut = policy({"type": "default", "max_tokens": 900}, "gpt-4o")
+    assert cut is not None
+    small, large = (
+        WorkingDialog(fold_messages([UserMessage(content=f"{at} word " * 20) for at in range(count)], LIST), owner="me")
+        for count in (1, 40)
+    )
+    assert cut(small) is small
+    after = cut(large)
+    assert len(after.messages) < len(large.messages) == 40
+    assert after.owner == "me"
+    with pytest.raises(InvalidInput, match="no model"):
+        policy("default")(large)  # type: ignore[misc]
+
+
+def test_tools_of_the_view_stay() -> None:
+    """A manager changes messages, not what is declared."""
+    view = fold_messages(CHAT, LIST)
+    declared = replace(view, tools=(ToolSpec(name="bash"),))
+    shown = compose(declared, Manager(lambda dialog: dialog.fork(last_n=1)), LARGE, Meter(Characters())).view
+    assert shown.tools == declared.tools
+    assert Handle(LIST, 1) in {handle for gone in shown.omissions for handle in gone.handles()}

@@ -1,0 +1,54 @@
+"""What a call did, by its tool's declaration or a table of names: never by what it says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.context.tool_effects import Effect, effect
+from palaver.log import ToolSpec
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.md\n+hello\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("Read", {"file_path": "/a.py", "limit": 5}, Effect(reads=("/a.py",))),
+        ("read_file", {"absolute_path": "/a.py"}, Effect(reads=("/a.py",))),
+        ("read_many_files", {"paths": ["a", "b"]}, Effect(reads=("a", "b"))),
+        ("mcp__disk__read-file", {"path": "x"}, Effect(reads=("x",))),
+        ("Edit", {"file_path": "/a.py", "old_string": "/b.py"}, Effect(writes=("/a.py",))),
+        ("write_to_file", {"path": "x", "content": "path: y"}, Effect(writes=("x",))),
+        ("str_replace_editor", {"command": "view", "path": "x"}, Effect(reads=("x",))),
+        ("str_replace_editor", {"command": "create", "path": "x"}, Effect(writes=("x",))),
+        ("apply_patch", {"input": PATCH}, Effect(writes=("src/a.py", "b.md"))),
+        ("Bash", {"command": "rm -rf /a.py"}, Effect(command="rm -rf /a.py")),
+        ("exec_command", {"cmd": "ls"}, Effect(command="ls")),
+        ("shell", {"command": ["bash", "-lc", "ls"]}, Effect(command="bash -lc ls")),
+        ("TodoWrite", {"todos": []}, Effect(plan=True)),
+        ("update_plan", {"plan": []}, Effect(plan=True)),
+        ("get_user_details", {"path": "/a.py", "command": "ls"}, Effect()),
+        ("Read", {}, Effect()),
+        ("Read", {"file_path": 5}, Effect()),
+        ("", {"command": "ls"}, Effect()),
+    ],
+)
+def test_the_table_knows_tools_and_arguments_by_name(tool: str, arguments: dict[str, object], expected: Effect) -> None:
+    """A tool that is not in the table did nothing, whatever its arguments are called."""
+    assert effect(tool, arguments) == expected
+
+
+def test_a_declaration_wins_over_the_table() -> None:
+    """`@tool(reads=..., writes=...)` names the arguments."""
+    spec = ToolSpec(name="bash", reads=("source",), writes=("target", "more"))
+    done = effect("bash", {"source": "a", "target": "b", "more": ["c"], "command": "cp a b"}, spec)
+    assert done == Effect(reads=("a",), writes=("b", "c"))
+    assert effect("bash", {"command": "ls"}, ToolSpec(name="bash")) == Effect(command="ls")
+
+
+@given(st.text(max_size=20), st.dictionaries(st.text(max_size=8), st.recursive(st.text() | st.integers(), st.lists)))
+def test_any_call_has_an_effect(tool: str, arguments: dict[str, object]) -> None:
+    """Whatever a model writes, nothing raises."""
+    assert isinstance(effect(tool, arguments), Effect)

@@ -1,0 +1,240 @@
+"""Trajectories of benchmarks and of their agents: τ-bench, τ²-bench, mini-SWE-agent, SWE-agent."""
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.formats import Put, detect, open_source
+from palaver.log import Custom, ErrorEntry, Instructions, ModelChange, Toolset
+from palaver.messages import Role, Speaker, StopReason
+from palaver.store.memory import MemoryStore
+from tests.formats.reading import Read, imported, read_bytes, written
+from tests.formats.samples import TOOL, document, mini, swe, tau, tau2
+
+
+def read(folder: Path, value: object) -> Read:
+    """Read a document."""
+    return read_bytes(folder, document(value))
+
+
+# --- τ-bench --------------------------------------------------------------------------------------------------------------
+
+
+def test_tau_bench_trajectory_is_a_conversation(tmp_path: Path) -> None:
+    """Each has its messages in order, and what stood beside them as metadata."""
+    found = read(tmp_path, tau(3))
+    assert [one.title for one in found.conversations] == [f"task 7, trial {n}" for n in range(3)]
+    assert [one.metadata["reward"] for one in found.conversations] == [1.0] * 3
+    assert (found.counted(), found.codes()) == (21, {})
+    key = found.conversations[0].key
+    assert [message.id for message in found.said()[:7]] == [f"{key}:{n}" for n in range(7)]
+
+
+def test_tau_bench_keys_tell_runs_apart(tmp_path: Path) -> None:
+    """A key is the same at every reading and wherever the run stands; the very same run twice has two."""
+    runs = tau(2)
+    keys = [one.key for one in read(tmp_path, runs).conversations]
+    assert keys[::-1] == [one.key for one in read(tmp_path, runs[::-1]).conversations]
+    assert [one.key for one in read(tmp_path, [*runs, runs[0]]).conversations] == [*keys, f"{keys[0]}:2"]
+
+
+def test_tau_bench_results_that_grew_add_their_new_runs(tmp_path: Path) -> None:
+    """The runs that were there add nothing; a message that was changed makes a branch; a run that was cut off goes on."""
+    store = MemoryStore()
+    (torn,) = imported(store, written(tmp_path, document(tau(1)).partition(b"a tree")[0]))
+    assert torn.records == 5
+    assert "torn_tail" in {loss.code for loss in torn.losses}
+    grown = imported(store, written(tmp_path, document(tau(2))))
+    assert [one.outcome for one in grown] == ["grown", "new"]
+    assert grown[0].session_id == torn.session_id
+    changed = tau(2)
+    changed[0]["traj"][3]["content"] = "a pearl"
+    again = imported(store, written(tmp_path, document(changed)))
+    assert [(one.outcome, one.dialogs) for one in again] == [("rewritten", 2), ("unchanged", 1)]
+
+
+def test_call_id_that_is_used_again_has_its_own_result(tmp_path: Path) -> None:
+    """Two calls with one id each show their own result, and nothing is reported of them."""
+    found = read(tmp_path, tau(1))
+    assert [line for line in found.shown() if line.startswith("tool")] == ["tool: c1=a stone", "tool: c1=a tree"]
+    assert not found.view().omissions
+    assert found.codes() == {}
+
+
+def test_memory_does_not_grow_with_the_document(tmp_path: Path) -> None:
+    """One run is in memory at a time, once the format is found."""
+    peaks = []
+    for count in (50, 250):
+        runs = tau(count)
+        for run in runs:
+            run["traj"][3]["content"] = "x" * 20_000
+        with open_source(written(tmp_path, document(runs))) as source:
+            reader = detect(source)
+            tracemalloc.start()
+            seen = sum(event.counted for event in reader.read(source) if isinstance(event, Put))
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert seen == 7 * count
+        peaks.append(peak)
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+# --- τ²-bench -------------------------------------------------------------------------------------------------------------
+
+
+def test_tau2_agent_hears_and_customer_acts(tmp_path: Path) -> None:
+    """Words of both stand in the agent's dialog; the customer's calls and results in its own, which shares nothing."""
+    found = read(tmp_path, tau2(1))
+    spoken = [Role.ASSISTANT, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.ASSISTANT, Role.USER]
+    assert [message.role for message in found.said("main")] == spoken
+    assert [message.role for message in found.said("user")] == [Role.ASSISTANT, Role.TOOL]
+    branch = found.branch("user")
+    assert (branch.parent, branch.at, branch.owner, branch.relation) == ("main", 0, "user", "subagent")
+    assert (found.counted(), found.codes()) == (8, {})
+
+
+def test_tau2_sides_have_instructions_and_models(tmp_path: Path) -> None:
+    """The policy instructs the agent, the guidelines the customer, wherever they stand in the file."""
+    results = tau2(1)
+    results["info"] = results.pop("info")
+    found = read(tmp_path, results)
+    sides = (("main", "Help politely.", "gpt-4.1"), ("user", "Play a customer.", "gpt-4.1-mini"))
+    for side, text, model in sides:
+        told, change = found.entries(side)[:2]
+        assert isinstance(told, Instructions)
+        assert [section.text for section in told.sections] == [text]
+        assert isinstance(change, ModelChange)
+        assert change.model == model
+
+
+def test_tau2_bundled_results_are_one_record(tmp_path: Path) -> None:
+    """A message that nests several results counts once, and each result answers its call."""
+    found = read(tmp_path, tau2(1))
+    assert [put.counted for put in found.puts if put.record == "3"] == [1, 0]
+    assert [message.tool_results()[0].id for message in found.said() if message.role is Role.TOOL] == ["a1", "a2"]
+
+
+def test_tau2_customer_who_speaks_and_calls_at_once(tmp_path: Path) -> None:
+    """The words go to the agent, the calls to the customer's dialog; the record counts once, its usage too."""
+    results = tau2(1)
+    results["simulations"][0]["messages"][5]["content"] = "Wait."
+    del results["simulations"][0]["messages"][6]["requestor"]
+    found = read(tmp_path, results)
+    assert [put.counted for put in found.puts if put.record == "5"] == [1, 0]
+    assert [message.text_content() for message in found.said() if message.role is Role.USER][1] == "Wait."
+    assert found.said("user")[0].usage.cost.total == 0
+    assert [message.role for message in found.said("user")] == [Role.ASSISTANT, Role.TOOL]
+    assert found.counted() == 8
+
+
+def test_tau2_declared_tools_are_kept(tmp_path: Path) -> None:
+    """Where the results declare them, the agent has its tools."""
+    results = tau2(1)
+    results["info"]["environment_info"]["tool_defs"] = [TOOL]
+    (tools,) = [entry for entry in read(tmp_path, results).entries() if isinstance(entry, Toolset)]
+    assert [(tool.name, tool.description) for tool in tools.tools] == [("look", "Look.")]
+
+
+@pytest.mark.parametrize("messages", [None, "many", {"role": "user"}, []])
+def test_tau2_simulation_without_messages(tmp_path: Path, messages: object) -> None:
+    """It is a conversation without words; what is no list is reported."""
+    results = tau2(1)
+    results["simulations"][0]["messages"] = messages
+    found = read(tmp_path, results)
+    assert (len(found.conversations), found.counted()) == (1, 0)
+    assert found.codes()["bad_record"] == (not isinstance(messages, list))
+
+
+# --- mini-SWE-agent and SWE-agent -------------------------------------------------------------------------------------------
+
+
+def test_mini_swe_agent_keeps_what_the_provider_said(tmp_path: Path) -> None:
+    """Model, response id, usage with dollars, stop reason and time of each answer; the run's own name and folder."""
+    found = read(tmp_path, mini())
+    (run,) = found.conversations
+    assert (run.key, run.title, run.workdir) == ("resp-1:1700000001.000", "repo__7", "/testbed")
+    assert (run.model, run.metadata["exit_status"]) == ("deepseek-chat", "Submitted")
+    answers = [message for message in found.said() if message.role is Role.ASSISTANT]
+    assert [message.response_id for message in answers] == ["resp-1", "resp-2"]
+    assert [(message.usage.input_tokens, message.usage.cost.total) for message in answers] == [(100, 0.5), (200, 0.5)]
+    assert {message.stop_reason for message in answers} == {StopReason.TOOL_CALLS}
+    assert [message.timestamp for message in answers] == [1700000001.0, 1700000002.0]
+    assert (found.counted(), found.codes()) == (6, {})
+
+
+def test_mini_swe_agent_exit_is_no_message(tmp_path: Path) -> None:
+    """It counts as a record and says how the run ended; where the harness failed, it is an error."""
+    run = mini()
+    ending = read(tmp_path, run).entries()[-1]
+    assert isinstance(ending, Custom)
+    assert (ending.custom_type, ending.data["exit_status"]) == ("mini-swe-agent/exit", "Submitted")
+    run["messages"][-1] |= {"content": "no network", "extra": {"exception_str": "no network"}}
+    ending = read(tmp_path, run).entries()[-1]
+    assert isinstance(ending, ErrorEntry)
+    assert ending.error == "no network"
+
+
+def test_mini_swe_agent_command_that_did_not_run_is_an_error(tmp_path: Path) -> None:
+    """One that ended with another code than 0 did run; the code stays with the message."""
+    run = mini()
+    for exception, failed in (("timed out", True), ("", False)):
+        run["messages"][3]["extra"]["exception_info"] = exception
+        (result,) = [message for message in read(tmp_path, run).said() if message.role is Role.TOOL]
+        assert (result.tool_results()[0].is_error, result.metadata["returncode"]) == (failed, 1)
+
+
+def test_mini_swe_agent_run_that_goes_on(tmp_path: Path) -> None:
+    """A longer file adds what is new; a changed message makes a branch; another run of the instance is another session."""
+    store = MemoryStore()
+    short = mini()
+    short["messages"] = short["messages"][:4]
+    (first,) = imported(store, written(tmp_path, document(short)))
+    (grown,) = imported(store, written(tmp_path, document(mini()), "elsewhere.json"))
+    assert (grown.session_id, grown.outcome) == (first.session_id, "grown")
+    changed = mini()
+    changed["messages"][1]["content"] = "Break it."
+    (again,) = imported(store, written(tmp_path, document(changed)))
+    assert (again.session_id, again.outcome, again.dialogs) == (first.session_id, "rewritten", 2)
+    other = mini()
+    other["messages"][2]["extra"]["response"]["id"] = "resp-9"
+    (apart,) = imported(store, written(tmp_path, document(other)))
+    assert (apart.outcome, apart.session_id == first.session_id) == ("new", False)
+
+
+def test_mini_swe_agent_run_is_known_by_its_messages(tmp_path: Path) -> None:
+    """Also where what stands beside them is out of sight."""
+    run = mini()
+    far = {"messages": [{"role": "user", "content": "x" * 400_000}], "trajectory_format": "mini-swe-agent-1.1"}
+    for one in ({"messages": run["messages"]}, {"info": run["info"], **far}):
+        formats = {put.entry.source.format for put in read(tmp_path, one).puts if put.entry.source}
+        assert formats == {"mini-swe-agent"}
+
+
+def text_protocol(run: dict[str, Any]) -> dict[str, Any]:
+    """Return a run of mini-SWE-agent whose commands are text, so that their output comes back in the role user."""
+    for message in run["messages"]:
+        message.pop("tool_calls", None)
+        if message["role"] == "tool":
+            message["role"] = "user"
+            del message["tool_call_id"]
+    return run
+
+
+@pytest.mark.parametrize("value", [swe(), text_protocol(mini())], ids=["swe-agent", "mini-swe-agent"])
+def test_importer_marks_observation_as_tool_output(tmp_path: Path, value: dict[str, Any]) -> None:
+    """The format says which messages of the role user are output; the task and a demonstration's beginning are the user's."""
+    heard = [message for message in read(tmp_path, value).said() if message.role is Role.USER]
+    *asked, observed = heard
+    assert {message.speaker for message in asked} == {Speaker.HUMAN}
+    assert observed.speaker is Speaker.TOOL
+    assert observed.text_content().removeprefix("<output>").removesuffix("</output>").endswith("a.txt")
+
+
+def test_output_that_looks_like_a_task_is_still_output(tmp_path: Path) -> None:
+    """No word of a message decides who speaks."""
+    run = swe()
+    run["history"][5]["content"] = run["history"][3]["content"]
+    heard = [message for message in read(tmp_path, run).said() if message.role is Role.USER]
+    assert [message.speaker for message in heard] == [Speaker.HUMAN, Speaker.HUMAN, Speaker.TOOL]

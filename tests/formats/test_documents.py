@@ -1,0 +1,155 @@
+"""JSON as it is read: a line's values, and a document element by element, wherever the chunks end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.formats.documents import Element, elements
+from palaver.formats.fields import items, mapping, moment, number, objects, text
+from palaver.formats.records import parse
+from palaver.formats.streams import Chunks, Limits
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
+
+
+@given(VALUES, st.booleans())
+def test_one_value_is_read_as_python_reads_it(value: object, escaped: bool) -> None:
+    """Spelt with escapes or without, down to the type of each number."""
+    written = json.dumps(value, ensure_ascii=escaped)
+    parsed = parse(written.encode(errors="surrogatepass"))
+    if parsed.repairs:
+        return  # a lone surrogate's bytes: replaced, and reported
+    assert not parsed.fault
+    assert [repr(found) for found, _ in parsed.values] == [repr(json.loads(written))]
+
+
+@given(VALUES, VALUES)
+def test_glued_values_are_read_one_by_one(first: object, second: object) -> None:
+    """Two values on one line are two values, each with the offset after it."""
+    one, other = json.dumps([first]), json.dumps([second])
+    parsed = parse((one + other).encode())
+    assert parsed.values[0][1] == len(one)
+    assert [repr(found) for found, _ in parsed.values] == [repr(json.loads(one)), repr(json.loads(other))]
+
+
+@pytest.mark.parametrize(
+    ("data", "value", "code"),
+    [
+        (b'{"a":NaN}', {"a": "NaN"}, "nonfinite"),
+        (b'{"a":"\xff"}', {"a": "\ufffd"}, "encoding"),
+        (b'\xef\xbb\xbf{"a":1}', {"a": 1}, ""),
+        (b'{"a":"x\ty"}', {"a": "x\ty"}, ""),
+        (b'{"a":"\\ud800"}', {"a": "\ud800"}, ""),
+        (b' {"a":1,"a":2} \r', {"a": 2}, ""),
+        (b"[" * 250 + b"]" * 250, json.loads("[" * 250 + "]" * 250), ""),
+    ],
+)
+def test_what_the_faster_reader_refuses_is_read_patiently(data: bytes, value: object, code: str) -> None:
+    """Numbers that JSON lacks, broken encodings, control characters, depth: read, and reported where changed."""
+    parsed = parse(data)
+    assert [repr(found) for found, _ in parsed.values] == [repr(value)]
+    assert [found for found, _ in parsed.repairs] == ([code] if code else [])
+    assert not parsed.fault
+
+
+def read(data: bytes, size: int = 1 << 16, into: tuple[str, ...] = ()) -> tuple[list[Element], str]:
+    """Read a document that arrives in pieces of a size; return its elements, and why it ended early."""
+
+    def chunks() -> Chunks:
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
+        return ""
+
+    reader = elements(chunks(), Limits(), into)
+    found: list[Element] = []
+    while True:
+        try:
+            found.append(next(reader))
+        except StopIteration as end:
+            return found, end.value
+
+
+@given(st.lists(VALUES, max_size=5), st.integers(1, 9), st.sampled_from([None, 1]))
+def test_array_is_its_elements(values: list[Any], size: int, indent: int | None) -> None:
+    """However the bytes arrive."""
+    found, early = read(json.dumps(values, indent=indent, ensure_ascii=False).encode(), size)
+    assert early == ""
+    assert repr([one.value for one in found]) == repr(values)
+    assert [one.path for one in found] == [f"[{n}]" for n in range(len(values))]
+
+
+@given(st.dictionaries(st.sampled_from(["a", "list", "b c", "é"]), VALUES, max_size=4), st.integers(1, 9))
+def test_object_is_its_values(values: dict[str, Any], size: int) -> None:
+    """An array that is named is read element by element."""
+    found, early = read(json.dumps(values, ensure_ascii=False).encode(), size, ("list",))
+    again: dict[str, Any] = {key: [] for key, value in values.items() if key == "list" and isinstance(value, list)}
+    for one in found:
+        if one.nth >= 0:
+            again[one.key].append(one.value)
+        else:
+            again[one.key] = one.value
+    assert (again, early) == (values, "")
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4), st.data())
+def test_cut_document_gives_what_was_whole(values: list[Any], data: st.DataObject) -> None:
+    """Every element before the cut is there; the one that was cut is marked, and the end is explained."""
+    whole = json.dumps(values).encode()
+    found, early = read(whole[: data.draw(st.integers(0, len(whole) - 1))], 5)
+    assert early
+    complete = [one.value for one in found if one.whole]
+    same = sum(repr(one) == repr(other) for one, other in zip(complete, values, strict=False))
+    assert same == len(complete) or isinstance(values[len(complete) - 1], int | float)  # a number may be cut to another
+
+
+@given(st.lists(st.dictionaries(st.text(), _SCALARS | st.lists(_SCALARS), min_size=1), min_size=1), st.data())
+def test_cut_element_keeps_the_whole_part_of_its_list(values: list[Any], data: st.DataObject) -> None:
+    """What is read of a run that is cut off are its whole messages."""
+    whole = json.dumps([{"said": values}]).encode()
+    (found,), _ = read(whole[: data.draw(st.integers(len('[{"said": ['), len(whole) - 4))])
+    said = found.value["said"] if isinstance(found.value, dict) else []
+    assert repr(said) == repr(values[: len(said)])
+    assert len(said) < len(values) or found.whole
+
+
+@pytest.mark.parametrize("data", [b"[1 2]", b'{"a" 1}', b"{1: 2}", b"[,]", b"[1,]", b"]", b'{"a": }', b"hello"])
+def test_what_is_not_json_ends_with_a_reason(data: bytes) -> None:
+    """Never with an exception."""
+    assert read(data)[1]
+
+
+def test_long_string_is_looked_through_a_few_times_only() -> None:
+    """An element that arrives in many chunks costs its length, not the square of it."""
+    found, early = read(json.dumps(["x" * (1 << 24), 1]).encode(), 1 << 12)
+    assert ([len(str(one.value)) for one in found], early) == ([1 << 24, 1], "")
+
+
+def test_field_of_the_wrong_type_counts_as_missing() -> None:
+    """Reading a field never raises, and never returns what the rest of the program cannot hold."""
+    record = {
+        "s": "a\ud800",
+        "n": 3.7,
+        "b": True,
+        "m": {"x": 1},
+        "l": [1, {"y": 2}],
+        "huge": 1e300,
+        "nan": float("nan"),
+    }
+    assert [text(record, key) for key in ("s", "n", "none")] == ["a\ufffd", "", ""]
+    assert [number(record, key) for key in ("n", "b", "huge", "nan", "s")] == [3, 0, 0, 0, 0]
+    assert (mapping(record, "m"), mapping(record, "l")) == ({"x": 1}, {})
+    assert (items(record, "l"), items(record, "m"), objects(record, "l")) == ([1, {"y": 2}], (), [{"y": 2}])
+
+
+def test_times_are_read_in_all_their_forms() -> None:
+    """ISO 8601 with and without an offset, seconds, milliseconds; anything else is no time."""
+    same: list[object] = ["2026-01-02T03:04:05Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05", 1767323045]
+    assert {moment(value) for value in [*same, 1767323045000]} == {1767323045.0}
+    odd: tuple[object, ...] = ("yesterday", None, True, -1, 1e300, float("nan"), {}, "9999-99-99")
+    assert [moment(value) for value in odd] == [0.0] * 8

@@ -1,0 +1,67 @@
+"""Golden files: a small file of every format, and the events that a reader emits for it.
+
+`python -m tests.formats.test_golden` writes both for a format that has none, and the events of the others anew.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.formats import FORMATS, Event, Loss, Put
+from palaver.log import draft
+from palaver.store.memory import MemoryStore
+from tests.formats.reading import events_of, imported, refused, views
+from tests.formats.samples import KINDS, sample
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "formats"
+
+
+def plain(event: Event | Loss) -> dict[str, Any]:
+    """Return an event as JSON."""
+    if not isinstance(event, Put):
+        values = {name: getattr(event, name) for name in event.__slots__}
+        return {"event": type(event).__name__, **json.loads(json.dumps(values, default=dict))}
+    about = {"dialog": event.dialog, "record": event.record, "digest": event.digest.hex(), "counted": event.counted}
+    return {"event": "Put", **about, "entry": json.loads(draft(event.entry)[0].body)}
+
+
+def events(kind: str) -> list[dict[str, Any]]:
+    """Read a golden file."""
+    return [plain(event) for event in events_of(GOLDEN / f"{kind}.file")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_golden_file_is_read_as_it_was(kind: str) -> None:
+    """Every event, digest, place and loss is the one that was recorded."""
+    assert events(kind) == json.loads((GOLDEN / f"{kind}.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_golden_file_becomes_valid_requests(kind: str) -> None:
+    """Every provider takes every dialog of it, and a second import adds nothing."""
+    store = MemoryStore()
+    found = imported(store, GOLDEN / f"{kind}.file")
+    assert [refused(store, view) for view in views(store, found)] == [[] for _ in views(store, found)]
+    assert {(one.entries, one.outcome) for one in imported(store, GOLDEN / f"{kind}.file")} == {(0, "unchanged")}
+
+
+def test_every_format_has_a_golden_file() -> None:
+    """A new format needs a file."""
+    assert set(KINDS) == {each.name for each in FORMATS}
+
+
+def main() -> None:
+    """Write the files."""
+    for kind in KINDS:
+        path = GOLDEN / f"{kind}.file"
+        if not path.exists():
+            path.write_bytes(sample(kind))
+        (GOLDEN / f"{kind}.json").write_text(json.dumps(events(kind), indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Laws of every reader: damage costs what it hits and is reported; reading again, or a grown file, says the same."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palaver.errors import UnsupportedTranscript
+from palaver.store.memory import MemoryStore
+from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
+from tests.formats.samples import KINDS, LINES, VALUES, jsonl, packed, sample
+
+SLOW = settings(
+    max_examples=max(settings().max_examples // 3, 20),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["\ud800", "\0", "user", "tool", "assistant", "c1", "1e999", "{", []]),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.sampled_from(["type", "text", "role", "id", "name"]), st.text(max_size=3), max_size=2),
+)
+DOCUMENTS = [kind for kind in VALUES if kind != "openhands-llm-calls"]
+
+
+def read_or_refused(folder: Path, data: bytes) -> Read | None:
+    """Read a file; None when it is refused as no transcript."""
+    try:
+        return read_bytes(folder, data)
+    except UnsupportedTranscript:
+        return None
+
+
+def value_of(kind: str) -> Any:  # noqa: ANN401
+    """Return the value of a small file; of JSON lines, the list of records."""
+    return [json.loads(line) for line in LINES[kind]().splitlines()] if kind in LINES else VALUES[kind]()
+
+
+def file_of(kind: str, value: Any) -> bytes:  # noqa: ANN401
+    """Return the file that holds a value."""
+    return jsonl(*value) if kind in LINES else packed(kind, value)
+
+
+# --- cut ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_lines_cut_at_every_byte(tmp_path: Path, kind: str) -> None:
+    """Every record before the cut is read, and what was cut is reported."""
+    whole = sample(kind)
+    ends = [at for at, byte in enumerate(whole) if byte == ord("\n")]
+    before = 0
+    for cut in range(0, len(whole), max(len(whole) // 400, 1)):
+        found = read_or_refused(tmp_path, whole[:cut])
+        if found is None:
+            assert cut <= ends[2]
+            continue
+        assert found.codes()["torn_tail"] == (whole[cut - 1] != ord("\n") and cut not in ends)
+        assert found.counted() >= before
+        before = found.counted()
+    assert read_bytes(tmp_path, whole[:-1]).counted() == read_bytes(tmp_path, whole).counted()
+
+
+def ends_of_messages(kind: str) -> list[int]:
+    """Return where each message of a document ends, in order."""
+    value, whole = VALUES[kind](), sample(kind)
+    runs = value if kind == "tau-bench" else value.get("simulations", [value]) if isinstance(value, dict) else [value]
+    ends, at = [], 0
+    for run in runs:
+        found = run if isinstance(run, list) else run.get("traj") or run.get("messages") or run["history"]
+        for one in found:
+            written_as = json.dumps(one).encode()
+            at = whole.index(written_as, at) + len(written_as)
+            ends.append(at)
+    return ends
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_documents_cut_at_every_byte(tmp_path: Path, kind: str) -> None:
+    """Every message before the cut is read, and the cut is reported; a file too short to show its format is refused."""
+    whole, ends = sample(kind), ends_of_messages(kind)
+    seen = False
+    for cut in range(0, len(whole), len(whole) // 200):
+        found = read_or_refused(tmp_path, whole[:cut])
+        assert found is not None or not seen, "a longer file is refused"
+        if found is not None:
+            seen = True
+            assert found.counted() == sum(1 for end in ends if end <= cut), cut
+            assert "torn_tail" in found.codes()
+    assert seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_file_that_is_whole_again_goes_on(tmp_path: Path, kind: str) -> None:
+    """What an import of a cut file took stands; the whole file adds the rest to it."""
+    whole = sample(kind)
+    straight = imported(MemoryStore(), written(tmp_path, whole))
+    for cut in range(len(whole) * 3 // 5, len(whole), max(len(whole) // 9, 1)):
+        store = MemoryStore()
+        before = imported(store, written(tmp_path, whole[:cut]))
+        after = imported(store, written(tmp_path, whole))
+        assert {one.outcome for one in after} <= {"grown", "new", "unchanged"}
+        assert [(one.records, one.dialogs) for one in after] == [(one.records, one.dialogs) for one in straight]
+        assert {one.session_id for one in before} <= {one.session_id for one in after}
+
+
+# --- changed ----------------------------------------------------------------------------------------------------------------------
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
+    """Return the path of every value in a value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield (*path, name)
+        yield from paths(one, (*path, name))
+
+
+PATHS = {kind: list(paths(value_of(kind))) for kind in KINDS}
+
+
+def put(value: Any, path: tuple[Any, ...], junk: object) -> None:  # noqa: ANN401
+    """Replace what stands at a path, unless what leads there was replaced."""
+    for name in path[:-1]:
+        try:
+            value = value[name]
+        except (KeyError, IndexError, TypeError):
+            return
+    if isinstance(value, dict) or (isinstance(value, list) and isinstance(path[-1], int) and path[-1] < len(value)):
+        value[path[-1]] = junk
+
+
+@SLOW
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_any_value_anywhere(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+    """Up to three fields hold something else: the file is refused or imported, and providers take what its views show."""
+    value = copy.deepcopy(value_of(kind))
+    changed = data.draw(st.lists(st.sampled_from(PATHS[kind]), min_size=1, max_size=3))
+    for path in changed:
+        put(value, path, data.draw(JUNK))
+    store, path = MemoryStore(), written(tmp_path, file_of(kind, value))
+    try:
+        found = imported(store, path)
+    except UnsupportedTranscript:
+        return
+    assert [one.entries for one in imported(store, path)] == [0] * len(found)
+    for view in views(store, found):
+        assert refused(store, view) == []
+    if kind in LINES and len(changed) == 1:
+        assert read_file(path).counted() >= read_bytes(tmp_path, sample(kind)).counted() - 1
+
+
+@SLOW
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_any_bytes_changed_anywhere(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+    """Bytes replaced, taken out or put in: refused, or read; of JSON lines a byte costs two records at most, and that is reported."""
+    whole = bytearray(sample(kind))
+    before = read_bytes(tmp_path, bytes(whole))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    found = read_or_refused(tmp_path, bytes(whole))
+    if kind in LINES:
+        assert found is not None
+        assert found.counted() >= before.counted() - 4
+        assert found.counted() == before.counted() or found.codes() != before.codes() or found.events != before.events
+
+
+@SLOW
+@pytest.mark.parametrize("kind", LINES)
+@given(data=st.data())
+def test_records_in_any_order_and_number(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+    """Records left out, repeated and shuffled are read, and no message record vanishes."""
+    lines = sample(kind).splitlines()
+    chosen = data.draw(st.lists(st.sampled_from(lines), min_size=1, max_size=14))
+    found = read_or_refused(tmp_path, b"\n".join(chosen))
+    if found is not None:
+        assert found.counted() >= read_bytes(tmp_path, b"\n".join(dict.fromkeys(chosen))).counted()
+
+
+# --- the same ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reading_again_gives_the_same(tmp_path: Path, kind: str) -> None:
+    """A reader keeps nothing: every event of a second reading equals that of the first."""
+    path = written(tmp_path, sample(kind))
+    assert read_file(path).events == read_file(path).events
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_grown_file_begins_with_what_it_was(tmp_path: Path, kind: str) -> None:
+    """Of a longer file the same puts come in the same dialogs, and then more."""
+    lines = sample(kind).splitlines(keepends=True)
+    for count in range(3, len(lines)):
+        before, after = (
+            read_bytes(tmp_path, b"".join(lines[:count])),
+            read_bytes(tmp_path, b"".join(lines[: count + 1])),
+        )
+        assert [(put.dialog, put.record, put.digest) for put in after.puts][: len(before.puts)] == [
+            (put.dialog, put.record, put.digest) for put in before.puts
+        ]
+
+
+@SLOW
+@pytest.mark.parametrize("kind", VALUES)
+@given(seed=st.integers(0, 1 << 30))
+def test_order_of_keys_means_nothing(tmp_path: Path, kind: str, seed: int) -> None:
+    """However the keys of every object are ordered, the same messages are read under the same keys."""
+    plain = read_bytes(tmp_path, sample(kind))
+    other = read_bytes(tmp_path, packed(kind, shuffled(VALUES[kind](), random.Random(seed))))  # noqa: S311 - an order
+    assert [one.key for one in other.conversations] == [one.key for one in plain.conversations]
+    assert other.identities() == plain.identities()
+
+
+def shuffled(value: Any, chance: random.Random) -> Any:  # noqa: ANN401
+    """Return a value with the keys of its objects in another order."""
+    if isinstance(value, list):
+        return [shuffled(one, chance) for one in value]
+    if not isinstance(value, dict):
+        return value
+    items = list(value.items())
+    chance.shuffle(items)
+    return {name: shuffled(one, chance) for name, one in items}

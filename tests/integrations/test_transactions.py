@@ -1,0 +1,163 @@
+"""Adapters and blocks of the caller's: what a block took back is not remembered, nobody waits for one another, and nothing is asked of another thread inside one."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from palaver import MemoryStore
+from palaver.errors import InvalidInput
+from palaver.integrations.keyed import in_thread
+from palaver.store import Store
+from tests.threads import WAIT
+
+base = pytest.importorskip("langgraph.checkpoint.base", reason="langgraph is not installed: ./run integrations")
+adapter = pytest.importorskip("palaver.integrations.langgraph")
+
+AT = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+def put(saver: Any, number: int) -> None:  # noqa: ANN401 - LangGraph's own
+    """Write a checkpoint that says a number."""
+    made = {
+        **base.empty_checkpoint(),
+        "id": f"{number:08d}",
+        "channel_values": {"x": number},
+        "channel_versions": {"x": number},
+    }
+    saver.put(AT, made, {"step": number}, {"x": number})
+
+
+def said(saver: Any) -> list[int]:  # noqa: ANN401 - LangGraph's own
+    """Return what the checkpoints say, the newest first."""
+    return [one.checkpoint["channel_values"]["x"] for one in saver.list(AT)]
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_checkpoint_of_a_rolled_back_transaction_is_gone(new_store: Callable[[], Store], *, look: bool) -> None:
+    """Not for the saver that wrote it, and nothing is built upon it, whether or not it was looked at in between."""
+    store = new_store()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    with suppress(ZeroDivisionError), store.transaction():
+        put(saver, 2)
+        assert said(saver) == [2, 1]
+        raise ZeroDivisionError
+    if look:
+        assert said(saver) == [1]
+    put(saver, 3)
+    with store.transaction():
+        put(saver, 4)
+    put(saver, 5)
+    assert said(saver) == said(adapter.PalaverCheckpointSaver(store)) == [5, 4, 3, 1]
+    assert [one.parent_config for one in saver.list(AT)] == [None] * 4
+
+
+def test_waiting_reader_does_not_block_a_transaction() -> None:
+    """A reader in another thread waits for the end of a block of the store in memory, and the block's thread uses the same saver: both get there."""
+    waits = threading.Event()
+
+    class Watched(MemoryStore):
+        def source(self, identity: str) -> Any:  # noqa: ANN401 - as its parent's
+            if threading.current_thread().name == "reader":
+                waits.set()
+            return super().source(identity)
+
+    store = Watched()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    read: list[list[int]] = []
+
+    def looks() -> None:
+        saver.get_tuple(AT)
+        read.append(said(saver))
+
+    reader = threading.Thread(target=looks, name="reader", daemon=True)
+
+    def block() -> None:
+        with store.transaction():
+            reader.start()
+            assert waits.wait(WAIT)
+            put(saver, 2)
+
+    writer = threading.Thread(target=block, daemon=True)
+    writer.start()
+    writer.join(WAIT / 4)
+    reader.join(WAIT / 4)
+    assert (writer.is_alive(), reader.is_alive(), read) == (False, False, [[2, 1]])
+
+
+OTHERS: dict[str, Callable[[Any], object]] = {
+    "get_tuple": lambda saver: saver.get_tuple(AT),
+    "list": said,
+    "put": lambda saver: put(saver, 9),
+    "put_writes": lambda saver: saver.put_writes(
+        {"configurable": {**AT["configurable"], "checkpoint_id": "00000001"}}, [("y", 1)], "task"
+    ),
+    "copy_thread": lambda saver: saver.copy_thread("t", "u"),
+    "prune": lambda saver: saver.prune(["t"]),
+    "delete_thread": lambda saver: saver.delete_thread("gone"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_waiting_thread_does_not_lock_the_transaction(other: str) -> None:
+    """Whatever another thread does with the saver, it waits for the end of the block; the block's thread takes no lock of the saver's, whatever it does."""
+    waits = threading.Event()
+
+    class Watched(MemoryStore):
+        def _told(self) -> None:
+            if threading.current_thread().name == "other":
+                waits.set()
+
+        def source(self, identity: str) -> Any:  # noqa: ANN401 - as its parent's
+            self._told()
+            return super().source(identity)
+
+        def transaction(self, lock: str = "") -> Any:  # noqa: ANN401 - as its parent's
+            self._told()
+            return super().transaction(lock)
+
+    store = Watched()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    ended: list[str] = []
+
+    def works() -> None:
+        OTHERS[other](saver)
+        ended.append("other")
+
+    thread = threading.Thread(target=works, name="other", daemon=True)
+
+    def block() -> None:
+        with store.transaction():
+            thread.start()
+            assert waits.wait(WAIT)
+            for work in OTHERS.values():
+                work(saver)
+            ended.append("block")
+
+    writer = threading.Thread(target=block, daemon=True)
+    writer.start()
+    writer.join(WAIT / 4)
+    thread.join(WAIT / 4)
+    assert ended == ["block", "other"]
+
+
+def test_async_call_inside_a_transaction_is_refused() -> None:
+    """It would wait for the end of the block, and the block for it: it is refused, and nothing is written."""
+    store = MemoryStore()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+
+    async def asks() -> None:
+        with store.transaction():
+            for ask in (saver.aget_tuple(AT), saver.adelete_thread("t"), in_thread(store, lambda: None)):
+                with pytest.raises(InvalidInput, match="End the transaction first"):
+                    await ask
+        assert await saver.aget_tuple(AT) is not None
+
+    asyncio.run(asks())

@@ -1,0 +1,247 @@
+"""Law 6: what a model saw at any past call is given back to the byte, whatever became of the dialog since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palaver import SqliteStore
+from palaver.errors import InfeasibleBudget, InvalidInput, NotReproducible
+from palaver.log import Invocation
+from palaver.messages import (
+    AssistantMessage,
+    Role,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    canonical_json,
+)
+from palaver.prompts import Format
+from palaver.session import Dialog, Session
+from palaver.store import Store
+from palaver.view import Block, Exchange, Turn
+from palaver.wire import PROFILES, Call, Request, profile
+from palaver.wire import compile as compile_request
+
+MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-6",
+    "gemini": "gemini-3-pro",
+}
+POLICIES = (None, "palaver", "claude-code", "opencode")
+
+
+def work(dialog: Dialog, number: int, size: int = 3_000) -> None:
+    """Let the model think, call a tool and get a long answer."""
+    thought = ThinkingContent(content=f"step {number}", signature=f"sig-{number}")
+    call = ToolCallContent(id=f"call_{number}", name="read_file", args={"path": f"src/{number}.py"})
+    dialog.append(AssistantMessage(contents=(thought, TextContent(f"I read {number}."), call), model="claude-opus-4-6"))
+    text = f"line {number} of the file\n" * (size // 20)
+    dialog.append(ToolMessage.from_result(ToolResultContent(id=call.id, name=call.name, content=text)))
+
+
+def ask(dialog: Dialog, name: str, policy: str | None, budget: int) -> tuple[Request, int] | None:
+    """Record a call as an agent would, and give what was sent and the number of its entry; None where the budget cannot hold it."""
+    try:
+        request = dialog.request(
+            name, MODELS[name], policy=policy, budget=None if policy is None else budget, max_tokens=500
+        )
+    except InfeasibleBudget:
+        return None
+    return request, dialog.calls.record(request).seq
+
+
+def assert_given_back(store: Store, dialog: Dialog, sent: list[tuple[Request, int]]) -> None:
+    """Assert that another process finds every call, with the same view and the same bytes."""
+    again = Session.open(dialog.session_id, store).dialog(dialog.dialog_id)
+    calls = again.calls
+
+    assert [call.handle.seq for call in calls] == [seq for _, seq in sent]
+    for call, (request, _) in zip(calls, sent, strict=True):
+        assert call.request().data == request.data
+        assert request.view is not None
+        assert call.view() == request.view
+        assert call.sent["digest"] == request.digest
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["work", "ask", "commit", "undo"]),
+            st.sampled_from(sorted(PROFILES)),
+            st.sampled_from(POLICIES),
+            st.sampled_from([900, 2_500, 9_000]),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_law_6_every_past_call_is_given_back_to_the_byte(
+    store: Store, steps: list[tuple[str, str, str | None, int]]
+) -> None:
+    """Any profile, policy and budget, commits and undoing between the calls: later processes compile the very same requests."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("Be brief.", role="system")
+    dialog.put_text("Find the fault. You must never push.")
+    sent: list[tuple[Request, int]] = []
+    for number, (what, name, policy, budget) in enumerate(steps):
+        if what == "work":
+            work(dialog, number)
+        elif what == "ask":
+            dialog.put_text(f"And {number}?")
+        elif what == "commit":
+            committed(dialog, budget)
+        elif dialog.view().policies:
+            undone(dialog)
+        found = ask(dialog, name, policy, budget)
+        sent += [] if found is None else [found]
+
+    assert_given_back(store, dialog, sent)
+
+
+def committed(dialog: Dialog, budget: int) -> None:
+    """Make the view smaller for good, where it can be."""
+    try:
+        dialog.compaction.commit(dialog.compaction.compose("palaver", budget))
+    except (InfeasibleBudget, InvalidInput):
+        return
+
+
+def undone(dialog: Dialog) -> None:
+    """Take the newest commit back, where there is one."""
+    try:
+        dialog.compaction.undo()
+    except InvalidInput:
+        return
+
+
+def test_words_that_are_not_in_the_log_are_given_back_too(store: Store) -> None:
+    """A loop that shows the model a refused answer and its fault records them with the call."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("As JSON, please.")
+    block = Block(content=TextContent("That was no JSON."), speaker=Speaker.HARNESS)
+    told = Exchange.of((Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived="notice")
+    view = replace(dialog.view(), exchanges=(*dialog.view().exchanges, told))
+    request = compile_request(view, profile("anthropic"), Call(model="claude-opus-4-6"), lambda _: b"")
+
+    seq = dialog.calls.record(request).seq
+
+    assert_given_back(store, dialog, [(request, seq)])
+
+
+def test_a_call_costs_what_changed_since_the_one_before(store: Store) -> None:
+    """The record of a call late in a long dialog is hardly larger than that of an early one."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("go")
+    sizes = []
+    for number in range(70):
+        work(dialog, number, 400)
+        request = dialog.request("anthropic", MODELS["anthropic"], policy="palaver", budget=6_000)
+        seq = dialog.calls.record(request).seq
+        sizes.append(dialog.store.header(dialog.dialog_id, seq).size)
+
+    differences = sorted(size for index, size in enumerate(sizes) if index % 33)
+    assert differences[len(differences) // 2] < 2_500
+    early = max(sizes[1:4])
+    cuts = [
+        size for index, size in enumerate(sizes) if index % 33 and size > 3 * early
+    ]  # a call whose record is a new one
+    assert len(cuts) < len(sizes) // 5
+    assert cuts[-1] < 1.2 * cuts[0]
+
+
+def test_a_fork_knows_the_calls_before_it(store: Store) -> None:
+    """The calls that a fork inherited are its own, and the parent's later ones are not."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("go")
+    first = dialog.request("openai-chat", "gpt-4o")
+    dialog.calls.record(first)
+    child = dialog.fork()
+    dialog.calls.record(dialog.request("openai-chat", "gpt-4o"))
+    child.put_text("and now")
+    own = child.request("openai-chat", "gpt-4o")
+    child.calls.record(own)
+
+    assert [call.request().data for call in child.calls] == [first.data, own.data]
+
+
+def test_a_call_that_another_program_recorded_says_so(store: Store) -> None:
+    """Without a manifest of ours there is nothing to give back, and the error says whose doing it is."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("go")
+    dialog.record(Invocation(model="gpt-4o", manifest={"temperature": 0}), beside=True)[0]
+
+    (call,) = dialog.calls
+    assert (call.model, call.reproducible, call.number) == ("gpt-4o", False, 1)
+    with pytest.raises(NotReproducible, match="another program"):
+        call.view()
+
+
+def test_another_compiler_is_named(store: Store) -> None:
+    """A call whose bytes cannot be made again any more says by which compiler they were made, and gives what there is."""
+    dialog = Dialog(owner="coder", store=store)
+    dialog.put_text("go")
+    dialog.calls.record(dialog.request("openai-chat", "gpt-4o"))
+    (call,) = dialog.calls
+    data = {**call.entry.manifest, "request": {**call.sent, "compiler": 0, "digest": "0" * 64}}
+    dialog.record(Invocation(model="gpt-4o", manifest=data), beside=True)[0]
+
+    with pytest.raises(NotReproducible, match="Version 0 of the compiler") as caught:
+        dialog.calls[1].request()
+    assert isinstance(caught.value.request, Request)
+    assert dialog.calls[1].view() == call.view()
+
+
+def test_a_request_of_another_dialog_is_refused(store: Store) -> None:
+    """A call is recorded where it is made: nothing is written otherwise."""
+    dialog, other = Dialog(owner="a", store=store), Dialog(owner="b", store=store)
+    other.put_text("go")
+    with pytest.raises(InvalidInput, match="not compiled from a view"):
+        dialog.calls.record(other.request("openai-chat", "gpt-4o"))
+    assert len(dialog.calls) == 0
+
+
+def test_calls_survive_the_file(tmp_path: Path) -> None:
+    """A file that is closed and opened again gives the same bytes, and goes on with differences to what it finds."""
+    path = tmp_path / "s.db"
+    with Session.create(path, "one") as session:
+        session.root.put_text("go")
+        first = session.root.request("gemini", "gemini-3-pro")
+        session.root.calls.record(first)
+    with Session.open("one", path) as session:
+        session.root.put_text("on")
+        second = session.root.request("gemini", "gemini-3-pro")
+        session.root.calls.record(second)
+        assert "base" in session.root.calls[1].entry.manifest
+    with Session.open("one", path) as session:
+        assert [canonical_json(call.request().body) for call in session.root.calls] == [first.data, second.data]
+        assert isinstance(session.store, SqliteStore)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_format_is_given_back_whatever_its_order(name: str) -> None:
+    """A schema's members lose their order in the store; the request that asks for the format is the same to the byte."""
+    dialog = Dialog("nurse")
+    dialog.put_text("Where is the ward?")
+    schema = {
+        "type": "object",
+        "properties": {
+            "ward": {"type": "string"},
+            "bed": {"type": "integer"},
+            "also": {"type": "string", "default": ""},
+        },
+        "required": ["ward", "bed"],
+    }
+    sent = dialog.request(name, MODELS[name], format=Format(schema, "place"), max_tokens=500)
+    dialog.calls.record(sent)
+
+    assert dialog.calls[0].request().digest == sent.digest

@@ -1,0 +1,198 @@
+"""Compactions: previewed before anything is written, committed as one entry, undone and redone; law 8."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from palaver.context.summary import SummaryAnswer, SummaryRequest
+from palaver.errors import Conflict, InvalidInput
+from palaver.ids import DialogId
+from palaver.log import Compaction, Custom, Header
+from palaver.messages import Message, Usage
+from palaver.session import Dialog, Session
+from palaver.store import MemoryStore, Store
+from palaver.view import View
+
+MODEL = "gpt-4o"
+ROLES = [(at, "user" if at % 2 == 0 else "assistant") for at in range(24)]
+
+
+@pytest.fixture
+def long(store: Store) -> Dialog:
+    """Return a dialog of forty rounds."""
+    dialog = Session.create(store, "long").root
+    for number in range(40):
+        dialog.put_text(f"question {number}")
+        dialog.put_text(f"answer {number} " + "word " * 60, role="assistant")
+    return dialog
+
+
+def compacted(dialog: Dialog, budget: int) -> View:
+    """Commit a compaction, and return the view after it."""
+    dialog.compaction.preview(budget=budget, model=MODEL).approve()
+    return dialog.view()
+
+
+def shown(view: View) -> list[str]:
+    """Return what a view shows."""
+    return [repr(block.content) for exchange in view.exchanges for block in exchange.blocks()]
+
+
+def test_preview_writes_nothing(long: Dialog) -> None:
+    """Law 8: what is previewed is smaller, and only `approve` writes, one entry; rejecting it without a summary writes nothing."""
+    last = long.store.last(long.dialog_id)
+    preview = long.compaction.preview(budget=1_500, model=MODEL)
+    assert preview.reject("no") is None
+    assert long.store.last(long.dialog_id) == last
+    assert preview.worthwhile
+    place = preview.approve()
+    assert (place.seq, long.store.last(long.dialog_id).kind) == (last.seq + 1, "compaction")
+    assert shown(long.view()) == shown(preview.composed.view)
+    entry = long.recall(place)
+    assert isinstance(entry, Compaction)
+    assert entry.tokens_after < entry.tokens_before
+
+
+def test_compaction_is_asked_for_below_the_limit(long: Dialog) -> None:
+    """A compaction that somebody asks for makes the view smaller although it fits; `claude-code` then folds, as its source does."""
+    for policy in ("palaver", "claude-code"):
+        assert long.compaction.preview(policy, model=MODEL).worthwhile
+
+
+def test_undo_and_redo_are_a_stack(long: Dialog) -> None:
+    """Each undo takes one compaction back, each redo puts one back; what was said since stays, and other objects see the same."""
+    views = [long.view(), compacted(long, 3_000), compacted(long, 1_500)]
+    for number in (1, 0):
+        long.compaction.undo()
+        assert shown(long.view()) == shown(views[number])
+    with pytest.raises(InvalidInput, match="no compaction of its own"):
+        long.compaction.undo()
+    long.put_text("said meanwhile")
+    for number in (1, 2):
+        long.compaction.redo()
+        assert shown(long.view())[: len(shown(views[number]))] == shown(views[number])
+        assert "said meanwhile" in shown(long.view())[-1]
+    with pytest.raises(InvalidInput, match="no undo"):
+        long.compaction.redo()
+    assert shown(Session.open("long", long.store).root.view()) == shown(long.view())
+
+
+def test_undo_spares_an_imported_compaction(long: Dialog) -> None:
+    """A second undo takes back only what this store committed: the imported session's own compaction stays in force."""
+    entry = long.recall(long.compaction.preview(budget=3_000, model=MODEL).approve())
+    assert isinstance(entry, Compaction)
+    long.record(entry.model_copy(update={"foreign": True, "base": long.store.last(long.dialog_id).seq}), beside=True)
+    imported = shown(long.view())
+    compacted(long, 1_500)
+    long.compaction.undo()
+    assert shown(long.view()) == imported
+    with pytest.raises(InvalidInput, match="imported"):
+        long.compaction.undo()
+    assert shown(long.view()) == imported
+
+
+def test_fork_does_not_undo_what_it_inherited(long: Dialog) -> None:
+    """A fork shows its parent's compaction and cannot undo it; the parent still can."""
+    view = compacted(long, 1_500)
+    child = long.fork()
+    assert shown(child.view()) == shown(view)
+    with pytest.raises(InvalidInput, match="inherited"):
+        child.compaction.undo()
+    long.compaction.undo()
+    assert shown(child.view()) == shown(view)
+
+
+def test_outdated_preview_is_refused(long: Dialog) -> None:
+    """Of two compactions made from one view, the second is refused, and nothing is written."""
+    first, second = (long.compaction.preview(budget=budget, model=MODEL) for budget in (3_000, 1_500))
+    first.approve()
+    last = long.store.last(long.dialog_id)
+    with pytest.raises(Conflict):
+        second.approve()
+    assert long.store.last(long.dialog_id) == last
+
+
+def test_view_that_is_not_smaller_is_refused(long: Dialog) -> None:
+    """Law 8: a commit makes the view smaller, and is of this dialog."""
+    with pytest.raises(InvalidInput, match="smaller"):
+        long.compaction.commit(long.view(), model=MODEL)
+    with pytest.raises(InvalidInput, match="not of"):
+        long.fork().compaction.commit(long.view(), model=MODEL)
+
+
+@pytest.mark.parametrize("answer", ["The user asked forty questions.", ""])
+def test_summary_stands_beside_the_record(long: Dialog, answer: str) -> None:
+    """A summarizer has room for its answer beside the record; an empty answer leaves the record alone, and its cost is on record."""
+    asked: list[SummaryRequest] = []
+
+    async def summarizer(request: SummaryRequest, /) -> SummaryAnswer:
+        asked.append(request)
+        return SummaryAnswer(text=answer, model="m", usage=Usage({"input_tokens": 7}))
+
+    preview = asyncio.run(long.compaction.apreview(summarizer, budget=2_000, model=MODEL, focus="numbers"))
+    assert asked
+    assert bool(preview.summary_failed) is not bool(answer)
+    assert any("Record of" in text for text in preview.inserted)
+    assert any(answer in text for text in preview.inserted)
+    place = preview.reject("too short")
+    assert place is not None
+    entry = long.recall(place)
+    assert isinstance(entry, Custom)
+    assert entry.data["summary"]["usages"] == [{"input_tokens": 7}]
+
+
+def chain(dialog: Dialog, forks: int) -> Iterator[Dialog]:
+    """Fork again and again, and say something on each branch."""
+    for number in range(forks):
+        dialog = dialog.fork()
+        dialog.put_text(f"on branch {number}")
+        yield dialog
+
+
+def test_undo_and_redo_in_a_chain_of_forks(long: Dialog) -> None:
+    """A fork of a fork compacts for itself: undo and redo there change no ancestor."""
+    (*_, last) = chain(long, 5)
+    before = shown(last.view())
+    view = compacted(last, 1_500)
+    last.compaction.undo()
+    assert shown(last.view()) == before
+    last.compaction.redo()
+    assert shown(last.view()) == shown(view)
+    assert len(long.view().exchanges) == 80
+
+
+class Reading(MemoryStore):
+    """A store that counts the headers and bodies that it gives."""
+
+    read = 0
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Count headers."""
+        for header in super().headers(dialog_id, start, stop, reverse=reverse):
+            self.read += 1
+            yield header
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Count bodies."""
+        for body in super().bodies(dialog_id, start, stop):
+            self.read += 1
+            yield body
+
+
+def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:
+    """What a compaction reads does not grow with what earlier ones left out."""
+    store = Reading()
+    dialog = Session.create(store, "long").root
+    costs = []
+    for number in range(100):
+        dialog.append([Message(role=role, content=f"{role} {number} {at} " + "word " * 20) for at, role in ROLES])
+        before = store.read
+        dialog.compaction.preview(budget=1_000, model=MODEL).approve()
+        dialog.view()
+        costs.append(store.read - before)
+    assert sum(costs[90:]) <= 1.1 * sum(costs[50:60])

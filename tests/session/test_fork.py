@@ -1,0 +1,280 @@
+"""Forks: scenarios A10 to A12, the window's arithmetic, and the tree against an oracle that shares no code with it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from palaver import Message, ToolMessage, ToolResultContent
+from palaver.errors import InvalidInput, NotFound
+from palaver.ids import DialogId
+from palaver.log import Header, Label, Place
+from palaver.session import Dialog, DialogTreeNode, tree_from_dicts
+from palaver.store import MemoryStore
+
+
+def _texts(dialog: Dialog) -> list[str]:
+    return [message.text_content() for message in dialog.messages]
+
+
+def test_a10_node(five: Dialog) -> None:
+    """A10: a root has no parent and depth 0; the subtree is given level by level in the order of forks; to_dict is the ids."""
+    one, two = five.fork(), five.fork(last_n=2)
+    below_two, below_one = two.fork(), one.fork()
+    node = five.tree_node
+    assert node.is_root
+    assert (node.depth, one.tree_node.depth, below_two.tree_node.depth) == (0, 1, 2)
+    assert not below_one.tree_node.is_root
+    ids = [dialog.dialog_id for dialog in (five, one, two, below_one, below_two)]
+    assert node.subtree_ids() == ids
+    assert two.tree_node.to_dict() == {
+        "dialog_id": two.dialog_id,
+        "owner": "coder",
+        "parent_id": five.dialog_id,
+        "split_point": 3,
+        "last_n": 2,
+        "first_k": 1,
+        "children_ids": [below_two.dialog_id],
+    }
+    assert node.to_dict()["split_point"] is node.to_dict()["last_n"] is node.to_dict()["first_k"] is None
+    assert node.children[1].parent == node
+
+
+def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
+    """A node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree."""
+    child = five.fork()
+    leaf = child.fork()
+    dicts = [dialog.tree_node.to_dict() for dialog in (leaf, five, child)]
+    alone = DialogTreeNode.from_dict(dicts[0])
+    assert alone == leaf.tree_node
+    assert alone.to_dict() == dicts[0]
+    assert not alone.is_root
+    with pytest.raises(NotFound):
+        _ = alone.depth
+    tree = tree_from_dicts(dicts)
+    assert tree[leaf.dialog_id].depth == 2
+    assert tree[five.dialog_id].subtree_ids() == [five.dialog_id, child.dialog_id, leaf.dialog_id]
+    with pytest.raises(InvalidInput):
+        DialogTreeNode.from_dict({"owner": "x"})
+    with pytest.raises(TypeError):
+        tree[five.dialog_id].children_ids.append("x")
+
+
+def test_a_circle_in_foreign_dictionaries_is_an_error() -> None:
+    """Dictionaries that make a dialog its own ancestor end with an error and not with a loop."""
+    tree = tree_from_dicts({"dialog_id": a, "parent_id": b} for a, b in (("x", "y"), ("y", "x")))
+    with pytest.raises(InvalidInput):
+        _ = tree["x"].depth
+
+
+WINDOWS = (
+    (0, 1, "01234"),
+    (3, 1, "0234"),
+    (5, 2, "01234"),
+    (2, 2, "0134"),
+    (4, 1, "01234"),
+    (2, 0, "34"),
+    (1, 3, "0124"),
+    (9, 9, "01234"),
+    (0, 0, "01234"),
+    (5, 0, "01234"),
+)
+
+
+def test_a11_windows_are_exact(five: Dialog) -> None:
+    """A11: the first and the last are kept, in order, none twice; C28: split_point is how many, and `kept` says which."""
+    for last_n, first_k, kept in WINDOWS:
+        child = five.fork(last_n=last_n, first_k=first_k)
+        assert _texts(child) == [f"m{digit}" for digit in kept]
+        node = child.tree_node
+        assert (node.split_point, node.last_n, node.first_k) == (len(kept), last_n, first_k)
+        assert [seq for span in node.kept for seq in range(span.start, span.stop)] == [int(digit) for digit in kept]
+        assert child.messages[0] == five.messages[int(kept[0])]
+        assert child.tail == five.tail
+
+
+def test_a11_seed_windows(dialog: Dialog) -> None:
+    """A11: the seed's two windows over a longer dialog."""
+    for number in range(12):
+        dialog.put_text(f"m{number}")
+    assert _texts(dialog.fork(last_n=3, first_k=1)) == ["m0", "m9", "m10", "m11"]
+    assert _texts(dialog.fork(last_n=5, first_k=2)) == ["m0", "m1", "m7", "m8", "m9", "m10", "m11"]
+
+
+def test_r73_both_sides_go_on_by_themselves(five: Dialog) -> None:
+    """What one side appends never shows on the other, and what was shared is the same message on both."""
+    child = five.fork()
+    five.put_text("parent")
+    child.put_text("child")
+    assert _texts(five) == ["m0", "m1", "m2", "m3", "m4", "parent"]
+    assert _texts(child) == ["m0", "m1", "m2", "m3", "m4", "child"]
+    assert child.messages[2] == five.messages[2]
+    assert child.parent is five
+
+
+def test_r74_windows_that_are_none(five: Dialog) -> None:
+    """Negative numbers are a ValueError, other things than whole numbers a TypeError; nothing was forked."""
+    for wrong in (-1, -5):
+        with pytest.raises(ValueError, match="last_n"):
+            five.fork(last_n=wrong)
+        with pytest.raises(InvalidInput, match="first_k"):
+            five.fork(last_n=1, first_k=wrong)
+    for odd in (1.0, "2", None, True):
+        with pytest.raises(TypeError, match="last_n"):
+            five.fork(last_n=odd)  # type: ignore[arg-type]
+    assert five.children == ()
+
+
+def test_an_empty_dialog_forks(dialog: Dialog) -> None:
+    """A fork of nothing holds nothing and grows by itself."""
+    child = dialog.fork(last_n=3)
+    assert child.messages == []
+    child.put_text("first")
+    assert (_texts(child), _texts(dialog)) == (["first"], [])
+
+
+def test_a12_tree_overview(dialog: Dialog) -> None:
+    """A12: three lines of the exact form; grandchildren are indented further."""
+    for number in range(5):
+        dialog.put_text(str(number))
+    full = dialog.fork()
+    window = dialog.fork(last_n=2, first_k=1)
+    short = [one.dialog_id[:8] for one in (dialog, full, window)]
+    assert dialog.tree_overview() == (
+        f"[{short[0]}] owner=coder msgs=5 split@None\n"
+        f"  └─ [{short[1]}] owner=coder msgs=5 split@5\n"
+        f"  └─ [{short[2]}] owner=coder msgs=3 split@3 (last_n=2, first_k=1)"
+    )
+    leaf = full.fork()
+    leaf.put_text("more")
+    assert dialog.tree_overview().splitlines()[2] == f"    └─ [{leaf.dialog_id[:8]}] owner=coder msgs=6 split@5"
+    assert full.tree_overview().splitlines()[0] == f"[{short[1]}] owner=coder msgs=5 split@5"
+
+
+def test_deep_trees_need_no_recursion() -> None:
+    """A chain of forks deeper than the interpreter's recursion limit has a depth, a subtree and an overview."""
+    root = dialog = Dialog(owner="deep")
+    dialog.put_text("x")
+    for _ in range(1100):
+        dialog = dialog.fork()
+    assert dialog.tree_node.depth == 1100
+    assert len(root.tree_node.subtree_ids()) == 1101
+    assert root.tree_overview().count("\n") == 1100
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 10, 100, 1000])
+def test_law_11_a_fork_costs_the_same_whatever_the_length(length: int) -> None:
+    """A fork reads and writes a bounded number of headers and no body, however long the log is."""
+
+    class Counting(MemoryStore):
+        reads = 0
+
+        def header(self, dialog_id: DialogId, seq: int) -> Header:
+            Counting.reads += 1
+            return super().header(dialog_id, seq)
+
+        def body(self, dialog_id: DialogId, seq: int) -> bytes:
+            raise AssertionError(f"a fork read body {seq} of {dialog_id}")
+
+        def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+            raise AssertionError(f"a fork read bodies {start} to {stop} of {dialog_id}")
+
+    dialog = Dialog(owner="x", store=Counting())
+    for number in range(length // 10 + 1):  # an agent's rounds: two messages of a response, its results, a label
+        parts = [Message(role="assistant", content=part, response_id=f"r{number}") for part in "ab"]
+        dialog.append([Message(role="user", content="ask"), *parts, Message(role="user", content="told")] * 2)
+        dialog.marks.label(dialog.messages.handle(0), "x")
+    Counting.reads = 0
+    dialog.fork()
+    assert Counting.reads == 0
+    for last_n, first_k in ((3, 2), (50, 1), (1, 50)):
+        Counting.reads = 0
+        dialog.fork(last_n=last_n, first_k=first_k)
+        assert Counting.reads <= 50
+
+
+# --- the oracle: plain lists of plain tuples -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Plain:
+    """A dialog as plain lists: (message id, texts) for each message, and which response may still grow."""
+
+    said: list[tuple[str, tuple[str, ...]]]
+    response: str = ""
+    number: int = 0
+    labels: int = 0
+    children: list[int] = field(default_factory=list)
+
+
+ROLES = st.sampled_from(["user", "tool", "assistant:r1", "assistant:r1", "assistant:r2", "assistant", "label"])
+SAY = st.tuples(st.integers(0, 3), st.lists(ROLES, min_size=3, max_size=9))
+FORK = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
+STEPS = st.lists(st.tuples(SAY, FORK), min_size=1, max_size=6)
+
+
+def _said(dialog: Dialog) -> list[tuple[str, tuple[str, ...]]]:
+    return [
+        (
+            message.id,
+            tuple(str(getattr(block, "content", "")) for block in message.contents),
+        )
+        for message in dialog.messages
+    ]
+
+
+def _say(plain: Plain, dialog: Dialog, kind: str, text: str) -> None:
+    if kind == "label":
+        dialog.record(Label(target=Place(dialog=dialog.dialog_id, seq=0), label=text), beside=True)[0]
+        return
+    if kind == "tool":
+        message = dialog.append(ToolMessage.from_result(ToolResultContent(id=text, content=text)))
+        plain.said.append((message.id, (text,)))
+        return
+    role, _, response = kind.partition(":")
+    message = Message(role=role, content=text, response_id=f"{response}-{dialog.dialog_id}" if response else None)
+    if not response:
+        plain.response = ""  # whoever says something else ends a response: an equal id after it is another one
+    if response and plain.response == response:
+        at = max(i for i, (known, _) in enumerate(plain.said) if known == f"{response}#{plain.number}")
+        plain.said[at] = (plain.said[at][0], (*plain.said[at][1], text))
+        dialog.append(message.model_copy(update={"id": "a fragment has an id of its own"}))
+        return
+    if response:
+        plain.response, plain.number = response, plain.number + 1
+    own = f"{response}#{plain.number}" if response else message.id
+    plain.said.append((own, (text,)))
+    dialog.append(message.model_copy(update={"id": own}))
+
+
+R1, R2 = "assistant:r1", "assistant:r2"
+
+
+@settings(max_examples=120)
+@example([((0, [R1, "tool", R1, "user"]), (0, 1, 1))])  # a fragment behind the cut
+@example([((0, [R1, R2, R1, "tool", R1]), (0, 2, 1)), ((0, ["user"]), (1, 1, 1))])  # the same id again, behind a gap
+@given(steps=STEPS)
+def test_a11_forks_of_forks_hold_exactly_what_lists_would(
+    steps: list[tuple[tuple[int, list[str]], tuple[int, int, int]]],
+) -> None:
+    """Whatever is said, in fragments or whole, and forked with whatever window: every dialog holds what a copied list holds."""
+    dialogs = [Dialog(owner="o")]
+    plains = [Plain([])]
+    for number, ((speaking, kinds), (forked, last_n, first_k)) in enumerate(steps):
+        for part, kind in enumerate(kinds):
+            _say(plains[speaking % len(plains)], dialogs[speaking % len(plains)], kind, f"t{number}.{part}")
+        parent = plains[forked % len(plains)]
+        whole = last_n == 0 or last_n + first_k >= len(parent.said)
+        kept = list(parent.said) if whole else parent.said[:first_k] + parent.said[len(parent.said) - last_n :]
+        parent.children.append(len(dialogs))
+        dialogs.append(dialogs[forked % len(plains)].fork(last_n=last_n, first_k=first_k))
+        plains.append(Plain(kept, number=100 * (number + 1)))
+        assert dialogs[-1].tree_node.split_point == len(kept)
+    for plain, dialog in zip(plains, dialogs, strict=True):
+        assert _said(dialog) == plain.said
+        assert len(dialog.messages) == len(plain.said)
+        one_by_one = [(m.id, len(m.contents)) for m in (dialog.messages[i] for i in range(len(plain.said)))]
+        assert one_by_one == [(own, len(texts)) for own, texts in plain.said]
+        assert dialog.tree_node.children_ids == [dialogs[child].dialog_id for child in plain.children]

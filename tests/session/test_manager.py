@@ -1,0 +1,441 @@
+"""The session manager: scenario A33, what the source documents and their siblings say of it, and the bugs that it is to beat."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver import (
+    AssistantMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    Message,
+    SqliteStore,
+    Store,
+    SystemMessage,
+    TextContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from palaver.errors import NotFound
+from palaver.ids import DialogId
+from palaver.log import BranchSummary, Compaction, Custom, Header
+from palaver.messages import BranchSummaryMessage, Speaker, ToolCallContent, Trust
+from palaver.session.manager import SessionManager, SessionTreeNode
+from palaver.store import MemoryStore
+from palaver.wire import PROFILES
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
+SESSION_ONLY = (CustomMessage, BranchSummaryMessage, CompactionSummaryMessage)
+
+
+@pytest.fixture
+def manager(store: Store) -> SessionManager:
+    """Return a session without a word."""
+    return SessionManager.create("/srv/site", store)
+
+
+def said(text: str) -> UserMessage:
+    """Return words of the user."""
+    return UserMessage(content=text)
+
+
+def answer(text: str) -> AssistantMessage:
+    """Return words of the model."""
+    return AssistantMessage(content=text, model="gpt-4o")
+
+
+def shown(manager: SessionManager, at: str | None = None) -> list[str]:
+    """Return the texts of the context."""
+    return [message.text_content() for message in manager.build_session_context(at).messages]
+
+
+def sent(manager: SessionManager) -> list[str]:
+    """Return the texts that a model is sent, each with its role."""
+    return [
+        f"{message.role}: {message.text_content()}" for message in manager.build_session_context().to_llm_messages()
+    ]
+
+
+def talk(manager: SessionManager, *texts: str) -> list[str]:
+    """Say things, the user and the model in turns, and give the ids."""
+    return [manager.append_message(answer(text) if index % 2 else said(text)) for index, text in enumerate(texts)]
+
+
+def test_a33_session_only_messages(manager: SessionManager) -> None:
+    """A33: the context has the typed messages in order; what is sent has none of them, has the summaries' texts, and not the custom one."""
+    manager.append_message(SystemMessage(content="You are careful."))
+    talk(manager, "old question", "old answer")
+    kept = manager.append_message(said("kept question"))
+    manager.append_custom_message("note", "for the screen", details={"colour": "red"})
+    manager.append_compaction("What came before.", kept, 1000)
+    fork = manager.append_message(answer("kept answer"))
+    talk(manager, "a wrong way", "wrong indeed")
+    manager.branch_with_summary("A wrong way was tried.", fork)
+    manager.append_message(said("another way"))
+
+    context = manager.build_session_context()
+    assert [(type(message).__name__, message.text_content()) for message in context.messages] == [
+        ("SystemMessage", "You are careful."),
+        ("CompactionSummaryMessage", "What came before."),
+        ("UserMessage", "kept question"),
+        ("CustomMessage", "for the screen"),
+        ("AssistantMessage", "kept answer"),
+        ("BranchSummaryMessage", "A wrong way was tried."),
+        ("UserMessage", "another way"),
+    ]
+    summary, custom, branch = (context.messages[index] for index in (1, 3, 5))
+    assert isinstance(summary, CompactionSummaryMessage)
+    assert isinstance(custom, CustomMessage)
+    assert isinstance(branch, BranchSummaryMessage)
+    assert summary.tokens_before == 1000
+    assert (custom.custom_type, custom.metadata["details"]) == ("note", {"colour": "red"})
+    assert branch.from_id == fork
+
+    projection = context.to_llm_messages()
+    assert not any(isinstance(message, SESSION_ONLY) for message in projection)
+    assert sent(manager) == [
+        "system: You are careful.",
+        "user: The conversation before this point was compacted into this summary:\n\n<summary>\nWhat came before.\n</summary>",
+        "user: kept question",
+        "assistant: kept answer",
+        "user: The conversation came back from another branch. Summary of that branch:\n\n<summary>\nA wrong way was tried.\n</summary>",
+        "user: another way",
+    ]
+    speakers = [message.speaker for message in projection]
+    assert [speakers[1], speakers[4]] == [Speaker.SUMMARY, Speaker.SUMMARY]
+    for profile in PROFILES:
+        manager.dialog.request(profile, "m", max_tokens=64)
+
+
+def test_c14_a_custom_message_is_sent_if_in_context(manager: SessionManager) -> None:
+    """C14, R217: a custom message made with in_context is a user's message to the model; any other is not sent."""
+    manager.append_custom_message("seen", "look at this", in_context=True)
+    manager.append_custom_message("unseen", [TextContent("not this")])
+    assert sent(manager) == ["user: look at this"]
+    assert shown(manager) == ["look at this", "not this"]
+
+
+def test_r218_a_branch_summary_says_where_it_is_from(manager: SessionManager) -> None:
+    """R218, R227: the summary stands where the branch goes on, names the branch and its entries, and has the lowest trust among them."""
+    first, *_ = talk(manager, "question", "answer")
+    left = manager.dialog.dialog_id
+    manager.branch_with_summary("It was answered.", first)
+    entry = manager.get_entry(str(manager.leaf_id)).entry
+    assert isinstance(entry, BranchSummary)
+    assert (entry.dialog, entry.trust, entry.left and entry.left.seq) == (left, "model", 0)
+    assert [(run.dialog, run.start, run.stop) for run in entry.sources or ()] == [(left, 1, 2)]
+    block = manager.dialog.view().exchanges[-1].turns[0].blocks[0]
+    assert (block.speaker, block.trust) == (Speaker.SUMMARY, Trust.MODEL)
+    manager.branch_with_summary("From the beginning.")
+    assert [type(one).__name__ for one in manager.build_session_context().messages] == ["BranchSummaryMessage"]
+    assert manager.get_entry(str(manager.leaf_id)).parent_id is None
+
+
+def test_r219_the_newest_compaction_alone_is_shown(manager: SessionManager) -> None:
+    """R225, bug 21: an older summary in the kept window is not shown again, neither before the newer one nor after it."""
+    first, *_ = talk(manager, "q0", "a0", "q1", "a1")
+    manager.append_compaction("first summary", first, 10)
+    _, second = talk(manager, "q2", "a2")
+    manager.append_compaction("second summary", second, 10)
+    talk(manager, "q3")
+    assert shown(manager) == ["second summary", "q2", "a2", "q3"]  # q2 was the newest words of the user
+
+
+def test_r225_an_unknown_first_entry_keeps_what_follows(manager: SessionManager) -> None:
+    """R225, bug 22: a first kept entry that is not there leaves the summary, what every view holds, and all that comes later."""
+    talk(manager, "q0", "a0", "q1", "a1")
+    for unknown in ("nonsense", f"{'0' * 12}:7", None):
+        manager.append_compaction(f"without {unknown}", unknown, 10)
+        assert shown(manager) == [f"without {unknown}", "q1"]
+    talk(manager, "q2", "a2")
+    assert shown(manager) == ["without None", "q1", "q2", "a2"]
+
+
+def test_r225_levels_and_models(manager: SessionManager) -> None:
+    """R225: the last thinking level and model on the way count, a model that answered too; other branches do not."""
+    assert manager.build_session_context().thinking_level == "off"
+    assert manager.build_session_context().model is None
+    first, *_ = talk(manager, "q", "a")
+    assert manager.build_session_context().model == ("", "gpt-4o")
+    manager.append_model_change("anthropic", "claude-sonnet-4-5")
+    manager.append_thinking_level_change("high")
+    context = manager.build_session_context()
+    assert (context.thinking_level, context.model) == ("high", ("anthropic", "claude-sonnet-4-5"))
+    manager.branch(first)
+    context = manager.build_session_context()
+    assert (context.thinking_level, context.model) == ("off", None)
+
+
+def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager, store: Store) -> None:
+    """R226, R224: a move writes nothing; the next append goes after the entry; unknown ids are a KeyError; the end of a branch is gone on with."""
+    first, second = talk(manager, "q", "a")
+    assert manager.leaf_id == second
+    manager.branch(first)
+    assert manager.leaf_id == first
+    assert len(store.nodes(manager.session.session_id)) == 1
+    third = manager.append_message(said("another"))
+    assert (manager.get_entry(third).parent_id, manager.leaf_id) == (first, third)
+    assert {entry.id for entry in manager.get_entries()} == {first, second, third}
+    manager.branch(second)
+    fourth = manager.append_message(said("on"))
+    assert manager.get_entry(fourth).parent_id == second
+    assert len(store.nodes(manager.session.session_id)) == 2  # the end of a branch needs no fork
+    for unknown in ("nope", f"{first}9999", "0123456789ab:0"):
+        with pytest.raises(KeyError):
+            manager.branch(unknown)
+    assert manager.leaf_id == fourth
+
+
+def test_reset_leaf_begins_anew(manager: SessionManager) -> None:
+    """After reset_leaf the next entry follows nothing, and both beginnings are roots of the tree."""
+    first, _ = talk(manager, "q", "a")
+    manager.reset_leaf()
+    assert manager.leaf_id is None
+    assert manager.get_branch() == ()
+    assert manager.build_session_context().messages == ()
+    anew = manager.append_message(said("anew"))
+    assert manager.get_entry(anew).parent_id is None
+    assert [node.entry.id for node in manager.get_tree()] == [first, anew]
+    assert [entry.id for entry in manager.get_children(None)] == [first, anew]
+
+
+def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
+    """R228: the way to an entry becomes a session that names this one, with the labels on the way and the view as it was; unknown: ValueError."""
+    _, second = talk(manager, "q", "a")
+    manager.append_compaction("so far", second, 100)
+    third = manager.append_message(said("more"))
+    talk(manager, "later")
+    manager.append_label(second, "here")
+    made = manager.create_branched_session(third)
+    assert made.header.parent_session == manager.session_id
+    assert made.header.cwd == "/srv/site"
+    assert shown(made) == shown(manager, third) == ["so far", "q", "a", "more"]
+    assert [entry.type for entry in made.get_branch()] == ["message", "message", "compaction", "message", "label"]
+    assert list(made.labels.values()) == ["here"]
+    assert made.get_label(made.get_branch()[1].id) == "here"
+    assert not {entry.id for entry in made.get_entries()} & {entry.id for entry in manager.get_entries()}
+    with pytest.raises(ValueError, match="nope"):
+        manager.create_branched_session("nope")
+
+
+def test_r229_r230_the_tree_is_walked_without_recursion() -> None:
+    """R229, R230: a session of thousands of entries, each after the other, has its tree; children are sorted by time."""
+    manager = SessionManager.in_memory()
+    ids = [manager.append_custom("n", number) for number in range(3000)]
+    node: SessionTreeNode | None = manager.get_tree()[0]
+    seen = []
+    while node is not None:
+        seen.append(node.entry.id)
+        node = node.children[0] if node.children else None
+    assert seen == ids
+    assert [entry.id for entry in manager.get_branch()] == ids
+    manager.branch(ids[5])
+    other = manager.append_custom("n", "other")
+    assert [entry.id for entry in manager.get_children(ids[5])] == [ids[6], other]
+    assert repr(manager.get_tree()[0])
+
+
+def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
+    """R231: the recent session of a folder is gone on with at its newest entry; without one a session is made; a fork names its source."""
+    address = str(tmp_path / "s.db")
+    with SessionManager.continue_recent("/a", address) as manager:
+        talk(manager, "in a")
+        first = manager.session_id
+    with SessionManager.create("/b", address) as manager:
+        talk(manager, "in b")
+        second = manager.session_id
+    with SessionManager.continue_recent("/a", address) as manager:
+        assert (manager.session_id, shown(manager)) == (first, ["in a"])
+        manager.branch(str(manager.leaf_id))
+        talk(manager, "again in a")
+    with SessionManager.continue_recent("", address) as manager:
+        assert manager.session_id == first
+    assert [record.session_id for record in SessionManager.list(address)] == [first, second]
+    assert [record.session_id for record in SessionManager.list(address, "/b")] == [second]
+    with SessionManager.fork_from(first, "/c", address) as manager:
+        assert (manager.header.cwd, manager.header.parent_session) == ("/c", first)
+        assert shown(manager) == ["in a", "again in a"]
+    with pytest.raises(NotFound):
+        SessionManager.open("nothing like it", address)
+    assert SessionManager.in_memory("/d").header.cwd == "/d"
+
+
+def test_r232_what_a_compaction_keeps(manager: SessionManager) -> None:
+    """R232: details are kept; an exchange is kept whole; what was left out can be recalled; the newest words of the user always stay."""
+    talk(manager, "q0", "a0")
+    call = AssistantMessage(contents=(ToolCallContent(id="c1", name="ls", args={}),))
+    manager.append_message(said("q1"))
+    manager.append_message(call)
+    result = manager.append_message(ToolMessage.from_result(ToolResultContent(id="c1", content="a.py")))
+    done = manager.append_compaction("before", result, 500, {"files": ["a.py"]})
+    entry = manager.get_entry(done).entry
+    assert isinstance(entry, Compaction)
+    assert entry.model_dump()["details"] == {"files": ["a.py"]}
+    assert shown(manager) == ["before", "q1", "", "a.py"]
+    view = manager.dialog.view()
+    for omission in view.omissions:
+        for handle in omission.handles():
+            assert manager.session.recall(handle) is not None
+    assert [message.text_content() for message in manager.dialog.messages] == ["q0", "a0", "q1", "", "a.py"]
+
+
+def test_r233_labels(manager: SessionManager) -> None:
+    """R233: the last label wins, None takes it away, they survive reopening, and no model sees one."""
+    first, second = talk(manager, "q", "a")
+    manager.append_label(first, "one")
+    manager.append_label(first, "two")
+    manager.append_label(second, "gone")
+    manager.append_label(second, None)
+    again = SessionManager.open(manager.session_id, manager.store)
+    for each in (manager, again):
+        assert each.labels == {first: "two"}
+        assert (each.get_label(first), each.get_label(second)) == ("two", None)
+    assert again.get_tree()[0].label == "two"
+    assert sent(manager) == ["user: q", "assistant: a"]
+    manager.branch(first)
+    manager.append_label(second, "from elsewhere")
+    assert manager.leaf_id == first
+    with pytest.raises(NotFound):
+        manager.append_label("nope", "x")
+
+
+def test_r234_every_message_comes_back(manager: SessionManager, tmp_path: Path) -> None:
+    """R220, R234, R221: what was appended is what is read, in this process and in another object for the same session."""
+    del tmp_path
+    given: list[Message] = [
+        UserMessage.with_images("see", [PNG]),
+        AssistantMessage(content="x", usage={"input_tokens": 3}, stop_reason="stop", model="m", response_id="r1"),
+        CustomMessage(custom_type="t", contents=(TextContent("c"),), metadata={"a": [1, {"b": None}]}),
+        CompactionSummaryMessage(summary="s", tokens_before=7),
+    ]
+    for message in given:
+        manager.append_message(message)
+    again = SessionManager.open(manager.session_id, manager.store)
+    for message, found in zip(given, again.dialog.messages, strict=True):
+        kept = {key: value for key, value in found.metadata.items() if key != "dialog_id"}
+        assert found.model_copy(update={"metadata": kept}) == message
+        assert type(found) is type(message)
+
+
+def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
+    """R223, bug 25: words of the user are there for others before any answer, and a session before any word."""
+    with SqliteStore(tmp_path / "s.db") as store, SqliteStore(tmp_path / "s.db") as other:
+        manager = SessionManager.create("/a", store)
+        assert SessionManager.open(manager.session_id, other).leaf_id is None
+        first = manager.append_message(said("do not lose this"))
+        assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this"]
+        manager.branch(first)
+        manager.append_message(said("nor this"))
+        assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this", "nor this"]
+
+
+class Counting(MemoryStore):
+    """A store that counts what is read of it."""
+
+    reads = 0
+
+    def header(self, dialog_id: DialogId, seq: int) -> Header:
+        """Count it."""
+        self.reads += 1
+        return super().header(dialog_id, seq)
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Count those that are taken."""
+        for header in super().headers(dialog_id, start, stop, reverse=reverse):
+            self.reads += 1
+            yield header
+
+    def body(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Count it."""
+        self.reads += 1
+        return super().body(dialog_id, seq)
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Refuse."""
+        raise AssertionError(f"an append reads bodies {start} to {stop} of {dialog_id}")
+
+
+@pytest.mark.parametrize("length", [2, 30, 300])
+def test_an_append_costs_its_own_size(length: int) -> None:
+    """Bug 25: whatever the length of the session, an append reads a few headers, the first one after a move of the leaf too."""
+    store = Counting()
+    manager = SessionManager.create("/a", store)
+    ids = talk(manager, *(str(number) for number in range(length)))
+    store.reads = 0
+    manager.append_message(said("next"))
+    assert store.reads <= 3
+    manager.branch(ids[length // 2])
+    manager.append_message(answer("elsewhere"))
+    assert store.reads <= 8
+
+
+def test_bug_24_a_custom_message_of_a_text(manager: SessionManager) -> None:
+    """Bug 24: a text, blocks or nothing at all are content; other things are refused and nothing is written."""
+    for content in ("text", [TextContent("block")], ""):
+        manager.append_custom_message("t", content)
+    with pytest.raises(ValueError, match="content"):
+        manager.append_custom_message("t", [3])  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        manager.append_message("text")  # type: ignore[arg-type]
+    assert len(manager.get_entries()) == 3
+
+
+def test_c9_ids(manager: SessionManager) -> None:
+    """C9: an entry's id is unique in the session, stays when it is opened anew, and is a handle that recall understands."""
+    ids = [*talk(manager, "q", "a"), manager.append_custom("mine", {"x": 1})]
+    manager.branch(ids[0])
+    ids.append(manager.append_message(said("b")))
+    again = SessionManager.open(manager.session_id, manager.store)
+    assert [entry.id for entry in again.get_entries()] == ids
+    assert len(set(ids)) == len(ids)
+    assert manager.session.recall(ids[2]) == manager.get_entry(ids[2]).entry
+    assert isinstance(manager.get_entry(ids[2]).entry, Custom)
+    assert manager.get_entry(ids[0]).message is not None
+    assert manager.get_entry(ids[2]).message is None
+    assert manager.get_entry(ids[0]).timestamp <= time.time() + 1
+
+
+def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
+    """C11: the manager and dialogs are two faces of one log: what one writes the other has."""
+    first, _ = talk(manager, "q", "a")
+    manager.branch(first)
+    fork = manager.dialog
+    assert fork.parent is not None
+    assert [message.text_content() for message in fork.messages] == ["q"]
+    fork.put_text("through the dialog")
+    assert shown(manager) == ["q", "through the dialog"]
+    assert manager.get_branch()[-1].parent_id == first
+    other = SessionManager.open(manager.session_id, manager.store)
+    other.append_message(said("by another"))
+    assert shown(manager.reload()) == ["q", "through the dialog", "by another"]
+    assert str(manager.leaf_id) in repr(manager)
+
+
+def test_r226_a_moved_leaf_is_durable(manager: SessionManager) -> None:
+    """A move of the leaf, a reset too, is found by whoever opens the session next, until something is written after it."""
+    first, second = talk(manager, "q", "a")
+    manager.branch(first)
+    assert SessionManager.open(manager.session_id, manager.store).leaf_id == first
+    manager.reset_leaf()
+    again = SessionManager.open(manager.session_id, manager.store)
+    assert again.leaf_id is None
+    again.branch(second)
+    later = again.append_message(said("on"))
+    assert SessionManager.open(manager.session_id, manager.store).leaf_id == later
+
+
+def test_media_in_the_context_are_readable(manager: SessionManager) -> None:
+    """What a context shows and sends has the bytes of its media, never a name by which the store knows them."""
+    manager.append_message(UserMessage.with_images("see", [PNG]))
+    manager.append_compaction("before", None, 10)
+    context = SessionManager.open(manager.session_id, manager.store).build_session_context()
+    for message in (*context.messages[1:], *context.to_llm_messages()[1:]):
+        assert message == manager.dialog.messages[0]
+        assert base64.b64encode(PNG).decode() in json.dumps(message.to_api_dict())

@@ -1,0 +1,250 @@
+"""The replay log and dictionaries: all of a session comes back from them (R37 to R39, R180 to R183)."""
+
+import json
+import stat
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+
+from palaver import MemoryStore, Message, Prompt, Runtime, Store
+from palaver.errors import Ambiguous, InvalidInput, MissingFile
+from palaver.ids import SessionId
+from palaver.log import Node, Pin, Place
+from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
+from palaver.session import Dialog, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def grown(log: Path | ReplayLog | str | None = None) -> Dialog:
+    """Return the root of a tree with a window, an image, fragments and marks, under a replay log."""
+    root = Dialog(owner="coder", session_name="run", log_base=log)
+    for number in range(4):
+        root.put_text(f"m{number}")
+    child = root.fork(last_n=2)
+    child.put_image(PNG)
+    root.append([Message(role="assistant", content=part, response_id="r") for part in ("a", "b")])
+    child.fork().put_text("leaf")
+    root.marks.label(root.messages.handle(0), "first")
+    return root
+
+
+# --- dictionaries -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_r37_a_dictionary_holds_the_tree(tmp_path: Path) -> None:
+    """R37, R38: node, path and messages are recorded; the same ids, entries, media and tree come back, from any dialog of it."""
+    root = grown()
+    written = json.loads(json.dumps(root.to_dict()))
+    assert written["tree_node"] == root.tree_node.to_dict()
+    assert written["top_prompt_path"] is None
+    again = Dialog.from_dict(written, log_base=tmp_path)
+    assert again.to_dict() == root.to_dict()
+    assert again.tree_overview() == root.tree_overview()
+    leaf = Dialog.from_dict(root.children[0].children[0].to_dict())
+    assert leaf.parent is not None
+    assert leaf.parent.tail == root.children[0].tail
+    assert leaf.tree_node.depth == 2
+    again.put_text("on")
+    assert rebuild(tmp_path).root.messages == again.messages
+
+
+def test_r39_an_unknown_prompt_is_a_warning() -> None:
+    """R38, R39: a registered prompt is found by its path; one that the runtime lacks is None and a warning, a temporary one neither."""
+    runtime = Runtime()
+    runtime.register_prompt(prompt := Prompt(path="research/agent", prompt="Research."))
+    dialog = Dialog(owner="coder", runtime=runtime)
+    dialog.put_prompt(prompt)
+    assert Dialog.from_dict(dialog.to_dict(), runtime=runtime).top_prompt is prompt
+    with pytest.warns(UnknownPromptWarning, match="research/agent"):
+        assert Dialog.from_dict(dialog.to_dict(), runtime=Runtime()).top_prompt is None
+    dialog.put_text("plain")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Dialog.from_dict(dialog.to_dict()).top_prompt is None
+
+
+@pytest.mark.parametrize("wrong", [{}, {"log": {"version": 2}}, {"log": {"version": 1, "dialogs": [{}]}}, {"log": []}])
+def test_what_is_not_a_dictionary_of_ours(wrong: dict[str, object]) -> None:
+    """A dictionary without a log that can be read is an InvalidInput."""
+    with pytest.raises(InvalidInput):
+        Dialog.from_dict(wrong)
+
+
+def test_a_session_is_not_restored_twice(store: Store) -> None:
+    """A store that has the session refuses it, and nothing of it changes."""
+    written = grown().to_dict()
+    first = Dialog.from_dict(written, store=store)
+    with pytest.raises(InvalidInput):
+        Dialog.from_dict(written, store=store)
+    assert first.to_dict() == written
+
+
+# --- following ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_r181_everything_is_rebuilt_from_the_log(tmp_path: Path) -> None:
+    """R181: topology, messages, fragments, media, marks and ids come back from the folder."""
+    root = grown(tmp_path / "log")
+    again = rebuild(tmp_path / "log").root
+    assert again.to_dict() == root.to_dict()
+
+
+def test_c26_a_path_a_text_and_a_follower_serve(tmp_path: Path) -> None:
+    """C26: log_base takes a folder in either spelling, a replay log, or anything that follows."""
+    logs: list[str | Path | ReplayLog] = [str(tmp_path / "0"), tmp_path / "1", ReplayLog(tmp_path / "2", fsync=True)]
+    for number, log in enumerate(logs):
+        assert rebuild(tmp_path / str(number)).root.to_dict() == grown(log).to_dict() if grown(log) is None else True
+    told: list[tuple[str, int]] = []
+
+    class Mine:
+        def follow(self, store: Store, node: Node, upto: int) -> None:
+            assert store.last(node.dialog_id).seq == upto
+            told.append((node.dialog_id, upto))
+
+        def forget(self, store: Store, session_id: SessionId) -> None:
+            del store, session_id
+
+    dialog = Dialog(owner="x", log_base=Mine())
+    dialog.put_text("a")
+    dialog.record(Pin(target=Place(dialog=dialog.dialog_id, seq=0)))
+    assert told == [(dialog.dialog_id, seq) for seq in (-1, 0, 1)]
+
+
+def test_r180_a_file_is_private_and_begins_with_its_node(tmp_path: Path) -> None:
+    """R180: each file begins with the session and the whole node, holds the own entries in order, and is its owner's alone."""
+    child = grown(tmp_path / "log").children[0]
+    lines = [json.loads(line) for line in (tmp_path / "log" / f"{child.dialog_id}.jsonl").read_text().splitlines()]
+    assert (lines[0]["node"]["parent_id"], lines[0]["session"]["name"]) == (child.tree_node.parent_id, "run")
+    assert [sorted(line) for line in lines[1:]] == [["blob", "data"], ["entry", "seq", "sum", "turn"]]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "log").glob("*.jsonl")} == {0o600}
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o700
+
+
+def test_a_session_opened_with_a_log_writes_what_it_lacks(tmp_path: Path) -> None:
+    """Entries written while nobody followed are in the log as soon as the session is opened with it, and only once."""
+    path = tmp_path / "s.db"
+    with Session.create(path, "s", log_base=tmp_path / "log") as session:
+        session.root.put_text("logged")
+    with Session.open("s", path) as session:
+        session.root.put_text("not logged")
+    for _ in range(2):
+        Session.open("s", path, log_base=tmp_path / "log").close()
+    with Session.open("s", path) as session:
+        assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
+    (file,) = (tmp_path / "log").glob("*.jsonl")
+    assert len(file.read_text().splitlines()) == 3
+
+
+def test_r183_a_log_that_cannot_be_written_catches_up(tmp_path: Path) -> None:
+    """R183: the call succeeds, a warning says which dialog, and once the folder can be written nothing is missing."""
+    blocked = tmp_path / "log"
+    blocked.write_text("a file where the folder should be")
+    with pytest.warns(ReplayLogWarning, match="could not be written"):
+        dialog = Dialog(owner="x", log_base=blocked)
+    with pytest.warns(ReplayLogWarning, match=dialog.dialog_id):
+        dialog.put_text("a")
+    blocked.unlink()
+    dialog.put_text("b")
+    assert rebuild(blocked).root.messages == dialog.messages
+
+
+def test_threads_write_each_entry_once(tmp_path: Path) -> None:
+    """Entries that several threads write beside a turn are in the log once each, in order."""
+    dialog = Dialog(owner="x", log_base=tmp_path)
+    dialog.put_text("a")
+    place = dialog.messages.handle(0)
+    threads = [
+        threading.Thread(target=lambda: [dialog.marks.label(place, str(n)) for n in range(20)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = [json.loads(line) for line in (tmp_path / f"{dialog.dialog_id}.jsonl").read_text().splitlines()]
+    assert [line["seq"] for line in lines if "seq" in line] == list(range(81))
+
+
+# --- damage ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def agent_log(folder: Path) -> Dialog:
+    """Return a dialog with calls and results that was logged."""
+    dialog = Dialog(owner="x", log_base=folder)
+    dialog.put_text("go")
+    for number in range(2):
+        call = ToolCallContent(id=f"c{number}", name="ls", args={"n": number})
+        dialog.append(AssistantMessage(contents=(call,)))
+        dialog.append(ToolMessage.from_result(ToolResultContent(id=call.id, content="a" * 5)))
+    return dialog
+
+
+def test_d20_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
+    """D20: of a log that ends anywhere every whole line is used, and the next write does not stick to a torn one."""
+    dialog = agent_log(tmp_path / "log")
+    (file,) = (tmp_path / "log").glob("*.jsonl")
+    data = file.read_bytes()
+    head = data.index(b"\n") + 1
+    for cut in range(head, len(data), 7):
+        file.write_bytes(data[:cut])
+        session = rebuild(tmp_path / "log")
+        whole = data[: cut + 1].count(b"\n") - 1  # a line is whole without its end of line
+        assert list(session.root.messages) == list(dialog.messages[:whole])
+        session = rebuild(tmp_path / "log", MemoryStore())
+        Session.open(session.session_id, session.store, log_base=tmp_path / "log").root.put_text("on")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the torn line, which nobody wrote again
+            assert len(rebuild(tmp_path / "log").root.messages) == whole + 1
+
+
+def test_d20_a_damaged_line_loses_itself_alone(tmp_path: Path) -> None:
+    """D20: whichever line is damaged, entries before and after it keep their numbers, and a warning names what is lost."""
+    dialog = agent_log(tmp_path / "log")
+    (file,) = (tmp_path / "log").glob("*.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    for damaged in range(1, len(lines)):
+        broken = [line if n != damaged else line.replace(b'"turn"', b'"torn"') for n, line in enumerate(lines)]
+        file.write_bytes(b"".join(broken))
+        with pytest.warns(ReplayLogWarning, match="cannot be read|is lost"):
+            root = rebuild(tmp_path / "log").root
+        rest = [message for n, message in enumerate(dialog.messages) if n != damaged - 1]
+        assert list(root.messages) == rest
+        after = [place for n in range(len(rest)) if (place := root.messages.handle(n)).seq > damaged - 1]
+        assert all(root.recall(place) == dialog.recall(place) for place in after)
+
+
+def test_what_is_not_one_log(tmp_path: Path) -> None:
+    """A folder without logs is a MissingFile; one with several sessions needs a name."""
+    with pytest.raises(MissingFile):
+        rebuild(tmp_path)
+    one, two = Dialog(owner="a", log_base=tmp_path), Dialog(owner="b", log_base=tmp_path)
+    with pytest.raises(Ambiguous):
+        rebuild(tmp_path)
+    assert rebuild(tmp_path, session_id=two.session_id).root.owner == "b"
+    assert one.session_id != two.session_id
+
+
+# --- erasure --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_erasure_reaches_the_log(tmp_path: Path) -> None:
+    """What was erased is in no file of the log, whether the eraser knew of the log or not."""
+    path, log = tmp_path / "s.db", tmp_path / "log"
+    with Session.create(path, "s", log_base=log) as session:
+        session.root.put_text("keep this")
+        session.root.put_text("secret-word")
+        child = session.root.fork()
+        child.put_text("another-secret")
+        session.erase(entries=[session.root.messages.handle(1)])
+        assert "secret-word" not in "".join(file.read_text() for file in log.iterdir())
+        with Session.open("s", path) as other:  # knows of no log
+            other.erase(entries=[f"{child.dialog_id}:0"])
+        session.dialog(child.dialog_id).reload().put_text("on")
+        assert "another-secret" not in "".join(file.read_text() for file in log.iterdir())
+        read, kept = rebuild(log).root.to_dict(), session.root.to_dict()
+        assert read["messages"] == kept["messages"]
+        assert read["log"]["dialogs"] == kept["log"]["dialogs"]
+        session.erase()
+    assert not list(log.iterdir())

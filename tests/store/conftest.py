@@ -1,0 +1,78 @@
+"""Stores of every kind for the tests of this room."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from palaver.store import Store
+from palaver.testing.store_laws import Backend, Begun, begin
+from tests.forking import forking
+from tests.postgres import Server
+from tests.store.backends import MemoryBackend, SqliteBackend
+from tests.store.postgres_backend import PostgresBackend
+
+KINDS = ("memory", "sqlite", "postgres")
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Backend]:
+    """Return what makes an empty place of a kind; in PostgreSQL it is the same one each time."""
+    numbers = count()
+
+    def made(kind: str) -> Backend:
+        if kind == "memory":
+            return MemoryBackend()
+        if kind == "sqlite":
+            return SqliteBackend(tmp_path / f"store-{next(numbers)}.db")
+        server: Server = request.getfixturevalue("postgres_server")
+        return PostgresBackend(server)
+
+    return made
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return each kind of store."""
+    each: str = request.param
+    return each
+
+
+@pytest.fixture
+def backend(make: Callable[[str], Backend], kind: str) -> Backend:
+    """Return a place of each kind."""
+    return make(kind)
+
+
+@pytest.fixture
+def store(backend: Backend) -> Iterator[Store]:
+    """Return an empty store of each kind."""
+    store = backend.open()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def begun(store: Store) -> Begun:
+    """Return a store of each kind with one dialog."""
+    return begin(store)
+
+
+@pytest.fixture(scope="session")
+def deed() -> Iterator[Callable[..., int]]:
+    """Return what has a process do a deed of `tests.store.writing`."""
+    with forking("tests.store.writing") as made:
+        yield made
+
+
+@pytest.fixture
+def at_once(deed: Callable[..., int], tmp_path: Path) -> Callable[..., list[str]]:
+    """Return what has processes do a deed at once, and returns what each of them said."""
+
+    def run(what: str, processes: int = 1, **wanted: object) -> list[str]:
+        files = [tmp_path / f"said-{number}" for number in range(processes)]
+        assert deed("at_once", what=what, files=[str(file) for file in files], **wanted) == 0, "the report is above"
+        return [file.read_text() for file in files]
+
+    return run

@@ -1,0 +1,207 @@
+"""SIGKILL at every durable step, every write of the file, and any instant, of processes that write one of everything."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import pytest
+
+from palaver.ids import DialogId
+from palaver.store import Store, open_store
+from palaver.testing.store_laws import begin
+from tests.damage.history import History, history
+from tests.damage.sweeps import Tally, judge
+from tests.forking import forking
+from tests.postgres import Server
+from tests.postgres_wheel import wheel_server
+from tests.store.postgres_backend import connected
+
+Deed = Callable[..., int]
+_KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def known() -> History:
+    """Return a history with one of everything that writes."""
+    return history()
+
+
+@pytest.fixture(scope="module")
+def deed() -> Iterator[Deed]:
+    """Return what has a process play it."""
+    with forking("tests.damage.playing") as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the address of an empty store of each kind that outlives its writer."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.url()
+
+
+def acknowledged(told: Path) -> int:
+    """Return how many steps, or entries, were acknowledged."""
+    return told.stat().st_size if told.exists() else 0
+
+
+def settled(url: str) -> None:
+    """Wait until the server has ended what its dead clients had begun."""
+    if "://" not in url:
+        return
+    with connected(url) as connection:
+        for _ in range(1000):
+            left = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'palaver' AND state <> 'idle'"
+            ).fetchone()
+            if left == (0,):
+                break
+            Event().wait(0.005)
+    connection.close()
+
+
+def judged(tally: Tally, known: History, url: str, told: Path, where: str) -> int:
+    """Judge what a dead process left, and return how many steps there are; what was under way counts as acknowledged from now on."""
+    settled(url)
+    with closing(open_store(url)) as store:
+        found = judge(tally, known, store, acknowledged(told), where=where, on=0)
+    told.write_bytes(b"!" * found)
+    return found
+
+
+def sound(tally: Tally, what: str) -> None:
+    """Assert that nothing was lost and nothing invented, and say what was done."""
+    sys.stdout.write(f"{what}: {tally}\n")
+    assert (tally.lost, tally.invented) == (0, 0), "\n".join(tally.faults)
+    assert tally.kills
+
+
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_law_4_kill_after_a_step(known: History, deed: Deed, url: str, tmp_path: Path, stride: int) -> None:
+    """Killed when a step is durable and before it is acknowledged; the next process continues, to the end."""
+    tally, told, made = Tally(), tmp_path / "told", 0
+    while made < len(known.steps):
+        steps = min(stride, len(known.steps) - made)
+        assert deed("play", url=url, told=str(told), start=made, steps=steps) == _KILLED
+        made = judged(tally, known, url, told, f"killed after step {made + steps}")
+    sound(tally, "killed after a step")
+
+
+@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_law_4_kill_at_a_write_of_the_file(known: History, deed: Deed, tmp_path: Path, stride: int) -> None:
+    """Killed after any write or flush of the file, opening it included."""
+    tally, acts, code = Tally(), 1, _KILLED
+    while code == _KILLED:
+        folder = tmp_path / str(acts)
+        folder.mkdir()
+        told, url = folder / "told", str(folder / "store.db")
+        code = deed("play", url=url, told=str(told), acts=acts)
+        judged(tally, known, url, told, f"killed after act {acts}")
+        acts += stride
+    sound(tally, "killed at a write of the file")
+
+
+@pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("writing", [1, 3])
+def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int, writing: int) -> None:
+    """Killed at any instant, alone and beside others: every acknowledged entry is there, and at most the one under way."""
+    draw, tally = Random(rounds), Tally()  # noqa: S311 - instants, no secrets
+    with closing(open_store(url)) as store:
+        dialogs = [begin(store).dialog for _ in range(writing)]
+        for number in range(rounds):
+            before = [store.last(dialog).seq + 1 for dialog in dialogs]
+            folder = tmp_path / f"round-{number}"
+            folder.mkdir()
+            _killed_together(url, folder, dialogs, draw.random() * 0.3)
+            settled(url)
+            for dialog, start in zip(dialogs, before, strict=True):
+                _count(tally, store, dialog, start + acknowledged(folder / dialog), f"kill {number}")
+    sound(tally, f"{writing} processes killed at once")
+
+
+def _killed_together(url: str, folder: Path, dialogs: list[DialogId], seconds: float) -> None:
+    """Have processes write, one into each dialog, and kill them when each has written and some time has passed."""
+
+    def work(dialog: DialogId) -> None:
+        with forking("tests.damage.playing") as deed:
+            deed("write_for_ever", url=url, told=str(folder / dialog), dialog=dialog)
+
+    threads = [Thread(target=work, args=(dialog,)) for dialog in dialogs]
+    for thread in threads:
+        thread.start()
+    while not all(acknowledged(folder / dialog) for dialog in dialogs):
+        Event().wait(0.01)
+    Event().wait(seconds)
+    for pid in _writers(str(folder)):
+        os.kill(pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+
+
+def _writers(folder: str) -> list[int]:
+    """Return the processes that have files of a folder open, but for this one."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                opened = [str(one.readlink()) for one in (entry / "fd").iterdir()]
+            except OSError:
+                continue
+            if any(one.startswith(folder) for one in opened):
+                found.append(int(entry.name))
+    return found
+
+
+def _count(tally: Tally, store: Store, dialog: DialogId, known: int, where: str) -> None:
+    """Hold a dialog of numbered entries to the number that was acknowledged."""
+    there = store.last(dialog).seq + 1
+    tally.kills += 1
+    tally.acknowledged += known
+    tally.found += there
+    tally.in_flight += there == known + 1
+    tally.lost += there < known
+    numbered = all(set(body.split()) == {b"%d" % seq} for seq, body in store.bodies(dialog))
+    tally.invented += there > known + 1 or store.verify(dialog) != () or not numbered
+    if there not in {known, known + 1}:
+        tally.wrong(f"{where}: {known} was acknowledged, {there} found")
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Server]:
+    """Return a server of these tests' own, which they may kill."""
+    with wheel_server() as running:
+        yield running
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(40, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_law_4_kill_of_the_postmaster(mortal: Server, tmp_path: Path, rounds: int) -> None:
+    """SIGKILL of the server while an entry is written: after recovery what was acknowledged is there, and the client continues."""
+    url, tally = mortal.url(), Tally()
+    with closing(open_store(url)) as store:
+        dialog = begin(store).dialog
+    for number in range(rounds):
+        told = tmp_path / f"told-{number}"
+        with closing(open_store(url)) as store:
+            before = store.last(dialog).seq + 1
+
+        def work(told: Path = told) -> None:
+            with forking("tests.damage.playing") as deed:
+                deed("write_for_ever", url=url, told=str(told), dialog=dialog)
+
+        thread = Thread(target=work)
+        thread.start()
+        while acknowledged(told) < 5:
+            Event().wait(0.01)
+        mortal.kill()
+        thread.join()  # its store raises, and it ends
+        mortal.start()
+        with closing(open_store(url)) as store:
+            _count(tally, store, dialog, before + acknowledged(told), f"postmaster {number}")
+    sound(tally, "postmaster killed")

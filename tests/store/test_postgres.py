@@ -1,0 +1,396 @@
+"""What is PostgreSQL's own: addresses, schemas, locks, poolers, servers that go away, and what its types cannot hold."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from socket import socketpair
+from threading import Event, Thread
+from typing import cast
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
+from palaver.ids import DialogId
+from palaver.store import Durability, open_store
+from palaver.store.erasing import Erasing
+from palaver.store.lease import acquire, guard
+from palaver.store.postgres import PostgresStore
+from palaver.store.postgres.address import address
+from palaver.store.postgres.opening import newest_format
+from palaver.store.postgres.texts import from_stored, to_stored
+from palaver.testing.store_laws import Begun, begin
+from palaver.testing.store_laws.backend import words
+from tests.postgres import Server, server
+from tests.postgres_wheel import wheel_server
+from tests.store.postgres_backend import connected, emptied, run
+
+
+@pytest.fixture
+def url(postgres_server: Server) -> str:
+    """Return the address of an empty store."""
+    return emptied(postgres_server)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    """Return an empty store."""
+    with PostgresStore(url) as store:
+        yield store
+
+
+def failing(use: Callable[[], object]) -> str:
+    """Return the reason of the error that a use raises."""
+    with pytest.raises(StoreError) as told:
+        use()
+    return told.value.reason
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------------------
+
+
+def test_address_keeps_what_libpq_knows() -> None:
+    """The schema is ours, everything else goes to libpq as it is; the address opens the same place, and names it without a password."""
+    where = address("postgres://me:s%40cret@h:5433/db?connect_timeout=3&schema=agents&sslmode=require")
+    known = psycopg.conninfo.conninfo_to_dict(where.conninfo)
+    login = {"user": "me", "password": "s@cret", "host": "h", "port": "5433", "dbname": "db"}
+    assert (where.schema, known) == ("agents", login | {"connect_timeout": "3", "sslmode": "require"})
+    assert address(where.url) == where
+    assert "cret" not in where.place
+    assert address("postgresql://h/db").schema == "palaver"
+
+
+@pytest.mark.parametrize("wrong", ["", "A", "a-b", "a b", "pg_temp", "1a", "a" * 64, "a;b", 'a"b', "ä"])
+def test_law_12_schema_is_a_plain_name(wrong: str) -> None:
+    """A name that would have to be quoted, or is PostgreSQL's own, is refused."""
+    with pytest.raises(InvalidInput):
+        address(f"postgresql://h/db?schema={wrong}")
+
+
+@pytest.mark.parametrize("broken", ["postgresql://u:hunter%zz2@h/d", "postgresql://u:hunter2@h/d?nonsense=hunter2"])
+def test_broken_address_shows_no_password(broken: str) -> None:
+    """The error about an address with a user in it repeats none of it."""
+    with pytest.raises(InvalidInput) as told:
+        address(broken)
+    assert "hunter" not in str(told.value)
+
+
+def test_password_is_told_to_nobody(postgres_server: Server) -> None:
+    """Neither the store nor an error about it shows the password of its address."""
+    url = postgres_server.url("secretive").replace("palaver@", "palaver:hunter2@")
+    with PostgresStore(url) as store:
+        assert "hunter2" not in repr(store) + store.place
+    with pytest.raises(StoreError) as closed:
+        store.index_lag()
+    with pytest.raises(StoreError) as told:
+        PostgresStore(url.replace("/postgres?", "/nowhere?"))
+    assert "hunter2" not in str(closed.value) + str(told.value)
+    assert "nowhere" in str(told.value)
+    assert told.value.reason != "unavailable"
+
+
+# --- schemas ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_store_is_made_only_when_told_so(postgres_server: Server) -> None:
+    """`create=False` and `read_only` open what is there, or say that nothing is; and nothing is made."""
+    url = postgres_server.url()
+    for create, read_only in ((False, False), (True, True)):
+        with pytest.raises(MissingFile):
+            open_store(url, create=create, read_only=read_only)
+    assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = %s", address(url).schema) == 0
+
+
+def test_newer_store_is_left_alone(postgres_server: Server) -> None:
+    """A store of a later palaver is told with both formats; nothing is changed."""
+    url = postgres_server.url()
+    PostgresStore(url).close()
+    run(url, "INSERT INTO migrations VALUES (999, 'later', '', 0)")
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match=f"999.*{newest_format()}") as told:
+            PostgresStore(url, read_only=read_only)
+        assert told.value.reason == "too_new"
+    assert run(url, "SELECT count(*) FROM migrations") == newest_format() + 1
+
+
+def test_schema_of_another_program_is_left_alone(postgres_server: Server) -> None:
+    """A schema with other tables is no store, even if one of them is called as ours is; an empty schema becomes one."""
+    url = postgres_server.url()
+    schema = address(url).schema
+    run(url, f"CREATE SCHEMA {schema}")
+    run(url, "CREATE TABLE migrations (version int)")
+    with pytest.raises(InvalidInput, match="another program"):
+        PostgresStore(url)
+    assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = %s", schema) == 1
+    run(url, "DROP TABLE migrations")
+    PostgresStore(url).close()
+
+
+def test_database_that_holds_not_every_text_is_refused(postgres_server: Server) -> None:
+    """The encoding of the database must be UTF8."""
+    url = postgres_server.url()
+    run(url, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    with pytest.raises(InvalidInput, match="LATIN1"):
+        PostgresStore(url.replace("/postgres?", "/latin?"))
+
+
+# --- durability, reading only ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("durability", "told"), [(Durability.FULL, "on"), (Durability.NORMAL, "off")])
+def test_server_flushes_as_the_durability_says(url: str, durability: Durability, told: str) -> None:
+    """Full durability waits for the flush, normal does not; a database cannot promise less."""
+    with PostgresStore(url, durability) as store, store._db.lent() as connection:
+        store._db.begin(connection)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == (told,)
+        store._db.rollback(connection)
+    with pytest.raises(InvalidInput):
+        PostgresStore(url, Durability.MEMORY)
+
+
+def test_server_that_never_flushes_promises_nothing(postgres_server: Server) -> None:
+    """With fsync off, full durability is refused and normal is not."""
+    with server(postgres_server.programs, fsync="off") as careless:
+        with pytest.raises(InvalidInput, match="fsync"):
+            PostgresStore(careless.url())
+        PostgresStore(careless.url(), Durability.NORMAL).close()
+
+
+def test_store_opened_read_only_refuses_every_write(url: str, begun: Begun) -> None:
+    """It reads everything and writes nothing."""
+    begun.say(b"a")
+    with PostgresStore(url, read_only=True) as reader:
+        assert reader.body(begun.dialog, 0) == b"a"
+        assert reader.search("a") == ()
+        for write in (
+            lambda: reader.append(begun.dialog, [words()], 0),
+            lambda: reader.put_blob(b"x"),
+            lambda: reader.update_session(begun.session, name="x"),
+            lambda: reader.index(lambda _kind, body: body.decode()),
+            lambda: reader.transaction().__enter__(),
+        ):
+            assert failing(write) == "read_only"
+
+
+# --- waiting --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_writer_waits_for_another_not_for_ever(url: str, begun: Begun) -> None:
+    """Two transactions that append to the same dialog, and one that wants a lock: the second waits, and is told when that takes too long."""
+    with PostgresStore(url, wait=0.1) as impatient:
+        with begun.store.transaction(lock="name"):
+            begun.say(b"inside")
+            with pytest.raises(StoreBusy):
+                impatient.append(begun.dialog, [words()], -1)
+            with pytest.raises(StoreBusy), impatient.transaction(lock="name"):
+                pass
+            with impatient.transaction(lock="other"):
+                assert impatient.last(begun.dialog).seq == -1
+        assert impatient.append(begun.dialog, [words()], 0)[0].seq == 1
+
+
+def test_all_connections_may_be_in_use(url: str, begun: Begun) -> None:
+    """A thread that finds no free connection waits, and is told when that takes too long."""
+    with PostgresStore(url, wait=0.05, connections=1) as narrow, ThreadPoolExecutor(1) as threads:
+        with narrow.transaction():
+            assert isinstance(threads.submit(narrow.last, begun.dialog).exception(), StoreBusy)
+        assert narrow.last(begun.dialog).seq == -1
+
+
+def test_deadlock_is_told_to_one(url: str, begun: Begun) -> None:
+    """Transactions that append to the same dialogs in opposite order: one is told, and the other's writes stand."""
+    other = begun.fork()
+    waiting, told = Event(), list[StoreError]()
+    with PostgresStore(url, wait=20.0) as second:
+
+        def write() -> None:
+            try:
+                with second.transaction():
+                    second.append(other, [words(b"second")], -1)
+                    waiting.set()
+                    second.append(begun.dialog, [words(b"second")], -1)
+            except StoreError as error:
+                told.append(error)
+
+        thread = Thread(target=write)
+        try:
+            with begun.store.transaction():
+                begun.say(b"first")
+                thread.start()
+                waiting.wait()
+                begun.store.append(other, [words(b"first")], -1)
+        except StoreError as error:
+            told.append(error)
+        thread.join()
+    assert len(told) == 1
+    assert [begun.said(), begun.said(other)] in ([[b"first"]] * 2, [[b"second"]] * 2)
+
+
+def test_erasing_a_session_locks_no_other_writer(url: str, begun: Begun) -> None:
+    """While an erasure has one session's rows and payloads, others append to theirs, name payloads, and make sessions."""
+    picture = begun.store.put_blob(b"a picture")
+    begun.say(picture.encode())
+    with PostgresStore(url, wait=0.5) as second:
+        other = begin(second)
+        with cast("Erasing", begun.store).erasing() as eraser:
+            eraser.remove_dialogs([begun.dialog])
+            eraser.remove_session(begun.session)
+            other.say(b"meanwhile", second.put_blob(b"another").encode())
+            assert other.store.index(lambda _kind, body: body.decode()) == 2
+            begin(second)
+        assert len(list(second.sessions())) == 2
+
+
+# --- a pooler in transaction mode ---------------------------------------------------------------------------------------------------
+
+
+def test_pooler_in_transaction_mode_may_stand_between(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing outlives a transaction on a connection: one on which everything was discarded before each use serves as well."""
+
+    def discarded(connection: psycopg.Connection[object]) -> bool:
+        assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        assert connection.execute(locks).fetchone() == (0,)
+        assert connection.execute("SHOW lock_timeout").fetchone() == ("0",)
+        connection.execute("DISCARD ALL")
+        return True
+
+    monkeypatch.setattr(store._db, "usable", discarded)
+    begun = begin(store)
+    for number in range(8):
+        with store.transaction(lock="name"):
+            begun.say(b"number %d" % number)
+    assert store.index(lambda _kind, body: body.decode()) == 8
+    assert len(store.search("number", session_id=begun.session)) == len(begun.said()) == 8
+
+
+# --- a server that goes away --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Server]:
+    """Return a server of these tests' own, which they may kill."""
+    with wheel_server() as running:
+        yield running
+
+
+@pytest.fixture
+def exposed(mortal: Server) -> Iterator[Begun]:
+    """Return a store with one dialog, on the server that may die."""
+    with closing(PostgresStore(mortal.url(), wait=30.0)) as store:
+        yield begin(store)
+
+
+def test_law_4_store_goes_on_when_its_server_is_back(mortal: Server, exposed: Begun) -> None:
+    """A handle that was open while the server died reads and writes as soon as it is back; leases are kept; an open transaction is undone."""
+    store = cast("PostgresStore", exposed.store)
+    exposed.say(b"before")
+    lease = acquire(store, "work", holder="me", seconds=600)
+
+    def write() -> None:
+        with store.transaction():
+            exposed.say(b"inside")
+            mortal.kill()
+            mortal.start()
+            exposed.say(b"after the death")
+
+    assert failing(write) == "unavailable"
+    assert exposed.said() == [b"before"]
+    mortal.kill()
+    mortal.start()
+    assert exposed.say(b"after")[0].seq == 1
+    guard(store, lease)
+
+
+def test_server_that_stays_away_is_told(mortal: Server, exposed: Begun) -> None:
+    """When the wait is over the store is unavailable; nothing was written, and the handle is good for the time after."""
+    with PostgresStore(exposed.store.url, wait=0.1) as impatient:
+        impatient.append(exposed.dialog, [words(b"a")], -1)
+        mortal.kill()
+        try:
+            for use in (
+                lambda: impatient.last(exposed.dialog),
+                lambda: impatient.append(exposed.dialog, [words(b"b")], 0),
+                lambda: impatient.transaction().__enter__(),
+                lambda: PostgresStore(exposed.store.url),
+            ):
+                assert failing(use) == "unavailable"
+        finally:
+            mortal.start()
+        assert impatient.append(exposed.dialog, [words(b"c")], 0)[0].seq == 1
+
+
+def test_idle_connection_that_was_cut_is_replaced(exposed: Begun) -> None:
+    """An administrator, or a firewall, may end idle connections: the next call does not notice."""
+    exposed.say(b"a")
+    run(
+        exposed.store.url,
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'palaver'",
+    )
+    assert exposed.say(b"b")[0].seq == 1
+
+
+@pytest.mark.parametrize("delivered", [False, True])
+def test_unknown_outcome_is_told(exposed: Begun, monkeypatch: pytest.MonkeyPatch, delivered: bool) -> None:
+    """Where the line is cut at the commit, the write may be there or not: the caller is told, and reads what holds."""
+    database = cast("PostgresStore", exposed.store)._db
+    commit = database.commit
+
+    def cut(connection: psycopg.Connection[object]) -> None:
+        if delivered:
+            connection.execute("COMMIT")
+            connection.execute("SELECT 1").fetchall()
+        ours, theirs = socketpair()
+        with ours, theirs:
+            os.dup2(ours.fileno(), connection.fileno())
+        commit(connection)
+
+    monkeypatch.setattr(database, "commit", cut)
+    with pytest.raises(StoreError, match="not known"):
+        exposed.say(b"a")
+    monkeypatch.undo()
+    assert exposed.said() == [b"a"] * delivered
+
+
+# --- what PostgreSQL's types cannot hold --------------------------------------------------------------------------------------------
+
+
+@given(one=st.text(), other=st.text())
+def test_every_text_comes_back_unlike_others(one: str, other: str) -> None:
+    """The spelling of U+0000 loses nothing: what is stored has none, comes back, and differs where the texts do."""
+    for text in (one, other):
+        assert "\x00" not in to_stored(text)
+        assert from_stored(to_stored(text)) == text
+    assert (to_stored(one) == to_stored(other)) == (one == other)
+    assert to_stored("C:\\new \\0") == "C:\\new \\0"
+
+
+def test_odd_texts_are_kept_everywhere(begun: Begun) -> None:
+    """U+0000 and its spelling survive in every text field of an entry."""
+    odd = "a\x00b\x1a0\x1a"
+    draft = words()._replace(kind=odd, role=odd, opens=(odd,), response=odd)
+    (header,) = begun.store.append(begun.dialog, [draft], -1)
+    assert begun.store.header(begun.dialog, 0) == header
+    assert (header.kind, header.role, header.calls, header.response) == (odd, odd, (odd,), odd)
+
+
+def test_text_of_any_size_is_found(begun: Begun) -> None:
+    """A text of a megabyte is found by words from its beginning and its end together; a run of five megabytes hinders nothing."""
+    many = " ".join(f"word{number}x" for number in range(150_000))
+    begun.say(many.encode(), b"word0x alone", ("z" * 5_000_000).encode())
+    begun.store.index(lambda _kind, body: body.decode())
+    assert [hit.handle.seq for hit in begun.store.search("word149999x word0x")] == [0]
+    assert [hit.handle.seq for hit in begun.store.search("word0x", session_id=begun.session)] == [1, 0]
+
+
+def test_statement_that_fails_leaves_no_pipeline(begun: Begun, url: str) -> None:
+    """A damaged table is told as what it is, and the connection serves on."""
+    with connected(url) as other:
+        other.execute("ALTER TABLE blob_bytes RENAME TO elsewhere")
+        with pytest.raises(MissingFile):
+            begun.store.put_blob(b"x")
+        other.execute("ALTER TABLE elsewhere RENAME TO blob_bytes")
+    assert begun.say(b"a", dialog=DialogId(begun.dialog))[0].seq == 0

@@ -1,0 +1,166 @@
+"""Incremental folds: a view after more entries reads only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from palaver.errors import StoreDamaged
+from palaver.ids import DialogId
+from palaver.log import (
+    Compaction,
+    ContextEdit,
+    Entry,
+    Header,
+    MessageEntry,
+    Omitted,
+    Pin,
+    Place,
+    Quarantine,
+    Run,
+    draft,
+)
+from palaver.log.erasure import NOTE
+from palaver.store.memory import MemoryStore
+from palaver.testing.logs import Log, model, result, sketch, user
+from palaver.view import Exchange, Fold
+from tests.view.growing import seen
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda place: Pin(target=place),
+        lambda place: Quarantine(target=place, reason="refused"),
+        lambda place: ContextEdit(base=3, omitted=(Omitted(target=place, reason="over_budget"),)),
+    ],
+    ids=["pin", "quarantine", "edit"],
+)
+def test_marks_on_old_exchanges_are_shown(change: Callable[[Place], Entry]) -> None:
+    """An exchange that stood settled in the view before is shown anew when an entry says so."""
+    log = Log()
+    log.put(user("one"), model("two", response="r1"), user("three"), model("four", response="r2"))
+    folding = Fold(log.store, log.store.node(log.dialog))
+    before = folding.view(log.store.last(log.dialog))
+
+    log.put(change(Place(dialog=log.dialog, seq=0, block=0)))
+    after = folding.view(log.store.last(log.dialog))
+
+    assert after.exchanges != before.exchanges
+    assert after == seen(log)
+    assert any(exchange is before.exchanges[1] for exchange in after.exchanges)
+
+
+class Counting(MemoryStore):
+    """A store that counts the headers and bodies it gives, and can be told to break after so many headers."""
+
+    given = 0
+    bodies_given = 0
+    breaks_after = -1
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Return headers."""
+        for header in super().headers(dialog_id, start, stop, reverse=reverse):
+            if self.given == self.breaks_after:
+                raise StoreDamaged(f"{dialog_id}:{header.seq}", "lost")
+            self.given += 1
+            yield header
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Return numbers and bodies."""
+        for each in super().bodies(dialog_id, start, stop):
+            self.bodies_given += 1
+            yield each
+
+
+@pytest.fixture(name="long")
+def _long() -> tuple[Log, Counting, Fold]:
+    log, store = Log(), Counting()
+    store.contents = log.store.contents
+    log.store = store
+    log.put(*(message for turn in range(25) for message in (user(f"word {turn}"), model(f"word {turn}"))))
+    going = Fold(store, store.node(log.dialog))
+    going.view(store.last(log.dialog))
+    store.given = store.bodies_given = 0
+    return log, store, going
+
+
+def test_law_11_view_after_ten_more_reads_ten_headers(long: tuple[Log, Counting, Fold]) -> None:
+    """However long the log is: the new headers, the one before them, and no body."""
+    log, store, going = long
+    for number in range(10):
+        log.put(user(f"more {number}"))
+        going.view(store.last(log.dialog))
+    assert (store.given, store.bodies_given) == (20, 0)
+
+
+def test_unchanged_exchanges_are_the_same_objects() -> None:
+    """From view to view only what is new or changed is made anew, so that what is known of the others need not be found again."""
+    log = Log()
+    going = Fold(log.store, log.store.node(log.dialog))
+    before: tuple[Exchange, ...] = ()
+    for message in (user("hi"), model("", "a"), result("a"), model("", "b"), user("stop"), model("done"), user("bye")):
+        after = going.view(log.put(message)[0]).exchanges
+        changed = [index for index, (one, other) in enumerate(zip(before, after, strict=False)) if one is not other]
+        assert len(changed) == sum(one != other for one, other in zip(before, after, strict=False))
+        before = after
+
+
+def test_law_11_showing_the_end_reads_the_end(long: tuple[Log, Counting, Fold]) -> None:
+    """Loading some exchanges reads their bodies in one scan, once; a single one reads its own."""
+    log, store, going = long
+    view = going.view(store.last(log.dialog))
+    view.load(range(40, 50))
+    view.load(range(40, 50))
+    assert store.bodies_given == 10
+    assert len(list(view.exchanges[0].blocks())) == 1
+    assert store.bodies_given == 11
+    again = going.view(log.put(user("more"))[0])
+    assert [x.loaded for x in again.exchanges] == [x.loaded for x in view.exchanges] + [False]
+
+
+def test_law_11_view_starts_from_the_checkpoint(long: tuple[Log, Counting, Fold]) -> None:
+    """After a compaction only the headers of what it keeps are read."""
+    log, store, going = long
+    kept = Run(dialog=log.dialog, start=48, stop=50)
+    gone = Omitted(run=Run(dialog=log.dialog, start=0, stop=48), reason="over_budget")
+    log.put(Compaction(base=49, pieces=(kept,), omitted=(gone,)))
+    view = going.view(store.last(log.dialog))
+    assert store.given == 3
+    assert sketch(view) == ["user[word 24]", "assistant[word 24]"]
+
+
+def test_error_while_reading_leaves_nothing_half_read(long: tuple[Log, Counting, Fold]) -> None:
+    """A store that fails in the middle fails this view; the next one is whole."""
+    log, store, going = long
+    log.put(user("hi"), model("", "a"), result("a"), user("go on"))
+    store.breaks_after = store.given + 2
+    with pytest.raises(StoreDamaged):
+        going.view(store.last(log.dialog))
+    store.breaks_after = -1
+    assert going.view(store.last(log.dialog)) == seen(log)
+
+
+def test_erasure_makes_a_fold_read_anew(long: tuple[Log, Counting, Fold]) -> None:
+    """A view after an erasure note shows what the log holds now, not what was read before."""
+    log, store, going = long
+    going.view(store.last(log.dialog)).load()
+    erased = MessageEntry(message=user("[erased]"))
+    log.store.contents.logs[log.dialog].bodies[0] = draft(erased)[0].body
+    note = ContextEdit(base=49, policy=NOTE)
+    view = going.view(log.put(note)[0])
+    assert sketch(view)[0] == "user[[erased]]"
+
+
+def test_calls_of_a_fork_that_were_open_are_told_in_one_order() -> None:
+    """A call that was open where the branch begins, then a second result of its neighbour: the view that goes on equals the new one."""
+    parent = Log()
+    parent.put(model("", "a", "b"), result("a"))
+    log = parent.fork()
+    going = Fold(log.store, log.store.node(log.dialog))
+    going.view(log.store.last(log.dialog))
+    log.put(result("a"))
+    assert going.view(log.store.last(log.dialog)) == seen(log)

@@ -1,0 +1,314 @@
+"""What a call asks besides the conversation: limits, tools, structures of answers, and tools that the provider runs itself."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from palaver.errors import InvalidInput, InvalidRequest
+from palaver.log import ToolSpec
+from palaver.messages import thaw
+from palaver.prompts import Format
+from palaver.wire import PROVIDED, How, Request
+from palaver.wire.anthropic import MAX_TOKENS
+from tests.wire.scenes import BASH, MODELS, Scene, at, call
+from tests.wire.vendor_types import hold_to_types
+
+NAMES = tuple(MODELS)
+
+
+def asked(name: str, *tools: ToolSpec, model: str = "", **fields: Any) -> Request:  # noqa: ANN401 - fields of a call
+    """Compile a question and check it against the provider's own types."""
+    request = Scene(system=["Be careful."], tools=tools).user("What do you see?").request(name, model=model, **fields)
+    if not fields.get("stream") and "server_option" not in fields.get("parameters", {}):
+        hold_to_types(name, thaw(request.body))
+    return request
+
+
+def body(name: str, *tools: ToolSpec, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a call
+    """Return the body of a question."""
+    plain: dict[str, Any] = thaw(asked(name, *tools, **fields).body)
+    return plain
+
+
+def report(name: str, *tools: ToolSpec, **fields: Any) -> list[str]:  # noqa: ANN401 - fields of a call
+    """Return the report of a question."""
+    return [str(change) for change in asked(name, *tools, **fields).report]
+
+
+# --- limits and parameters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("openai-chat", {"max_completion_tokens": 500}),
+        ("openai-responses", {"max_output_tokens": 500}),
+        ("anthropic", {"max_tokens": 500}),
+        ("gemini", {"generationConfig": {"maxOutputTokens": 500, "temperature": 0.5}}),
+    ],
+)
+def test_limit_and_temperature_in_each_providers_words(name: str, limit: dict[str, Any]) -> None:
+    """Three fields of the call, in the words of four providers; Gemini streams at another address."""
+    sent = body(name, max_tokens=500, temperature=0.5, stream=True)
+    assert limit.items() <= sent.items()
+    assert ("stream" in sent) is (name != "gemini")
+    assert name == "gemini" or sent["temperature"] == 0.5
+
+
+def test_limit_has_a_default_and_a_floor() -> None:
+    """Anthropic gets the documented default with the thinking budget added; Responses no limit below 16 tokens."""
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    assert [body("anthropic", parameters=each)["max_tokens"] - MAX_TOKENS for each in ({}, thinking)] == [0, 2048]
+    assert "max_completion_tokens" not in body("openai-chat")
+    assert body("openai-responses", max_tokens=1)["max_output_tokens"] == 16
+    assert [change.what for change in asked("openai-responses", max_tokens=1).report] == ["parameter"]
+
+
+@pytest.mark.parametrize(("model", "thinking"), [("claude-opus-4-8", None), ("claude-opus-4-6", {"type": "adaptive"})])
+def test_temperature_that_cannot_stand_is_dropped(model: str, thinking: object) -> None:
+    """Newer models accept none, and a model that thinks accepts only 1."""
+    parameters = {"thinking": thinking} if thinking else {}
+    request = asked("anthropic", model=model, temperature=0.0, parameters=parameters)
+    assert "temperature" not in request.body
+    assert [(change.what, change.how) for change in request.report] == [("parameter", How.DROPPED)]
+
+
+def test_parameters_go_out_unchanged_and_win() -> None:
+    """Further fields stand beside ours, objects are merged, and a parameter wins over a field of the call."""
+    config = {"generationConfig": {"topK": 5, "temperature": 1.0}}
+    sent = body("gemini", temperature=0.0, max_tokens=9, parameters=config)
+    assert sent["generationConfig"] == {"maxOutputTokens": 9, "topK": 5, "temperature": 1.0}
+    binding = {"thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
+    assert Scene().user("go").request("anthropic", parameters=binding).body["thinking"] == binding["thinking"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_parameter_passes_and_a_wrong_one_is_named(name: str) -> None:
+    """Compatible servers have fields of their own; a fault of the caller's is not reported as a defect of palaver."""
+    assert body(name, parameters={"server_option": 5})["server_option"] == 5
+    wrong = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[
+        name
+    ]
+    with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {wrong}"):
+        asked(name, parameters={wrong: "many"})
+    taken = {"openai-responses": "input", "gemini": "contents"}.get(name, "messages")
+    with pytest.raises(InvalidInput, match=taken):
+        asked(name, parameters={taken: []})
+
+
+# --- tools ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tool_choice_in_each_providers_words(name: str) -> None:
+    """`auto`, `none`, `required` and a name go out; a name that is not declared is dropped and reported."""
+    for choice in ("auto", "none", "required", "bash"):
+        sent = body(name, BASH, tool_choice=choice)
+        said = json.dumps(sent.get("tool_choice") or sent["toolConfig"])
+        assert {"required": "any", "bash": "bash"}.get(choice, choice) in said.lower().replace("required", "any")
+    assert [change.what for change in asked(name, BASH, tool_choice="nothing").report] == ["parameter"]
+
+
+def test_tools_beyond_the_limit_are_reported() -> None:
+    """OpenAI accepts 128 tools: the first ones go, each other is in the report."""
+    tools = [ToolSpec(name=f"tool_{number}") for number in range(130)]
+    request = Scene(tools=tools).user("go").request("openai-chat")
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == [tool.name for tool in tools[:128]]
+    assert [change.how for change in request.report] == [How.DROPPED, How.DROPPED]
+    assert len(Scene(tools=tools).user("go").request("anthropic").body["tools"]) == 130
+
+
+def test_history_without_tools_gets_one_that_stands_for_them() -> None:
+    """Anthropic wants tools while calls are in the history: one is declared and may not be called."""
+    scene = Scene().user("go").model_says(call(), results=["x"])
+    request = scene.request("anthropic")
+    assert thaw(request.body["tool_choice"]) == {"type": "none"}
+    assert [(change.what, change.how) for change in request.report] == [("tool", How.ADDED)]
+    assert "tools" not in scene.request("openai-chat").body
+
+
+def test_strict_tools_where_the_schema_permits_it() -> None:
+    """A closed schema is promised; an open one is not, and the report says why."""
+    closed = ToolSpec(name="closed", parameters={"type": "object", "properties": {}, "additionalProperties": False})
+    request = asked("openai-responses", closed, BASH, strict_tools=True)
+    assert [tool["strict"] for tool in request.body["tools"]] == [True, False]
+    assert ["bash: arguments are not held to it" in change.why for change in request.report] == [True]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tool_names_lead_back_to_ours(name: str) -> None:
+    """A name that a model calls is found under the name that the program knows, also when two are spelled alike."""
+    tools = [ToolSpec(name=spelled) for spelled in ("read file", "read_file", "read.file", "9")]
+    request = asked(name, *tools)
+    declared = request.body["tools"][0].get("functionDeclarations", request.body["tools"])
+    sent = [tool.get("function", tool)["name"] for tool in declared]
+    assert len(set(sent)) == 4
+    assert [request.tool_names[spelled] for spelled in sent] == [tool.name for tool in tools]
+
+
+# --- cache marks ---------------------------------------------------------------------------------------------------------
+
+
+def test_r311_cache_marks_stand_where_the_caller_wants() -> None:
+    """Anthropic's marks: on the last tool, the last section, and the user's two newest messages or the named blocks; never more than four."""
+    scene = Scene(system=["a", "b"], tools=[BASH])
+    for number in range(5):
+        scene.user(f"{number}").model_says("well")
+    usual = scene.user("5").request("anthropic", cache_ttl="1h").body
+    assert thaw(usual["tools"][-1]["cache_control"]) == {"type": "ephemeral", "ttl": "1h"}
+    assert ["cache_control" in section for section in usual["system"]] == [False, True]
+    named = scene.request("anthropic", cache_at={at(2), at(4), at(6)}).body
+    for sent, marked in ((usual, ["4", "5"]), (named, ["2", "3"])):
+        blocks = [message["content"][-1] for message in sent["messages"]]
+        assert [block["text"] for block in blocks if "cache_control" in block] == marked
+    assert all("cache_control" in named[head][-1] for head in ("system", "tools"))
+
+
+# --- structures of answers -----------------------------------------------------------------------------------------------
+
+
+class Bird(BaseModel):
+    """What was seen."""
+
+    name: str
+    count: int = Field(ge=1)
+    ring: str | None = None
+
+
+BIRD = Format(Bird)
+OPEN = Format(dict[str, int], "counts")
+
+
+def test_r111_the_schema_is_really_sent() -> None:
+    """Each provider gets the schema in its own field: OpenAI strict and complete, Anthropic closed, Gemini beside the content type."""
+    chat = body("openai-chat", format=BIRD)["response_format"]["json_schema"]
+    assert (chat["name"], chat["strict"], chat["schema"]["required"]) == ("Bird", True, ["name", "count", "ring"])
+    assert body("openai-responses", format=BIRD)["text"] == {"format": {"type": "json_schema", **chat}}
+    claude = body("anthropic", format=BIRD)["output_config"]["format"]
+    assert claude["schema"]["properties"]["count"]["description"] == "(minimum 1)"
+    gemini = body("gemini", format=BIRD)["generationConfig"]
+    assert gemini["responseMimeType"] == "application/json"
+    assert gemini["responseJsonSchema"]["properties"]["count"]["minimum"] == 1
+    told = Format(Bird, "sighting", description="What was seen.")
+    assert body("openai-chat", format=told)["response_format"]["json_schema"]["description"] == "What was seen."
+    for name in NAMES:  # a model writes members in the order of the schema
+        sent = json.dumps(body(name, format=BIRD))
+        assert sent.index('"count"') < sent.index('"ring"')
+
+
+def test_schema_that_cannot_be_strict_goes_out_loose() -> None:
+    """OpenAI accepts it without a promise; the report says why."""
+    sent = body("openai-chat", format=OPEN)["response_format"]["json_schema"]
+    assert (sent["strict"], sent["schema"]) == (False, thaw(OPEN.schema))
+    assert report("openai-chat", format=OPEN) == [
+        "answer schema changed: answers are not held to it, because it may have members of any name"
+    ]
+    loose = Format(Bird, strict=False)
+    assert body("openai-responses", format=loose)["text"]["format"]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "made", "tools", "why"),
+    [
+        ("anthropic", "claude-opus-4-6", OPEN, (), "members of any name"),
+        ("anthropic", "claude-3-haiku", BIRD, (), "this model takes no schema"),
+        ("gemini", "gemini-2.5-flash", BIRD, (BASH,), "takes none while tools are declared"),
+        ("openai-chat", "gpt-4-turbo", BIRD, (), "this model takes no schema"),
+    ],
+)
+def test_schema_without_a_field_is_asked_for_in_words(
+    name: str, model: str, made: Format, tools: tuple[ToolSpec, ...], why: str
+) -> None:
+    """The whole schema stands at the end of the instructions; no field asks for it; the report says why."""
+    request = asked(name, *tools, model=model, format=made)
+    sent = request.data.decode()
+    assert not {"response_format", "output_config", "text"} & request.body.keys()
+    assert "responseJsonSchema" not in sent
+    assert sent.index("Be careful.") < sent.index("holds to the JSON Schema below")
+    assert why in str(next(iter(request.report)))
+    assert request.report.lost() == ()
+
+
+def test_schema_and_prefill_exclude_each_other() -> None:
+    """A model that goes on from the assistant's words is asked for a structure in words."""
+    scene = Scene().user("go").model_says("The bird is")
+    assert "output_config" not in scene.request("anthropic", model="claude-opus-4-5", format=BIRD).body
+    assert "output_config" in scene.request("anthropic", format=BIRD).body
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("openai-chat", {"response_format": {"type": "json_object"}}),
+        ("openai-responses", {"text": {"format": {"type": "text"}}}),
+        ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": {}}}}),
+        ("gemini", {"generationConfig": {"responseMimeType": "text/plain"}}),
+    ],
+)
+def test_format_is_not_asked_for_twice(name: str, parameters: dict[str, Any]) -> None:
+    """A parameter that asks for another structure is refused; other parameters of the same object go along."""
+    with pytest.raises(InvalidInput, match="asks for another"):
+        body(name, format=BIRD, parameters=parameters)
+    verbose = body("openai-responses", format=BIRD, parameters={"text": {"verbosity": "low"}})["text"]
+    assert verbose["verbosity"] == "low"
+
+
+# --- tools of the provider's own -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "sent"),
+    [
+        ("openai-responses", {"web_search": {"search_context_size": "low"}}, {"type": "web_search", "search_context_size": "low"}),
+        ("openai-responses", {"computer_use": True}, {"type": "computer"}),
+        (
+            "openai-responses",
+            {"computer_use": {"display_width": 800, "display_height": 600, "environment": "browser"}},
+            {"type": "computer_use_preview", "display_width": 800, "display_height": 600, "environment": "browser"},
+        ),
+        ("openai-responses", {"code_interpreter": True}, {"type": "code_interpreter", "container": {"type": "auto"}}),
+        ("anthropic", {"web_search": {"max_uses": 3}}, {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}),
+        ("anthropic", {"web_search": {"type": "web_search_20260318"}}, {"type": "web_search_20260318", "name": "web_search"}),
+        ("gemini", {"url_context": True}, {"urlContext": {}}),
+        ("gemini", {"computer_use": {}}, {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),
+    ],
+)  # fmt: skip
+def test_r114_provider_tools_in_each_providers_words(name: str, wanted: dict[str, Any], sent: dict[str, Any]) -> None:
+    """One name for all providers, options in the provider's own words, a version of one's own with `type`."""
+    assert body(name, provider_tools=wanted, cache=False)["tools"] == [sent]
+
+
+def test_every_provider_tool_compiles() -> None:
+    """Each tool of the table passes its provider's types and validator, beside declared ones too."""
+    for name, kinds in PROVIDED.items():
+        for kind in kinds:
+            model = "gpt-4o-search-preview" if name == "openai-chat" else ""
+            sent = body(name, model=model, provider_tools={"web_fetch": False, kind: True})
+            assert "tools" in sent or "web_search_options" in sent
+    assert body("gemini", BASH, provider_tools={"web_search": True})["toolConfig"] == {
+        "includeServerSideToolInvocations": True
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "tools", "wanted", "why"),
+    [
+        ("openai-chat", "", (), "computer_use", "openai-chat has no such tool; it has web_search"),
+        ("openai-chat", "gpt-4o", (), "web_search", "this model has no such tool"),
+        ("openai-responses", "", (), "web_serach", "no such tool; it has web_search"),
+        ("gemini", "gemini-2.5-flash", (BASH,), "web_search", "only without tools of your own"),
+        ("anthropic", "claude-3-haiku-20240307", (), "web_search", "this model has no such tool"),
+        ("anthropic", "", (ToolSpec(name="web_search"),), "web_search", "a tool of your own has its name"),
+    ],
+)
+def test_missing_provider_tool_is_reported(
+    name: str, model: str, tools: tuple[ToolSpec, ...], wanted: str, why: str
+) -> None:
+    """The request goes out without it and is valid; the report has the reason. A value that means nothing is refused."""
+    found = report(name, *tools, model=model, provider_tools={wanted: True})
+    assert len(found) == 1
+    assert why in found[0]
+    with pytest.raises(InvalidInput, match="web_search"):
+        body(name, provider_tools={"web_search": "yes"})

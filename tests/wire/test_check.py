@@ -1,0 +1,166 @@
+"""The validators: a case for each rejection, what providers accept, and any value judged."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.wire import PROFILES, Rule, profile, validate
+from palaver.wire.check import encoding, media
+from palaver.wire.check.place import Place
+from tests.wire import pictures
+from tests.wire.cases import CASES, UNTESTED, Case, edited
+from tests.wire.rich import rich
+from tests.wire.scenes import MODELS
+from tests.wire.vendor_types import hold_to_types
+
+RULES = {name: {case.rule for case in cases} | UNTESTED[name] for name, cases in CASES.items()}
+"""The rules that each validator knows: each has a case, but for those that no request of a reasonable size breaks."""
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["", "\ud800", "user"])
+VALUES = st.recursive(
+    SCALARS,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=3), inside, max_size=3),
+    max_leaves=6,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+)
+
+
+@cache
+def base(
+    name: str, model: str = "", *, prefill: bool = False, thinks: bool = False, cache: bool = True
+) -> dict[str, Any]:
+    """Return the request that a case edits."""
+    fields: dict[str, Any] = {"cache": cache, **({"format": None} if prefill or thinks or "2.5" in model else {})}
+    if thinks:
+        fields["parameters"] = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    return rich(name, model, prefill=prefill, **fields)
+
+
+def judged(name: str, case: Case) -> dict[Rule, str]:
+    """Return the rules that a case breaks, with the place of the first break."""
+    whole = base(
+        name, case.model, prefill=case.prefill, thinks="parameters" in case.call, cache=case.call.get("cache", True)
+    )
+    found = validate(edited(whole, case.edits), profile(name, case.model or MODELS[name]))
+    return {violation.rule: violation.path for violation in reversed(found)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_breaks_its_rule(name: str) -> None:
+    """A spoiled request breaks the rule of its case; an accepted one breaks none."""
+    for case in CASES[name]:
+        found = judged(name, case)
+        assert (case.rule in found) if case.rule else found == {}, case.edits.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rich_request_is_taken_by_the_real_types(name: str) -> None:
+    """The request that the cases spoil is one to the provider's own package, and read-only mappings are judged like it."""
+    hold_to_types(name, base(name))
+
+    def frozen(value: Any) -> Any:  # noqa: ANN401 - JSON
+        if isinstance(value, dict):
+            return MappingProxyType({key: frozen(each) for key, each in value.items()})
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    assert validate(frozen(base(name)), profile(name, MODELS[name])) == ()
+
+
+def test_violation_names_its_place() -> None:
+    """A violation says where it stands, in the spelling of code."""
+    assert judged("openai-chat", Case(None, {"messages/9/content": None})) == {Rule.FIELD_TYPE: "messages[9].content"}
+
+
+def test_trailing_white_space_is_refused_where_prefill_is() -> None:
+    """Models that accept a prefill refuse white space at its end; a history that others do not go on from may have it."""
+    body = edited(base("anthropic", "claude-haiku-4-5", prefill=True), {"messages/5/content/0/text": "A heron. "})
+    old, new = profile("anthropic", "claude-haiku-4-5"), profile("anthropic", "claude-opus-4-6")
+    assert {each.rule for each in validate(body, old)} == {Rule.TEXT_TRAILING}
+    assert {each.rule for each in validate(body, new)} == {Rule.ROLE_LAST}
+    assert validate(body, new, as_history=True) == ()
+
+
+# --- any value -------------------------------------------------------------------------------------------------------------
+
+
+def places(value: object, path: str = "") -> Iterator[str]:
+    """Return the place of everything inside a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inside:
+        yield f"{path}{key}"
+        yield from places(each, f"{path}{key}/")
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+def test_spoiled_request_is_judged(name: str, data: st.DataObject) -> None:
+    """Whatever stands anywhere in a request, the validator answers, with rules it knows, and twice the same."""
+    whole = base(name)
+    request = edited(whole, {data.draw(st.sampled_from(sorted(places(whole)))): data.draw(VALUES)})
+    found = validate(request, profile(name, MODELS[name]))
+    assert {violation.rule for violation in found} <= RULES[name]
+    assert found == validate(request, profile(name, MODELS[name]))
+    assert all(str(violation).encode("utf-8") for violation in found)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@given(request=st.dictionaries(st.sampled_from(["messages", "input", "contents", "tools", "model", "system"]), VALUES))
+def test_any_object_is_judged(name: str, request: dict[str, Any]) -> None:
+    """An object that is no request at all is refused."""
+    assert {violation.rule for violation in validate(request, PROFILES[name])} <= RULES[name]
+
+
+@given(value=JSON)
+def test_size_and_encoding_are_exact(value: object) -> None:
+    """A body is measured as compact UTF-8 JSON, to the byte, where every server can read it."""
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    size = len(written.encode("utf-8", "surrogatepass"))
+    fits, short = (list(encoding.encoded(Place(value), limit)) for limit in (size, size - 1))
+    clean = not re.search(r"[\ud800-\udfff]|(?<!\\)(?:\\\\)*\\u0000", written)
+    assert bool(fits) is not clean
+    assert [each.rule for each in short] == ([Rule.REQUEST_BYTES] if clean else [each.rule for each in fits])
+
+
+@given(value=VALUES, path=st.lists(st.text() | st.integers(-3, 3), max_size=4))
+def test_place_is_total(value: object, path: list[str | int]) -> None:
+    """Any walk through any value ends in a place that can be asked anything; its path can be printed."""
+    place = Place(value)
+    for step in path:
+        place = place[step]
+    assert isinstance(place.text, str)
+    assert place.number is None or not isinstance(place.number, bool)
+    assert bool(place) == (place.value is not None)
+    assert [place[number].path for number in range(len(list(place)))] == [each.path for each in place]
+    assert isinstance(place.breaks(Rule.NUL, "").path.encode(), bytes)
+
+
+# --- pixels ----------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(width=st.integers(1, 0x3FFF), height=st.integers(1, 0x3FFF))
+def test_pixels_are_read_from_the_header(width: int, height: int) -> None:
+    """Each kind of image says its size in its header."""
+    heads = {
+        "image/png": (pictures.png(width, height),),
+        "image/gif": (pictures.gif(width, height),),
+        "image/jpeg": (pictures.jpeg(width, height),),
+        "image/webp": tuple(pictures.webp(kind, width, height) for kind in ("VP8 ", "VP8L", "VP8X")),
+    }
+    for media_type, variants in heads.items():
+        assert {max(media.pixels(head, media_type)) for head in variants} == {max(width, height)}
+
+
+@given(data=st.binary(), media_type=st.sampled_from(["image/png", "image/gif", "image/jpeg", "image/webp"]))
+def test_broken_header_has_no_size(data: bytes, media_type: str) -> None:
+    """Bytes that are no image are read without an error."""
+    assert len(media.pixels(data, media_type)) in (0, 2)

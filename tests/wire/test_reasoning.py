@@ -1,0 +1,217 @@
+"""What only its provider can read goes back to that provider unchanged, or not at all."""
+
+from typing import Any
+
+import pytest
+
+from palaver.messages import Content, TextContent, ThinkingContent, ToolCallContent, UnknownContent, thaw
+from palaver.wire import How
+from tests.wire.histories import CLAUDE, CODEX, GEMINI
+from tests.wire.scenes import BASH, MODELS, Scene, at, call
+from tests.wire.vendor_types import hold_to_types
+
+SIGNED = ThinkingContent(content="I should look.", signature="c2lnbmVk", provider="anthropic")
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA", "status": "completed"}
+ENCRYPTED = ThinkingContent(provider="openai", artefact=REASONING)
+
+
+def test_a34_r241_signature_is_sent_before_the_call() -> None:
+    """Anthropic gets its thinking back whole, before the call it led to; others do not get it, and the report says so."""
+    scene = Scene(tools=[BASH]).user("go").model_says(SIGNED, "Looking.", call(), results=["a.py"], by=CLAUDE)
+    said = scene.request("anthropic").body["messages"][1]["content"]
+    assert thaw(said[0]) == {"type": "thinking", "thinking": "I should look.", "signature": "c2lnbmVk"}
+    assert [block["type"] for block in said] == ["thinking", "text", "tool_use"]
+    for name in set(MODELS) - {"anthropic"}:
+        assert [change.how for change in scene.request(name).report.about(at(1, 0))] == [How.DROPPED]
+
+
+@pytest.mark.parametrize("model", ["", "gpt-5.2", "claude-sonnet-4-5"])
+def test_r200_r241_signed_thinking_without_a_model_goes_back(model: str) -> None:
+    """Nothing says who thought it; only Anthropic signs blocks, so Anthropic gets it, whatever model is in force."""
+    bare = ThinkingContent(content="Hm.", signature="c2lnbmVk")
+    scene = Scene(tools=[BASH], model=model).user("go").model_says(bare, call(), results=["x"])
+    assert "c2lnbmVk" in scene.request("anthropic").data.decode()
+    assert (
+        "b3BhcXVl"
+        in Scene()
+        .user("go")
+        .model_says(ThinkingContent(redacted="b3BhcXVl"), "Done.")
+        .user("?")
+        .request("anthropic")
+        .data.decode()
+    )
+    for name in set(MODELS) - {"anthropic"}:
+        assert "c2lnbmVk" not in scene.request(name).data.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [("claude-opus-4-6", True), ("us.anthropic.claude-opus-4-6-v1:0", True), ("claude-opus-4-5", False)],
+)
+def test_thinking_goes_to_its_family_of_models(model: str, kept: bool) -> None:
+    """A dated name and a seller's prefix are the same model; another version is another."""
+    scene = Scene().user("go").model_says(SIGNED, "Done.", by=("anthropic", "claude-opus-4-6-20260101")).user("and?")
+    assert ("c2lnbmVk" in scene.request("anthropic", model=model).data.decode()) is kept
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([call("a"), SIGNED, "Done."], "it stands after a tool call of its turn"),
+        (["Well.", SIGNED], "its turn breaks off after it"),
+        ([SIGNED, ThinkingContent(content="more", provider="anthropic"), "Done."], "not signed"),
+        ([SIGNED, ENCRYPTED, "Done."], "another provider's"),
+    ],
+)
+def test_thinking_of_a_turn_goes_back_all_or_none(said: list[Content | str], why: str) -> None:
+    """Where one block of a turn's thinking cannot go back, none does, and each is reported."""
+    scene = Scene(tools=[BASH]).user("go").model_says(*said, results=["x"], by=CLAUDE).user("and?")
+    dropped = [change for change in scene.request("anthropic").report if change.what == "thinking"]
+    assert len(dropped) == sum(isinstance(each, ThinkingContent) for each in said)
+    assert {change.why for change in dropped} == {why}
+
+
+def test_d18_a_kept_tail_with_signed_reasoning() -> None:
+    """After an edit, thinking signed before it is wholly left out and that said after it wholly kept, byte for byte, in every request."""
+    scene = Scene(tools=[BASH]).derived("what happened before", "summary")
+    old: list[Content | str] = [SIGNED, "Looking.", call("a", command="ls")]
+    new = [
+        ThinkingContent(signature="bmV3", provider="anthropic"),
+        ThinkingContent(redacted="b3BhcXVl", provider="anthropic"),
+    ]
+    scene.model_says(*old, results=["a.py"], by=CLAUDE).edited().model_says(
+        *new, call("b"), results=["b.py"], by=CLAUDE
+    )
+    for _ in range(2):
+        request = scene.request("anthropic")
+        assert "c2lnbmVk" not in request.data.decode()
+        blocks = [block for message in request.body["messages"] for block in message["content"]]
+        assert thaw([block for block in blocks if "thinking" in block["type"]]) == [
+            {"type": "thinking", "thinking": "", "signature": "bmV3"},
+            {"type": "redacted_thinking", "data": "b3BhcXVl"},
+        ]
+        scene.user("and?")
+
+
+def test_thinking_is_off_in_a_turn_that_began_without() -> None:
+    """Results go back in a turn that another model began: the thinking parameter is dropped and reported, and returns next turn."""
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    scene = Scene(tools=[BASH]).user("go").model_says(call("a"), results=["x"], by=CODEX)
+    inside = scene.request("anthropic", parameters=thinking)
+    assert "thinking" not in inside.body
+    assert [change.what for change in inside.report] == ["parameter"]
+    after = scene.model_says("Done.", by=CODEX).user("next").request("anthropic", parameters=thinking)
+    assert after.body["thinking"]["type"] == "enabled"
+
+
+@pytest.mark.parametrize("thinking", [{}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}])
+def test_prefill_is_made_fit_to_go_on_from(thinking: dict[str, Any]) -> None:
+    """A model that goes on from the assistant's words gets them without white space at the end, and without thinking that is off."""
+    thought = ThinkingContent(content="Hm.", signature="c2ln")
+    request = (
+        Scene().user("go").model_says(thought, "The bird is: ").request("anthropic", model=OLD, parameters=thinking)
+    )
+    kinds = [block["type"] for block in request.body["messages"][1]["content"]]
+    assert kinds == (["thinking", "text"] if thinking else ["text"])
+    assert request.body["messages"][1]["content"][-1]["text"] == "The bird is:"
+    assert {change.how for change in request.report} == ({How.CHANGED} if thinking else {How.CHANGED, How.DROPPED})
+    assert Scene().user("go").model_says("Yes. ").request("anthropic").history
+
+
+OLD = "claude-haiku-4-5"
+
+
+def test_reasoning_items_go_out_once_and_before_what_they_led_to() -> None:
+    """An item that two turns hold goes with the first; two items in a row, or one without a whole record, stay here."""
+    other = ThinkingContent(provider="openai", artefact=REASONING | {"id": "rs_2"})
+    bare = ThinkingContent(provider="openai", artefact={"type": "reasoning", "id": "rs_3", "summary": []})
+    scene = Scene().user("go").model_says(ENCRYPTED, "one", by=CODEX).model_says(ENCRYPTED, "two", by=CODEX)
+    scene.model_says(other, other, "three", by=CODEX).model_says(bare, "four", by=CODEX).user("and?")
+    request = scene.request("openai-responses")
+    assert [item["id"] for item in request.body["input"] if item["type"] == "reasoning"] == ["rs_1"]
+    assert [change.handle for change in request.report] == [at(2), at(3, 0), at(3, 1), at(4)]
+
+
+def test_gemini_gets_its_signatures_and_a_dummy_for_others() -> None:
+    """A call or text that Gemini signed keeps its signature; a call of another model gets the placeholder that Google names."""
+    own = ToolCallContent(id="a", name="bash", args={}, artefact={"thoughtSignature": "AAAA"})
+    scene = Scene(tools=[BASH]).user("go").model_says(own, results=["x"], by=GEMINI)
+    scene.model_says(call("b"), results=["y"], by=CODEX)
+    parts = [part for content in scene.request("gemini").body["contents"] for part in content["parts"]]
+    signatures = [part["thoughtSignature"] for part in parts if "functionCall" in part]
+    assert signatures == ["AAAA", "skip_thought_signature_validator"]
+    signed = TextContent.from_dict({"type": "text", "content": "Done.", "thoughtSignature": "BBBB"})
+    words = Scene().user("go").model_says(signed, by=GEMINI).user("and?")
+    assert words.request("gemini").body["contents"][1]["parts"][0]["thoughtSignature"] == "BBBB"
+    other = words.request("gemini", model="gemini-3-flash")
+    assert [change.what for change in other.report] == ["thought signature"]
+
+
+# --- blocks of the provider's own tools ----------------------------------------------------------------------------------
+
+
+def block(kind: str, **fields: Any) -> UnknownContent:  # noqa: ANN401 - JSON
+    """Make a block that a provider's tool left."""
+    return UnknownContent(type=kind, **fields)
+
+
+SEARCH = {"web_search": True}
+ASKED = block("server_tool_use", id="srv_1", name="web_search", input={"query": "herons"})
+FOUND = block("web_search_tool_result", tool_use_id="srv_1", content=[{"type": "web_search_result", "title": "Herons", "url": "https://example.org", "encrypted_content": "x"}])  # fmt: skip
+WORDS = TextContent("Herons fish.")
+OF_CLAUDE, OF_GEMINI = (ASKED, FOUND, WORDS), (
+    block("executableCode", executableCode={"language": "PYTHON", "code": "print(1)"}),
+    block("codeExecutionResult", codeExecutionResult={"outcome": "OUTCOME_OK", "output": "1"}),
+    WORDS,
+)  # fmt: skip
+OF_GPT = (
+    ENCRYPTED,
+    block("web_search_call", id="ws_1", status="completed", action={"type": "search", "query": "x"}),
+    WORDS,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "by", "tools", "sent"),
+    [
+        ("anthropic", OF_CLAUDE, CLAUDE, SEARCH, ["server_tool_use", "web_search_tool_result", "text"]),
+        ("openai-responses", OF_GPT, CODEX, SEARCH, ["reasoning", "web_search_call", "message"]),
+        ("gemini", OF_GEMINI, GEMINI, {"code_execution": True}, ["executableCode", "codeExecutionResult", "text"]),
+    ],
+)
+def test_blocks_of_provider_tools_go_back(name: str, blocks: Any, by: Any, tools: Any, sent: list[str]) -> None:  # noqa: ANN401
+    """They go back to their provider as they came, in their order; the report is empty."""
+    request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(name, provider_tools=tools, cache=False)
+    body = thaw(request.body)
+    hold_to_types(name, body)
+    said = body.get("input", [])[1:4] or (body.get("messages") or body["contents"])[1]
+    listed = said if isinstance(said, list) else said.get("content") or said["parts"]
+    assert [each.get("type") or next(iter(each)) for each in listed] == sent
+    assert len(request.report) == 0
+
+
+@pytest.mark.parametrize(
+    ("blocks", "by", "to", "tools", "gone"),
+    [
+        (OF_CLAUDE, CLAUDE, "anthropic", {}, 2),
+        (OF_CLAUDE, CLAUDE, "openai-responses", SEARCH, 2),
+        (OF_CLAUDE, ("bedrock", CLAUDE[1]), "anthropic", SEARCH, 2),
+        ((FOUND, WORDS), CLAUDE, "anthropic", SEARCH, 1),
+        ((ASKED, WORDS), CLAUDE, "anthropic", SEARCH, 1),
+        ((FOUND, ASKED, WORDS), CLAUDE, "anthropic", SEARCH, 2),
+        ((block("server_tool_use", id="srv_1", input={}), FOUND, WORDS), CLAUDE, "anthropic", SEARCH, 2),
+        ((ASKED, block("web_search_tool_result", tool_use_id="srv_1"), WORDS), CLAUDE, "anthropic", SEARCH, 2),
+        (OF_GPT, CODEX, "openai-responses", {}, 2),
+        (OF_GEMINI, GEMINI, "gemini", {}, 2),
+    ],
+)
+def test_blocks_that_cannot_go_back_are_reported(blocks: Any, by: Any, to: str, tools: Any, gone: int) -> None:  # noqa: ANN401
+    """To another provider, without such tools in the request, without its other half or a field: the words stand alone."""
+    request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(to, provider_tools=tools)
+    sent = request.data.decode()
+    assert not any(
+        word in sent for word in ("server_tool_use", "tool_result", "web_search_call", "executableCode", "rs_1")
+    )
+    assert "Herons fish." in sent
+    dropped = [change.how for change in request.report if change.what in {"block", "thinking"}]
+    assert dropped == [How.DROPPED] * gone

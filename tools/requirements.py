@@ -1,0 +1,107 @@
+"""Write docs/reference/requirements.md: the tests that show each requirement, by the numbers in their names and docstrings.
+
+R are requirements and C conflicts of the source documents, A their examples, D what users of other systems report, and T failure
+modes of compaction. A test names its rows: `test_d9_…`, `test_a33_…`, or "R27, C13: …" at the beginning of its docstring.
+
+    python tools/requirements.py            write the page
+    python tools/requirements.py --check    only compare it
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "reference" / "requirements.md"
+SHOWN = 2
+"""Tests listed in a row; the rest are counted."""
+
+ROWS: Mapping[str, tuple[int, str]] = {
+    "R": (335, "Requirements"),
+    "C": (29, "Conflicts between the source documents"),
+    "A": (40, "Examples of the source documents"),
+    "D": (25, "What users of other systems report"),
+    "T": (21, "Failure modes of compaction"),
+}
+"""How many rows of each kind there are, and their title."""
+
+_IN_NAME = re.compile(r"(?:^test|_)_?([rcadt])0*(\d+)[a-g]?(?=_|$)")
+_IN_DOCSTRING = re.compile(r"\b([RCADT])(\d+)(?:(?:-|\u2013| to )\1?(\d+))?(?! control|\()\b")
+_HEAD = """# Requirements and their tests
+
+`./run requirements` writes this table from the names and docstrings of tests. File names are relative to `tests/`; `+n` counts further tests.
+"""
+
+
+def found() -> dict[tuple[str, int], list[str]]:
+    """Return the tests of each row, those that name it in their own name first."""
+    tests: dict[tuple[str, int], list[str]] = {}
+    ranked = sorted((not by_name, test, row) for row, test, by_name in _named())
+    for _, test, row in ranked:
+        if test not in tests.setdefault(row, []):
+            tests[row].append(test)
+    return tests
+
+
+def _named() -> Iterator[tuple[tuple[str, int], str, bool]]:
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if "node_modules" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                test = f"{path.relative_to(ROOT / 'tests').as_posix()}::{node.name}"
+                for letter, number in _IN_NAME.findall(node.name):
+                    yield (letter.upper(), int(number)), test, True
+                for letter, first, last in _IN_DOCSTRING.findall(ast.get_docstring(node) or ""):
+                    yield from (((letter, each), test, False) for each in range(int(first), int(last or first) + 1))
+
+
+def page() -> str:
+    """Return the page."""
+    tests = found()
+    parts = [_HEAD]
+    for letter, (count, title) in ROWS.items():
+        without = [f"{letter}{number}" for number in range(1, count + 1) if (letter, number) not in tests]
+        parts.append(f"## {title}\n")
+        if without:
+            parts.append(f"No test names {len(without)} of {count}: {_runs(without)}.\n")
+        parts.append("|row|tests|\n|---|---|")
+        parts += [_row(f"{letter}{n}", tests[letter, n]) for n in range(1, count + 1) if (letter, n) in tests]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _runs(rows: list[str]) -> str:
+    """Return row names with neighbours joined: R1-R3, R7."""
+    runs: list[list[str]] = []
+    for row in rows:
+        if runs and int(row[1:]) == int(runs[-1][-1][1:]) + 1:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _row(row: str, tests: list[str]) -> str:
+    more = f" +{len(tests) - SHOWN}" if len(tests) > SHOWN else ""
+    return f"|{row}|{' '.join(tests[:SHOWN])}{more}|"
+
+
+def main() -> int:
+    """Write or check the page; return 1 when the check finds another one."""
+    text = page()
+    if "--check" not in sys.argv:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{PAGE.relative_to(ROOT)} written\n")
+        return 0
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is out of date: run ./run requirements\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
