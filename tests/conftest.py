@@ -18,7 +18,7 @@ from tests.peers import server
 from tests.postgres_wheel import wheel_server
 
 settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, database=None, print_blob=True)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile(
     "soak", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

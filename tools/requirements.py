@@ -27,6 +27,18 @@ ROWS: Mapping[str, tuple[int, str]] = {
 }
 """How many rows of each kind there are, and their title."""
 
+REASONS: Mapping[str, str] = {
+    "R61": "declined: dialogs hold no live parents or children; the store keeps ancestors as ranges (ADR 0002)",
+    "R222": "declined: sessions are rows of a database, ordered by sequence number; JSON Lines with parent ids are a format of import and export",
+    "R289": "says what its author leaves alone; nothing to show",
+    "R290": "says what its author leaves alone; nothing to show",
+    "R292": "an open question of its author; here the compaction is an entry of the log",
+    "R295": "an order of work; nothing to show",
+    "R297": "a report on another project, and on the tests it has",
+    "R323": "declined: an output too large is shortened by code with a handle; only exchanges that leave are summarised",
+}
+"""Requirements without a test, and why."""
+
 _IN_NAME = re.compile(r"(?:^test|_)_?([rcadt])0*(\d+)[a-g]?(?=_|$)")
 _IN_DOCSTRING = re.compile(r"\b([RCADT])(\d+)(?:(?:-|\u2013| to )\1?(\d+))?(?! control|\()\b")
 _HEAD = """# Requirements and their tests
@@ -63,12 +75,14 @@ def page() -> str:
     tests = found()
     parts = [_HEAD]
     for letter, (count, title) in ROWS.items():
-        without = [f"{letter}{number}" for number in range(1, count + 1) if (letter, number) not in tests]
+        without = [f"{letter}{n}" for n in range(1, count + 1) if (letter, n) not in tests and f"{letter}{n}" not in REASONS]
         parts.append(f"## {title}\n")
         if without:
             parts.append(f"No test names {len(without)} of {count}: {_runs(without)}.\n")
+        rows = {f"{letter}{n}": _row(f"{letter}{n}", tests[letter, n]) for n in range(1, count + 1) if (letter, n) in tests}
+        rows |= {name: f"|{name}|no test: {REASONS[name]}|" for name in REASONS if name[0] == letter and name not in rows}
         parts.append("|row|tests|\n|---|---|")
-        parts += [_row(f"{letter}{n}", tests[letter, n]) for n in range(1, count + 1) if (letter, n) in tests]
+        parts += sorted(rows.values(), key=lambda row: int(row[2:].partition("|")[0]))
         parts.append("")
     return "\n".join(parts)
 
