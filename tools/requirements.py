@@ -75,12 +75,18 @@ def page() -> str:
     tests = found()
     parts = [_HEAD]
     for letter, (count, title) in ROWS.items():
-        without = [f"{letter}{n}" for n in range(1, count + 1) if (letter, n) not in tests and f"{letter}{n}" not in REASONS]
+        without = [
+            f"{letter}{n}" for n in range(1, count + 1) if (letter, n) not in tests and f"{letter}{n}" not in REASONS
+        ]
         parts.append(f"## {title}\n")
         if without:
             parts.append(f"No test names {len(without)} of {count}: {_runs(without)}.\n")
-        rows = {f"{letter}{n}": _row(f"{letter}{n}", tests[letter, n]) for n in range(1, count + 1) if (letter, n) in tests}
-        rows |= {name: f"|{name}|no test: {REASONS[name]}|" for name in REASONS if name[0] == letter and name not in rows}
+        rows = {
+            f"{letter}{n}": _row(f"{letter}{n}", tests[letter, n]) for n in range(1, count + 1) if (letter, n) in tests
+        }
+        rows |= {
+            name: f"|{name}|no test: {REASONS[name]}|" for name in REASONS if name[0] == letter and name not in rows
+        }
         parts.append("|row|tests|\n|---|---|")
         parts += sorted(rows.values(), key=lambda row: int(row[2:].partition("|")[0]))
         parts.append("")
