@@ -63,6 +63,7 @@ def prints() -> str:
 '''
 
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
+PROMPTED = "\x1b[?2004h"  # a prompt asks for marked pastes once, after it switched the terminal to single keys
 
 
 def call(name: str, call_id: str = "", **arguments: object) -> dict[str, object]:
@@ -144,8 +145,8 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was shown so far, without colours."""
-        return COLOURS.sub("", self.raw).replace("\r\n", "\n")
+        """What was shown so far, without colours; a bell stands where a prompt began."""
+        return COLOURS.sub("", self.raw.replace(PROMPTED, "\a")).replace("\r\n", "\n")
 
     def expect(self, text: str) -> str:
         """Wait until a text is shown after what was expected before, and return what came in between."""
@@ -167,9 +168,14 @@ class Terminal:
         self.raw += self._decoder.decode(piece)  # a character may come in two pieces
         return bool(piece)
 
+    def prompt(self, text: str = ">") -> None:
+        """Wait for a fresh prompt: an earlier one may be drawn again, and keys before a prompt reach a terminal that still edits lines."""
+        self.expect("\a")
+        self.expect(text)
+
     def type(self, text: str, prompt: str = ">") -> None:
-        """Wait for the prompt, and type a line."""
-        self.expect(prompt)
+        """Wait for a fresh prompt, and type a line."""
+        self.prompt(prompt)
         self.keys(f"{text}\r")
 
     def keys(self, text: str) -> None:

@@ -35,7 +35,7 @@ def test_turn_is_streamed_with_thinking_and_calls(chats: Chats) -> None:
         here.type("How is it?")
         for shown in ("I look.", '-> weather({"city":"Oslo"})', "<- weather", "Oslo: 7 degrees", "It is cold."):
             here.expect(shown)
-        here.expect(">")
+        here.prompt()
         here.keys("\x04")
         here.expect("palaver chat --session")
         assert here.ended() == 0
@@ -109,10 +109,10 @@ def test_waiting_call_is_decided_in_a_later_chat(chats: Chats) -> None:
     tools = chats.tools()
     with chats.terminal("--model", chats.script(call("remove", path="a")), "--tools", tools, "-s", "later") as here:
         here.type("remove it")
-        here.expect("why not:")
+        here.prompt("why not:")
         here.keys("\x03")
         here.expect("It waits.")
-        here.expect(">")
+        here.prompt()
         here.keys("\x04")
         assert here.ended() == 0
     with chats.terminal("--model", chats.script("It is removed."), "--tools", tools, "-s", "later") as here:
@@ -127,22 +127,22 @@ def test_waiting_call_is_decided_in_a_later_chat(chats: Chats) -> None:
 def test_lines_are_pasted_completed_and_asked_about(chats: Chats) -> None:
     """Alt-Enter begins a new line, a paste is one message, Ctrl-C clears the line, Tab completes; a rewind asks first."""
     with chats.terminal("--model", chats.script("One.", "Two."), "-s", "typed") as here:
-        here.expect(">")
+        here.prompt()
         here.keys("half a thou\x03")
-        here.expect(">")
-        here.keys("first\x1b\rsecond\r")
+        here.prompt()
+        here.keys("first\x1b\rmiddle\x1b\nlast\r")
         here.expect("One.")
-        here.expect(">")
+        here.prompt()
         here.keys("\x1b[200~third\nfourth\x1b[201~\r")
         here.expect("Two.")
-        here.expect(">")
+        here.prompt()
         here.keys("/rew\t")
         here.expect("/rewind")
         here.keys("\r")
         here.type("n", prompt="Rewind? y(es), n(o):")
-        here.expect(">")
+        here.prompt()
         here.keys("/exit\r")
         assert here.ended() == 0
     with closing(open_store(str(chats.store), create=False)) as store:
         messages = Session.open("typed", store).newest.messages
-        assert [one.text_content() for one in messages] == ["first\nsecond", "One.", "third\nfourth", "Two."]
+        assert [one.text_content() for one in messages] == ["first\nmiddle\nlast", "One.", "third\nfourth", "Two."]

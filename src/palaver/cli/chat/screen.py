@@ -112,7 +112,8 @@ class Keyboard:
         except ImportError as error:
             raise MissingExtra("palaver chat", "chat", package="prompt_toolkit") from error
         keys = KeyBindings()
-        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        for enter in ("enter", "c-j"):  # some terminals send a line feed
+            keys.add("escape", enter)(lambda event: event.current_buffer.insert_text("\n"))
         if history is not None:
             history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             history.touch(mode=0o600)
