@@ -91,7 +91,7 @@ def test_receipts_are_checked_and_written(stocked: Palaver) -> None:
     told = json.loads(target.read_text())
     target.write_text(json.dumps({**told, "entries": told["entries"] + 1}))
     assert stocked("store", "receipts", target).code == Exit.FOUND
-    target.write_text(json.dumps({**told, "remaining": "0"}))
+    target.write_text(json.dumps({**told, "tombstones": "none"}))
     assert stocked("store", "receipts", target).code == Exit.INPUT
     assert stocked("store", "receipts", "0" * 32).code == Exit.INPUT
     assert stocked("store", "receipts", "-o", target).code == Exit.USAGE

@@ -1,17 +1,19 @@
 """What was erased is in no file any more: marks planted everywhere, and a look at the raw bytes of everything that the store wrote."""
 
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
 import pytest
 
 from palaver.errors import Erased, StoreError
+from palaver.ids import SessionId
 from palaver.session import Session
-from palaver.session.erasure import erase, finish_erasures, note_file, preview_erasure
+from palaver.session.erasure import erase, finish_erasures, preview_erasure
 from palaver.session.receipts import Receipt, verify_receipt
-from palaver.store import SqliteStore, Store
-from palaver.store.erasing import NotedFile
+from palaver.store import SqliteStore
+from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.postgres import PostgresStore
 from palaver.transcripts import export
 from tests import postgres
@@ -34,12 +36,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _bundle(store: Store, planted: Planted, folder: Path) -> None:
+def _bundle(store: Erasing, planted: Planted, folder: Path) -> None:
     """Export a session, as the command does, so that the store knows the file."""
     path = folder / "bundles" / f"{planted.session}.palaver"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(export(store, planted.session, "bundle").pieces))
     note_file(store, planted.session, path)
+
+
+def note_file(store: Erasing, session: SessionId, path: Path) -> None:
+    """Note a file as the command that exports does."""
+    store.note_file(session, NotedFile(str(path), sha256(path.read_bytes()).hexdigest(), path.stat().st_ino))
 
 
 def _asked(scope: str, planted: Planted, session: Session) -> dict[str, object]:
@@ -114,7 +121,7 @@ def test_a_reader_that_holds_the_log_is_told_of(place: Path) -> None:
     assert found([place], planted.marks) == {}
 
 
-def exported(store: Store, folder: Path) -> tuple[Session, Path]:
+def exported(store: Erasing, folder: Path) -> tuple[Session, Path]:
     """Return a session, and the file that it was exported to."""
     session = Session.create(store, "going")
     session.root.put_text("a secret")

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver import MemoryStore, SqliteStore, Store
-from palaver.errors import Conflict, InvalidInput, NotFound
+from palaver import SqliteStore, Store
+from palaver.errors import Conflict, InvalidInput, NotFound, PalaverError
 from palaver.log import Custom
 from palaver.session import Dialog, Session
 from palaver.session.memory import (
@@ -23,14 +23,19 @@ from palaver.session.memory import (
     CoreMemory,
     Files,
     HashingEmbedder,
-    MemoryWarning,
     SubjectMemory,
     archival_tools,
     core_memory_tools,
     file_tools,
     shared_memory,
 )
-from palaver.tools import CallContext, Function, ToolReply
+from palaver.tools import CallContext, Function
+
+
+@pytest.fixture
+def dialog() -> Dialog:
+    """Return an empty dialog: where notes lie does not depend on the store."""
+    return Dialog(owner="coder")
 
 
 def begun(dialog: Dialog) -> CoreMemory:
@@ -45,9 +50,11 @@ def used(tools: Sequence[Function], name: str, dialog: Dialog | None = None, **a
     """Run a tool as an agent would, and return the text that the model reads; errors begin with `!`."""
     function = next(tool for tool in tools if tool.name == name).function
     assert function is not None
-    answer: Any = function(**arguments, context=CallContext(dialog=dialog))
-    answer = asyncio.run(answer) if asyncio.iscoroutine(answer) else answer
-    return f"!{answer.content}" if isinstance(answer, ToolReply) else str(answer)
+    try:
+        answer: Any = function(**arguments, context=CallContext(dialog=dialog))
+        return str(asyncio.run(answer) if asyncio.iscoroutine(answer) else answer)
+    except PalaverError as error:  # which a run of the tool makes an error result
+        return f"!{error}"
 
 
 # --- core memory ----------------------------------------------------------------------------------------------------------------------------
@@ -90,7 +97,7 @@ def test_r325_no_edit_leaves_more_than_the_limit(edits: list[tuple[str, str]]) -
         states.append(made)
     assert memory.get("b") == states[-1]
     assert memory.get("b").size <= 30
-    assert [block for _, block in memory.history("b")] == states
+    assert list(memory.history("b")) == states
 
 
 def test_an_edit_of_what_changed_is_a_conflict(store: Store) -> None:
@@ -112,9 +119,9 @@ def test_an_edit_of_what_changed_is_a_conflict(store: Store) -> None:
     assert [block.label for block in one.blocks] == ["persona"]
 
 
-def test_r330_one_memory_for_several_agents(store: Store) -> None:
+def test_r330_one_memory_for_several_agents() -> None:
     """R330: an update by one is seen by the others; rendered, the same blocks give the same bytes, and no text ends its block."""
-    session = Session.create(store, "s")
+    session = Session.create(name="s")
     place = session.new_dialog("memory")
     one, two = begun(place), CoreMemory(place)
     before = two.rendered()
@@ -152,9 +159,10 @@ def test_a_fork_has_the_memory_there_was(dialog: Dialog) -> None:
     memory.write("human", "later")
     assert CoreMemory(child).get("human").value == "Name: Ada."
     assert Files(child).read("plan.md").text == "one"
-    (place, _), _ = memory.history("human")
+    place = memory.history("human")[0].handle
+    assert place is not None
     Session.open(dialog.session_id, dialog.store).erase(entries=[place])
-    assert [block.value for _, block in memory.history("human")] == ["later"]
+    assert [block.value for block in memory.history("human")] == ["later"]
     assert [block.label for block in CoreMemory(child).blocks] == ["persona"]
 
 
@@ -239,9 +247,9 @@ def test_a_pattern_takes_linear_time(dialog: Dialog) -> None:
 # --- the archive ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r325_the_archive_is_searched_by_similarity(store: Store) -> None:
+def test_r325_the_archive_is_searched_by_similarity() -> None:
     """R325: the most similar passage comes first, a page at a time; tags narrow; what is removed is not found and stays in the log."""
-    place = Session.create(store, "s").root
+    place = Dialog(owner="m")
     archive = ArchivalMemory(place)
     cats = archive.insert("Cats sleep most of the day.", ["animals", "animals "])
     archive.insert("The deploy needs the staging key.", ["ops"])
@@ -264,21 +272,22 @@ def test_r325_the_archive_is_searched_by_similarity(store: Store) -> None:
             archive.insert(wrong)
 
 
-@pytest.mark.parametrize("vectors", [[], [[1.0]], [["a"] * 8], [[float("nan")] * 8], None, [[1.0] * 8] * 2])
-def test_an_embedder_must_keep_its_promise(vectors: Any) -> None:  # noqa: ANN401 - whatever it returns
+def test_an_embedder_must_keep_its_promise() -> None:
     """An embedder that returns something else than one vector a text is an InvalidInput, and nothing is written."""
+    wrong: tuple[Any, ...] = ([], [[1.0]], [["a"] * 8], [[float("nan")] * 8], None, [[1.0] * 8] * 2)
+    for vectors in wrong:
 
-    class Wrong:
-        name, dimensions = "wrong", 8
+        class Wrong:
+            name, dimensions, made = "wrong", 8, vectors
 
-        async def __call__(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - as above
-            del texts
-            return vectors
+            async def __call__(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - whatever it returns
+                del texts
+                return self.made
 
-    archive = ArchivalMemory(Dialog(owner="m"), Wrong())
-    with pytest.raises(InvalidInput, match="embedder 'wrong'"):
-        archive.insert("x")
-    assert len(archive) == 0
+        archive = ArchivalMemory(Dialog(owner="m"), Wrong())
+        with pytest.raises(InvalidInput, match="embedder 'wrong'"):
+            archive.insert("x")
+        assert len(archive) == 0
 
 
 # --- whose it is ----------------------------------------------------------------------------------------------------------------------------
@@ -298,21 +307,6 @@ def test_memory_of_a_subject_is_nobody_elses(store: Store) -> None:
     assert memory.place(nobody).dialog_id == nobody.dialog_id
     shared = shared_memory(store, "team", blocks={"rules": {"value": "Be kind."}})
     assert shared_memory(store, "team").get("rules").value == shared.get("rules").value == "Be kind."
-
-
-def test_a_memory_in_the_trash_is_neither_read_nor_replaced() -> None:
-    """New notes stay in the conversation meanwhile, with a warning; a shared one is refused."""
-    store = MemoryStore()
-    memory = SubjectMemory()
-    ada = Session.create(store, "a", subject="ada").root
-    place = memory.place(ada)
-    Session.open(store.node(place.dialog_id).session_id, store).delete()
-    with pytest.warns(MemoryWarning, match="trash"):
-        assert memory.place(ada).dialog_id == ada.dialog_id
-    team = shared_memory(store, "team")
-    Session.open(store.node(team.dialog_id).session_id, store).delete()
-    with pytest.raises(InvalidInput, match="trash"):
-        shared_memory(store, "team")
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------------------------

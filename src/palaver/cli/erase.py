@@ -49,7 +49,7 @@ def run(
         if not yes:
             emit(json, _row(preview), *_lines(preview))
             return Exit.OK
-        return _report((erase(source, **scope, files=_files(preview) if files else (), thorough=vacuum),), json=json)
+        return _report((erase(source, **scope, files=preview.files if files else (), thorough=vacuum),), json=json)
 
 
 def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, Any]:
@@ -69,15 +69,15 @@ def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, A
     }
 
 
-def _files(preview: ErasurePreview) -> list[str]:
-    return [str(file) for file in preview.files]
+def _sources(preview: ErasurePreview) -> int:
+    return len(preview.forgotten) + len(preview.reduced)
 
 
 def _row(preview: ErasurePreview) -> dict[str, Any]:
     row: dict[str, Any] = {name: list(getattr(preview, name)) for name in ("sessions", "dialogs")}
-    row |= {name: getattr(preview, name) for name in ("entries", "messages", "sources")}
+    row |= {"entries": preview.entries, "messages": preview.messages, "sources": _sources(preview)}
     row |= {name: [f"{one.dialog}:{one.seq}" for one in getattr(preview, name)] for name in ("tombstones", "touched")}
-    return row | {"preview": True, "payloads": preview.blobs, "files": _files(preview)}
+    return row | {"preview": True, "payloads": len(preview.payloads), "files": list(preview.files)}
 
 
 def _lines(preview: ErasurePreview) -> Iterator[str]:
@@ -86,8 +86,8 @@ def _lines(preview: ErasurePreview) -> Iterator[str]:
     yield from _names("dialog", preview.dialogs)
     yield from _names("leaves a tombstone", map(str, preview.tombstones))
     yield from _names("loses what was derived from erased entries", map(str, preview.touched))
-    yield f"  payloads: {preview.blobs:,}, except those that something else names; source files: {preview.sources:,}"
-    yield from _names("exported file, deleted with --files", _files(preview))
+    yield f"  payloads: {len(preview.payloads):,}, except those that something else names; source files: {_sources(preview):,}"
+    yield from _names("exported file, deleted with --files", preview.files)
     yield "--yes does it."
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
 
 from palaver.errors import Erased, InvalidInput, NotFound, PalaverError, StoreError
 from palaver.ids import BlobId, DialogId, SessionId
@@ -25,9 +28,6 @@ __all__ = [
     "subject_digest",
     "verify_receipt",
 ]
-
-_VERSION = 1
-_LISTS = ("sessions", "dialogs", "blobs", "sources", "beyond", "summaries", "pending")
 
 
 class Remaining(NamedTuple):
@@ -63,10 +63,10 @@ class Receipt:
         kept_blobs: How many payloads were kept because something else names them.
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
         entries: How many entries were removed or overwritten.
-        remaining: SHA-256 over the tombstones, hexadecimal.
         beyond: What may keep old bytes and is out of the store's reach, in words.
         summaries: The entries whose summary or record was removed, by handle; they are among the tombstones.
         pending: What is still to be done before the bytes are gone, in words; empty when all is done.
+        version: The version of this form.
     """
 
     id: str
@@ -79,10 +79,10 @@ class Receipt:
     kept_blobs: int = 0
     sources: tuple[str, ...] = ()
     entries: int = 0
-    remaining: str = ""
     beyond: tuple[str, ...] = ()
     summaries: tuple[str, ...] = ()
     pending: tuple[str, ...] = field(default=(), compare=False)
+    version: Literal[1] = 1
 
     @property
     def complete(self) -> bool:
@@ -91,8 +91,8 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        tombstones = [list(one) for one in self.tombstones]
-        return {"version": _VERSION, **asdict(self), "asked": dict(self.asked), "tombstones": tombstones}
+        made: dict[str, Any] = _receipts().dump_python(self, mode="json")
+        return made
 
     def to_json(self) -> str:
         """Return it as one line of canonical JSON."""
@@ -103,31 +103,22 @@ class Receipt:
         """Read what `to_json` returned.
 
         Raises:
-            InvalidInput: It is not a receipt, one of a later version, or one whose tombstones were changed.
+            InvalidInput: It is not a receipt, or one of a later version.
         """
         try:
-            told = json.loads(text)
-            version = told["version"]
-            known = {one.name: told[one.name] for one in fields(cls)} if version == _VERSION else {}
-            lists = {name: tuple(known[name]) for name in _LISTS if known}
-            tombstones = tuple(Remaining(*one) for one in known.get("tombstones", ()))
-            made = cls(**{**known, **lists, "tombstones": tombstones}) if known else None
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"This is not a receipt of an erasure: {error!r}.") from error
-        if made is None:
-            raise InvalidInput(f"This receipt has version {version}; this palaver reads version {_VERSION}.")
-        if made.remaining != digest_of(made.tombstones):
-            raise InvalidInput(f"Receipt {made.id} was changed: its digest is not that of its tombstones.")
-        return made
+            return _receipts().validate_json(text)
+        except ValueError as error:
+            raise InvalidInput(f"This is not a receipt of an erasure: {error}.") from error
 
     def with_pending(self, pending: Iterable[str]) -> Receipt:
         """Return the same receipt with other work pending."""
         return replace(self, pending=tuple(pending))
 
 
-def digest_of(tombstones: Iterable[Remaining]) -> str:
-    """Return the digest over tombstones that a receipt holds."""
-    return sha256(canonical_json([list(one) for one in tombstones])).hexdigest()
+@cache
+def _receipts() -> TypeAdapter[Receipt]:
+    """Return what writes and reads receipts; made on first use."""
+    return TypeAdapter(Receipt)
 
 
 def subject_digest(salt: str, subject: str) -> str:
@@ -191,7 +182,7 @@ def verify_receipt(store: Store, receipt: Receipt | str) -> Verdict:
         receipt: The receipt, its JSON, or its id where this store gave it.
 
     Raises:
-        InvalidInput: It is not a receipt, was changed, or this store gave none of this id.
+        InvalidInput: It is not a receipt, or this store gave none of this id.
     """
     known = erasing_store(store)
     by_id = {one.receipt_id: one for one in known.receipts()}

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from heapq import nlargest
 from operator import mul
 from typing import Protocol, TypeAlias
 
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InvalidInput
 from palaver.log import Handle
 from palaver.messages.frozen import clean_text
 from palaver.session.memory.notes import Data, HasPlace, Note, Notes
@@ -126,6 +125,7 @@ class Passage:
     at: float = 0.0
     by: str = ""
     score: float = 0.0
+    _vector: tuple[str, str] = field(default=("", ""), repr=False, compare=False)
 
 
 class ArchivalMemory:
@@ -142,21 +142,22 @@ class ArchivalMemory:
             dialog: The dialog.
             embedder: Makes vectors; one that hashes words when not given.
         """
-        self._notes = Notes(dialog, _KIND)
+        self._notes = Notes(dialog, _KIND, "passage", _passage)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
         self.embedder: Embedder = HashingEmbedder() if embedder is None else embedder
-        self._vectors: dict[Handle, Vector] = {}
-        self._lock = threading.Lock()
+        self._vectors: dict[Handle, Vector] = {}  # of passages that another embedder made
 
     def __len__(self) -> int:
         """Return how many passages there are."""
-        return len(_standing(self._notes.all()))
+        return len(self._notes.in_force())
 
     def passages(self, limit: int = 100, offset: int = 0, *, tags: Collection[str] = ()) -> tuple[Passage, ...]:
         """Return a page of passages, the newest first; only those with all of `tags`."""
         begin = max(offset, 0)
-        found = [_passage(note) for note in reversed(_standing(self._notes.all())) if _tagged(note, tags)]
-        return tuple(found[begin : begin + max(limit, 0)])
+        return tuple(self._tagged(tags)[::-1][begin : begin + max(limit, 0)])
+
+    def _tagged(self, tags: Collection[str]) -> list[Passage]:
+        return [passage for passage in self._notes.in_force().values() if set(tags) <= set(passage.tags)]
 
     def insert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
         """Insert a passage; as `ainsert`, for synchronous callers."""
@@ -181,7 +182,7 @@ class ArchivalMemory:
             "embedder": self.embedder.name,
             "vector": b64encode(vector.tobytes()).decode(),
         }
-        return _passage(self._notes.write(lambda _: data))
+        return self._notes.write(lambda _: data)
 
     def delete(self, handle: Handle | str) -> Handle:
         """Remove a passage; its text stays in the log until it is erased there.
@@ -191,14 +192,7 @@ class ArchivalMemory:
             NotFound: There is no such passage.
         """
         wanted = Handle.parse(handle) if isinstance(handle, str) else handle
-
-        def gone(notes: Sequence[Note]) -> Data:
-            for note in _standing(notes):
-                if note.handle.seq == wanted.seq and note.handle.dialog.startswith(wanted.dialog):
-                    return {"deleted": f"{note.handle.dialog}:{note.handle.seq}"}
-            raise NotFound(str(wanted), what="passage")
-
-        return self._notes.write(gone).handle
+        return self._notes.delete(str(wanted._replace(block=None)), "passage")
 
     def search(
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
@@ -222,59 +216,42 @@ class ArchivalMemory:
         """
         if len(query) > LONGEST:
             raise InvalidInput(f"The query has {len(query):,} characters, and may have {LONGEST:,}.")
-        notes = [note for note in _standing(self._notes.all()) if _tagged(note, tags)]
+        passages = self._tagged(tags)
         begin, count = max(offset, 0), max(limit, 0)
-        if not notes or not query.strip() or not count:
+        if not passages or not query.strip() or not count:
             return ()
         (wanted,) = await _embedded(self.embedder, [clean_text(query, "query", [])])
-        vectors = await self._vectors_of(notes)
+        vectors = await self._vectors_of(passages)
         scores = [math.fsum(map(mul, wanted, vector)) for vector in vectors]
-        best = nlargest(begin + count, range(len(notes)), key=lambda index: (scores[index], -index))[begin:]
-        return tuple(_passage(notes[index], scores[index]) for index in best)
+        best = nlargest(begin + count, range(len(passages)), key=lambda index: (scores[index], -index))[begin:]
+        return tuple(replace(passages[index], score=scores[index]) for index in best)
 
-    async def _vectors_of(self, notes: Sequence[Note]) -> list[Vector]:
-        with self._lock:
-            known = {note.handle: self._vectors.get(note.handle) or self._recorded(note) for note in notes}
-        missing = [note for note in notes if known[note.handle] is None]
-        for begin in range(0, len(missing), _BATCH):  # another embedder made these
+    async def _vectors_of(self, passages: Sequence[Passage]) -> list[Vector]:
+        found = [self._recorded(one) or self._vectors.get(one.handle) for one in passages]
+        missing = [one for one, vector in zip(passages, found, strict=True) if vector is None]
+        for begin in range(0, len(missing), _BATCH):
             part = missing[begin : begin + _BATCH]
-            made = await _embedded(self.embedder, [str(note.data["text"]) for note in part])
-            known |= {note.handle: vector for note, vector in zip(part, made, strict=True)}
-        kept = {place: vector for place, vector in known.items() if vector is not None}
-        with self._lock:
-            self._vectors = kept
-        return [kept[note.handle] for note in notes]
+            made = await _embedded(self.embedder, [one.text for one in part])
+            self._vectors.update(zip((one.handle for one in part), made, strict=True))
+        return [vector or self._vectors[one.handle] for one, vector in zip(passages, found, strict=True)]
 
-    def _recorded(self, note: Note) -> Vector | None:
+    def _recorded(self, passage: Passage) -> Vector | None:
         """Return the vector recorded with a passage; None where another embedder made it, or it cannot be read."""
-        if note.data.get("embedder") != self.embedder.name:
-            return None
+        name, encoded = passage._vector
         vector = array("f")
         try:
-            vector.frombytes(b64decode(str(note.data.get("vector", "")), validate=True))
+            vector.frombytes(b64decode(encoded, validate=True))
         except ValueError:
             return None
-        return vector if len(vector) == self.embedder.dimensions else None
+        return vector if name == self.embedder.name and len(vector) == self.embedder.dimensions else None
 
 
-def _standing(notes: Sequence[Note]) -> list[Note]:
-    found: dict[str, Note] = {}
-    for note in notes:
-        gone = note.data.get("deleted")
-        if gone:
-            found.pop(str(gone), None)
-        elif isinstance(note.data.get("text"), str):
-            found[f"{note.handle.dialog}:{note.handle.seq}"] = note
-    return list(found.values())
-
-
-def _tagged(note: Note, tags: Collection[str]) -> bool:
-    return set(tags) <= set(note.data.get("tags", ()))
-
-
-def _passage(note: Note, score: float = 0.0) -> Passage:
-    tags = tuple(map(str, note.data.get("tags", ())))
-    return Passage(note.handle, str(note.data["text"]), tags, note.at, str(note.data.get("by", "")), score)
+def _passage(note: Note) -> Passage:
+    data = note.data
+    if not isinstance(data.get("text"), str):
+        raise TypeError(f"{note.handle} has no passage.")
+    tags, vector = tuple(map(str, data.get("tags", ()))), (str(data.get("embedder")), str(data.get("vector", "")))
+    return Passage(note.handle, data["text"], tags, note.at, str(data.get("by", "")), _vector=vector)
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, TypeAlias
 
-from palaver.errors import Conflict, InvalidInput, NotFound
+from palaver.errors import Conflict, InvalidInput
 from palaver.log import Handle
 from palaver.messages.frozen import clean_text
-from palaver.session.memory.notes import HasPlace, Note, Notes, replaced_once
+from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
 from palaver.tokens import counter
 
 __all__ = ["LIMIT", "CoreMemory", "MemoryBlock"]
@@ -23,6 +22,7 @@ LIMIT = 20_000
 """How many characters a block may have unless it says otherwise."""
 
 _KIND = "palaver.memory"
+_WHAT = "memory block"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _MOST = 64  # blocks: all of them are in every request
 _TAG = re.compile(r"<(?=/?\s*(?:memory|block)\b)", re.IGNORECASE)
@@ -46,6 +46,7 @@ class MemoryBlock:
         unit: What the limit counts: `characters` or `tokens`.
         read_only: Whether only the program may change it, not a tool.
         by: Who changed it last, or empty.
+        handle: The entry that says so.
     """
 
     label: str
@@ -55,6 +56,7 @@ class MemoryBlock:
     unit: Unit = "characters"
     read_only: bool = False
     by: str = ""
+    handle: Handle | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
@@ -74,13 +76,13 @@ class CoreMemory:
 
     def __init__(self, dialog: HasPlace) -> None:
         """Open the memory in a dialog: one of its own (`session.new_dialog("memory")`), or an agent's, whose forks then each have their own."""
-        self._notes = Notes(dialog, _KIND)
+        self._notes = Notes(dialog, _KIND, "label", _block)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
     @property
     def blocks(self) -> tuple[MemoryBlock, ...]:
         """The blocks, in the order in which they were made."""
-        return tuple(_standing(self._notes.all()).values())
+        return tuple(self._notes.in_force().values())
 
     def get(self, label: str) -> MemoryBlock:
         """Return a block.
@@ -88,12 +90,11 @@ class CoreMemory:
         Raises:
             NotFound: No block has this label; the error has close matches.
         """
-        return _found(_standing(self._notes.all()), label)
+        return self._notes.find(label, _WHAT)
 
-    def history(self, label: str) -> tuple[tuple[Handle, MemoryBlock], ...]:
-        """Return all that a block ever was, the oldest first, each with its entry: erase those to forget for good."""
-        written = ((note.handle, _block(note)) for note in self._notes.all() if note.data.get("label") == label)
-        return tuple((place, block) for place, block in written if block is not None)
+    def history(self, label: str) -> tuple[MemoryBlock, ...]:
+        """Return all that a block ever was, the oldest first: erase these handles to forget for good."""
+        return self._notes.history(label)
 
     def rendered(self) -> str:
         """Return the blocks as a section of instructions; empty where there are none.
@@ -121,16 +122,18 @@ class CoreMemory:
         Raises:
             InvalidInput: The label or the limit is invalid, the label is taken, or the value is larger than the limit.
         """
+        block = MemoryBlock(
+            label=label, value=value, description=description, limit=limit, unit=unit, read_only=read_only, by=by
+        )
 
-        def made(blocks: Blocks) -> MemoryBlock:
+        def made(blocks: Blocks) -> Data:
             if label in blocks:
                 raise InvalidInput(f"There is a block {label!r} already.", hint="Change it, or use another label.")
             if len(blocks) >= _MOST:
                 raise InvalidInput(f"A core memory has at most {_MOST} blocks: all of them are in every request.")
-            kind: dict[str, Any] = {"description": description, "limit": limit, "unit": unit, "read_only": read_only}
-            return MemoryBlock(label=label, value=value, by=by, **kind)
+            return _data(block)
 
-        return self._written(made)
+        return self._notes.write(made)
 
     def append(self, label: str, text: str, *, by: str = "", tool: bool = False) -> MemoryBlock:
         """Add a text to a block, on a line of its own.
@@ -188,49 +191,26 @@ class CoreMemory:
         Raises:
             NotFound: There is no such block.
         """
-        return self._notes.write(lambda notes: {"label": _found(_standing(notes), label).label, "deleted": True}).handle
+        return self._notes.delete(label, _WHAT)
 
     def _changed(self, label: str, put: Callable[[str], str], *, by: str, tool: bool) -> MemoryBlock:
-        def change(blocks: Blocks) -> MemoryBlock:
-            block = _found(blocks, label)
+        def change(blocks: Blocks) -> Data:
+            block = self._notes.find(label, _WHAT, blocks)
             if tool and block.read_only:
                 raise InvalidInput(f"The block {label!r} is read-only: only the program changes it.")
-            return replace(block, value=put(block.value), by=by)
+            return _data(replace(block, value=put(block.value), by=by))
 
-        return self._written(change)
-
-    def _written(self, change: Callable[[Blocks], MemoryBlock]) -> MemoryBlock:
-        """Write a block computed from the blocks as they stand. Limits are checked here and nowhere else."""
-        note = self._notes.write(lambda notes: asdict(_checked(change(_standing(notes)))))
-        return MemoryBlock(**note.data)
+        return self._notes.write(change)
 
 
-def _standing(notes: Sequence[Note]) -> dict[str, MemoryBlock]:
-    blocks: dict[str, MemoryBlock] = {}
-    for note in notes:
-        block = _block(note)
-        if block is None:
-            blocks.pop(str(note.data.get("label", "")), None)
-        else:
-            blocks[block.label] = block
-    return blocks
+def _data(block: MemoryBlock) -> Data:
+    data = asdict(_checked(block))
+    del data["handle"]
+    return data
 
 
-def _block(note: Note) -> MemoryBlock | None:
-    """Return the block of a note; None for one that was removed, or that another program wrote differently."""
-    if note.data.get("deleted"):
-        return None
-    try:
-        return _checked(MemoryBlock(**dict(note.data)))
-    except (TypeError, InvalidInput):
-        return None
-
-
-def _found(blocks: Blocks, label: str) -> MemoryBlock:
-    if label not in blocks:
-        hint = f"There are: {', '.join(blocks) or 'none'}."
-        raise NotFound(label, what="memory block", close=get_close_matches(str(label), blocks), hint=hint)
-    return blocks[label]
+def _block(note: Note) -> MemoryBlock:
+    return _checked(MemoryBlock(**dict(note.data), handle=note.handle))
 
 
 def _checked(block: MemoryBlock) -> MemoryBlock:

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InvalidInput
 from palaver.log import Handle
 from palaver.messages.frozen import clean_text, is_clean
 from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
@@ -87,7 +86,7 @@ class Files:
 
     def __init__(self, dialog: HasPlace) -> None:
         """Open the files of a dialog."""
-        self._notes = Notes(dialog, _KIND)
+        self._notes = Notes(dialog, _KIND, "path", _file)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
     def read(self, path: str) -> File:
@@ -97,7 +96,7 @@ class Files:
             InvalidInput: This cannot be a name.
             NotFound: No file has this name; the error has close matches.
         """
-        return _there(_standing(self._notes.all()), _named(path))
+        return self._notes.find(_named(path), "file")
 
     def glob(self, pattern: str = "**") -> tuple[File, ...]:
         """Return the files whose name matches a pattern, by name: `*` and `?` stay within a folder, `**` crosses folders, `{a,b}` matches either.
@@ -110,8 +109,8 @@ class Files:
         spelt = pattern.strip().removeprefix("./")
         spelt = spelt if "/" in spelt else f"**/{spelt}"
         matches = _matcher("^(?:" + "".join(map(_globbed, _GLOB.findall(spelt))) + ")$", spelt)
-        standing = _standing(self._notes.all())
-        return tuple(standing[path] for path in sorted(standing) if matches(path))
+        files = self._notes.in_force()
+        return tuple(files[path] for path in sorted(files) if matches(path))
 
     def grep(
         self, pattern: str, *, glob: str = "**", ignore_case: bool = False, limit: int = 100, skip: int = 0
@@ -140,9 +139,7 @@ class Files:
 
     def history(self, path: str) -> tuple[File, ...]:
         """Return all that a file ever was, the oldest first; erase these handles to forget for good."""
-        name = _named(path)
-        written = (_file(note) for note in self._notes.all() if note.data.get("path") == name)
-        return tuple(file for file in written if file is not None)
+        return self._notes.history(_named(path))
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
@@ -164,7 +161,11 @@ class Files:
             InvalidInput: As for `write`, or the old text is empty.
         """
         name = _named(path)
-        return self._written(name, lambda files: replaced_once(name, _there(files, name).text, old, new), by)
+
+        def edited(files: Mapping[str, File]) -> str:
+            return replaced_once(name, self._notes.find(name, "file", files).text, old, new)
+
+        return self._written(name, edited, by)
 
     def delete(self, path: str, *, by: str = "") -> Handle:
         """Remove a file, and return the entry of its last text, which stays in the log.
@@ -174,43 +175,23 @@ class Files:
         """
         name = _named(path)
         last = self.read(name).handle
-        self._notes.write(lambda notes: {"path": _there(_standing(notes), name).path, "deleted": True, "by": by})
+        self._notes.delete(name, "file", by=by)
         return last
 
     def _written(self, path: str, make: Callable[[Mapping[str, File]], str], by: str) -> File:
-        def data(notes: Sequence[Note]) -> Data:
-            files = _standing(notes)
+        def data(files: Mapping[str, File]) -> Data:
             text = clean_text(make(files), "text", [])
             _require_room(files, path, text)
             return {"path": path, "text": text, "by": by}
 
-        note = self._notes.write(data)
-        return File(path, str(note.data["text"]), note.handle, note.at, by)
+        return self._notes.write(data)
 
 
-def _standing(notes: Sequence[Note]) -> dict[str, File]:
-    files: dict[str, File] = {}
-    for note in notes:
-        file = _file(note)
-        if file is None:
-            files.pop(str(note.data.get("path", "")), None)
-        else:
-            files[file.path] = file
-    return files
-
-
-def _file(note: Note) -> File | None:
-    """Return the file of a note; None for one that was removed, or that another program wrote differently."""
+def _file(note: Note) -> File:
     path, text = note.data.get("path"), note.data.get("text")
-    if not isinstance(path, str) or not isinstance(text, str) or note.data.get("deleted"):
-        return None
+    if not isinstance(path, str) or not isinstance(text, str):
+        raise TypeError(f"{note.handle} does not say what is in a file.")
     return File(path, text, note.handle, note.at, str(note.data.get("by", "")))
-
-
-def _there(files: Mapping[str, File], path: str) -> File:
-    if path not in files:
-        raise NotFound(path, what="file", close=get_close_matches(path, files, cutoff=0.5))
-    return files[path]
 
 
 def _named(path: str) -> str:

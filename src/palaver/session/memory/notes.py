@@ -5,20 +5,19 @@ A note is a custom entry of a dialog: as durable as every entry, inherited by fo
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from palaver.errors import Conflict, InvalidInput, StoreBusy
+from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId
-from palaver.log import Custom, Handle, Header, Span, entry_at, lineage
-from palaver.session.head import KnownHead
+from palaver.log import Custom, Handle, draft, entry_at, lineage
 from palaver.store.protocol import Store
 
-__all__ = ["HasPlace", "Note", "Notes", "replaced_once"]
+__all__ = ["Data", "HasPlace", "Note", "Notes", "replaced_once"]
 
-_TRIES = 200
-"""How often another writer may come between; each time that one has written something, so not all of them wait."""
+Data: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class HasPlace(Protocol):
@@ -46,72 +45,96 @@ class Note(NamedTuple):
 
     handle: Handle
     at: float
-    data: Mapping[str, Any]
+    data: Data
 
 
-Data: TypeAlias = Mapping[str, Any]
+class Notes(Generic[T]):
+    """The notes of one kind in a dialog, its ancestors' before the fork included. The newest note of a key is in force."""
 
+    def __init__(self, dialog: HasPlace, custom_type: str, key: str, read: Callable[[Note], T]) -> None:
+        """Read nothing yet.
 
-class _OvertakenError(Exception):
-    """Another writer came between reading and writing."""
-
-
-class Notes:
-    """The notes of one kind in a dialog, its ancestors' before the fork included. Reading them costs what is new in the log."""
-
-    def __init__(self, dialog: HasPlace, custom_type: str) -> None:
+        Args:
+            dialog: The dialog.
+            custom_type: The type of the entries.
+            key: The field that names what a note is about. Without it a note is about itself, and its handle is the key.
+            read: Returns what a note says; raises `TypeError` or `InvalidInput` for one that another program wrote differently.
+        """
         self.store = dialog.store
         self.dialog_id = dialog.dialog_id
         self._type = custom_type
-        self._head = KnownHead(self.store, self.dialog_id)
-        self._lock = threading.RLock()
-        self._changes = -1
-        self._upto = -1
-        self._notes: list[Note] = []
+        self._key = key
+        self._read = read
 
-    def all(self) -> Sequence[Note]:
-        """Return the notes, the oldest first."""
-        with self._lock:
-            last = self._head.reload()
-            spans: Sequence[Span] = (Span(self.dialog_id, self._upto + 1, last.seq + 1),)
-            if self._changes != self._head.changes:  # also the first time
-                self._notes, self._changes = [], self._head.changes
-                spans = lineage(self.store.node(self.dialog_id), last.seq + 1)
-            for span in spans:
-                headers = self.store.latest_of_kind(span.dialog, "custom", span.start, span.stop)
-                for header in reversed(list(headers)):
-                    self._add(Handle(span.dialog, header.seq))
-            self._upto = last.seq
-            return tuple(self._notes)
+    def _all(self) -> Iterator[tuple[str, T | None]]:
+        """Yield the notes, the oldest first: the key, and what is said of it; None where it is deleted or cannot be read."""
+        last = self.store.last(self.dialog_id)
+        for span in lineage(self.store.node(self.dialog_id), last.seq + 1):
+            for header in reversed(list(self.store.latest_of_kind(span.dialog, "custom", span.start, span.stop))):
+                place = Handle(span.dialog, header.seq)
+                entry = entry_at(self.store, place)
+                if isinstance(entry, Custom) and entry.custom_type == self._type and isinstance(entry.data, Mapping):
+                    note = Note(place, entry.at, entry.data)
+                    yield str(note.data.get(self._key, place)), self._readable(note)
 
-    def _add(self, place: Handle) -> None:
-        entry = entry_at(self.store, place)
-        if isinstance(entry, Custom) and entry.custom_type == self._type and isinstance(entry.data, Mapping):
-            self._notes.append(Note(place, entry.at, entry.data))
+    def _readable(self, note: Note) -> T | None:
+        try:
+            return None if note.data.get("deleted") else self._read(note)
+        except (TypeError, InvalidInput):
+            return None
 
-    def write(self, make: Callable[[Sequence[Note]], Data]) -> Note:
-        """Write a note that depends on the others, as they stand when it is written.
+    def in_force(self) -> dict[str, T]:
+        """Return what is in force, by key."""
+        found: dict[str, T] = {}
+        for key, said in self._all():
+            if said is None:
+                found.pop(key, None)
+            else:
+                found[key] = said
+        return found
 
-        Args:
-            make: Returns the note's data for the notes as they stand, or raises.
+    def history(self, key: str) -> tuple[T, ...]:
+        """Return all that was ever said of a key, the oldest first."""
+        return tuple(said for known, said in self._all() if known == key and said is not None)
+
+    def find(self, key: str, what: str, among: Mapping[str, T] | None = None) -> T:
+        """Return what is in force for a key.
 
         Raises:
-            StoreBusy: Other writers of the same dialog were always faster.
+            NotFound: Nothing is; the error has close matches.
         """
-        for _ in range(_TRIES):
-            with self._lock:
-                entry = Custom(custom_type=self._type, data=dict(make(self.all())))
-                known = self._upto
+        known = self.in_force() if among is None else among
+        if key not in known:
+            hint = f"There are: {', '.join(list(known)[:20]) or 'none'}."
+            raise NotFound(key, what=what, close=get_close_matches(key, known, cutoff=0.5), hint=hint)
+        return known[key]
 
-            def check(header: Header, known: int = known) -> None:
-                if header.seq != known + 1:
-                    raise _OvertakenError
+    def write(self, make: Callable[[dict[str, T]], Data]) -> T:
+        """Write a note and return what it says.
 
-            try:
-                return Note(self._head.annotate(entry, check), entry.at, entry.data)
-            except _OvertakenError:
-                continue
-        raise StoreBusy(f"Other writers of dialog {self.dialog_id} were always faster.", hint="Try again.")
+        Args:
+            make: Returns the note's data for what is in force, or raises. No other writer of notes comes between.
+        """
+        return self._read(self._written(make))
+
+    def delete(self, key: str, what: str, **more: str) -> Handle:
+        """Delete what is in force for a key, and return the entry that says so.
+
+        Raises:
+            NotFound: Nothing is.
+        """
+
+        def gone(known: dict[str, T]) -> Data:
+            self.find(key, what, known)
+            return {self._key: key, "deleted": True, **more}
+
+        return self._written(gone).handle
+
+    def _written(self, make: Callable[[dict[str, T]], Data]) -> Note:
+        with self.store.transaction(lock=f"notes {self.dialog_id}"):
+            entry = Custom(custom_type=self._type, data=dict(make(self.in_force())))
+            header = self.store.annotate(self.dialog_id, draft(entry)[0])
+        return Note(Handle(self.dialog_id, header.seq), entry.at, entry.data)
 
 
 def replaced_once(name: str, text: str, old: str, new: str) -> str:

@@ -51,7 +51,6 @@ class SubjectMemory:
     def __init__(self, name: str = "memory", *, blocks: Mapping[str, Mapping[str, Any]] = EMPTY) -> None:
         self.name = name
         self.blocks = blocks
-        self._warned: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<SubjectMemory {self.name!r}>"
@@ -85,9 +84,7 @@ class SubjectMemory:
         found = _memory(store, f"{self.name} of {subject}", subject)
         if found.trashed_at is None and found.root is not None:
             return _Place(store, found.root)
-        if found.session_id not in self._warned:
-            self._warned.add(found.session_id)
-            warnings.warn(f"{_in_trash(found)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
+        warnings.warn(f"{_in_trash(found)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
         return own
 
 
