@@ -151,7 +151,7 @@ class Recording(ProviderInvoker):
 
 
 def test_seed_002_what_an_invoker_gets() -> None:
-    """R45: the facts of the call; where nothing governs the dialog, the agent's system prompt does."""
+    """R45, R148: the facts of the call; where nothing governs the dialog, the agent's system prompt does."""
     asked = Recording(ScriptedProvider(["<note>good</note>"], profile="openai-chat"))
     prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
     agent = Agent("writer", prompt, "gpt-4o-mini", asked, model_args={"temperature": 0.5})
@@ -161,7 +161,7 @@ def test_seed_002_what_an_invoker_gets() -> None:
     assert asked.got["prompt"] is prompt
     assert asked.got["model"] == "gpt-4o-mini"
     assert asked.got["model_args"]["temperature"] == 0.5
-    assert {"dialog", "parser_args", "metadata", "api_type", "stream_handler"} <= asked.got.keys()
+    assert {"dialog", "parser_args", "responder", "metadata", "api_type", "stream_handler"} <= asked.got.keys()
 
 
 def test_seed_004_a36_messages_that_the_caller_keeps() -> None:

@@ -20,7 +20,7 @@ from PIL import Image
 from pydantic import AfterValidator
 
 from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, thaw
-from palaver.tools import CallContext, Function, Progress, Toolbox, ToolOutcome, ToolReply, execute, refuse, tool
+from palaver.tools import CallContext, Function, Progress, Toolbox, ToolOutcome, ToolReply, execute, tool
 from tests.tools.calling import run
 
 PNG = bytes.fromhex(
@@ -192,13 +192,7 @@ def test_r312_unavailable_tools_stay_declared() -> None:
         assert (outcome.ending, outcome.executed) == ("unavailable", False)
         assert why in str(outcome.error)
     assert run(search.extend(available=lambda: True), query="x").ending == "done"
-
-
-def test_unlinked_and_refused_calls() -> None:
-    """A tool without implementation says so; a person's words are the result of a call they denied."""
     assert run(Function("later")).ending == "unlinked"
-    outcome = refuse(ToolCallContent("c", "rm"), "not in this folder")
-    assert (outcome.ending, outcome.error) == ("refused", "'rm' was not run: not in this folder")
 
 
 def test_approval_depends_on_the_arguments() -> None:

@@ -2,7 +2,7 @@
 
 from palaver.agent.agent import Agent, AgentWarning
 from palaver.agent.approvals import Decision, decide, open_calls, question
-from palaver.agent.building import build_agent, build_agents
+from palaver.agent.building import build_agents
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.config import AgentSpec, Config, load_config
 from palaver.agent.events import (
@@ -61,7 +61,6 @@ __all__ = [
     "TurnFinished",
     "TurnStarting",
     "TurnStream",
-    "build_agent",
     "build_agents",
     "build_invoker",
     "build_tactic",

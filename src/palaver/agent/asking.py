@@ -246,6 +246,7 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
             prompt=run.prompt,
             model_args=args,
             parser_args=settings.parser_args,
+            responder="assistant",
             metadata=settings.metadata,
             api_type=settings.api_type,
             stream_handler=answering.handle,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from palaver.store.connect import StoreLike, opened_store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
 
-__all__ = ["build_agent", "build_agents"]
+__all__ = ["build_agents"]
 
 _TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
     {each.name: each for each in (Tokens, EventCount, Idle, Overflow)}
@@ -69,17 +70,6 @@ def build_agents(
     return {name: builder.agent(config[name]) for name in (config if names is None else names)}
 
 
-def build_agent(
-    spec: AgentSpec,
-    *,
-    runtime: Runtime | None = None,
-    llm_invoker: Invoker | Provider | None = None,
-    store: StoreLike | None = None,
-) -> Agent:
-    """Build one agent; as `build_agents`."""
-    return _Builder(runtime or get_default_runtime(), llm_invoker, store).agent(spec)
-
-
 class _Builder:
     """Builds agents that share invokers and memories."""
 
@@ -92,10 +82,13 @@ class _Builder:
 
     def agent(self, spec: AgentSpec) -> Agent:
         """Build an agent."""
-        invoker = self._given or _used(spec, ("invoker",), lambda: self._invoker(spec.invoker))
+        invoker = self._given or _used(spec, ("invoker",), partial(self._invoker, spec.invoker))
         options = {name: getattr(spec, name) for name in _PLAIN}
         if spec.retry is not None:
-            options["retry"] = _used(spec, ("retry",), lambda: retry_of(dict(spec.retry or ())))
+            options["retry"] = _used(spec, ("retry",), partial(retry_of, dict(spec.retry)))
+        budget = spec.budget
+        if budget is not None:
+            budget = _used(spec, ("budget",), partial(Budget.parse, budget, spec.model_name))
         agent = Agent(
             spec.name,
             self._prompt(spec),
@@ -103,9 +96,7 @@ class _Builder:
             invoker,
             tools=self._tools(spec),
             context_manager=self._manager(spec),
-            budget=None
-            if spec.budget is None
-            else _used(spec, ("budget",), lambda: Budget.parse(spec.budget, spec.model_name)),
+            budget=budget,
             store=self._store,
             runtime=self._runtime,
             **options,
@@ -120,15 +111,14 @@ class _Builder:
         """Return the system prompt, with the servers, the provider's tools and the format of the configuration added to its own."""
         path = spec.system_prompt_path
         if path is None:
-            prompt = _used(
-                spec, ("system_prompt",), lambda: Prompt(path=f"{spec.name}/system", prompt=spec.system_prompt or "")
-            )
+            made = partial(Prompt, f"{spec.name}/system", spec.system_prompt or "")
+            prompt = _used(spec, ("system_prompt",), made)
         else:
-            prompt = _used(spec, ("system_prompt_path",), lambda: self._runtime.get_prompt(path))
+            prompt = _used(spec, ("system_prompt_path",), partial(self._runtime.get_prompt, path))
         added: dict[str, Any] = {}
         if spec.mcp_servers:
             servers = [
-                _used(spec, ("mcp_servers", index), lambda each=each: MCP.from_dict(each))  # type: ignore[misc]
+                _used(spec, ("mcp_servers", index), partial(MCP.from_dict, each))
                 for index, each in enumerate(spec.mcp_servers)
             ]
             added["mcp_servers_list"] = (*prompt.mcp_servers_list, *servers)
@@ -136,13 +126,13 @@ class _Builder:
             if getattr(spec, name):
                 added[name] = {**getattr(prompt, name), **getattr(spec, name)}
         if spec.format is not None:
-            added["format"] = _used(spec, ("format",), lambda: Format(spec.format))
+            added["format"] = _used(spec, ("format",), partial(Format, spec.format))
         return prompt.extend(path=prompt.path, **added) if added else prompt
 
     def _tools(self, spec: AgentSpec) -> tuple[Function, ...]:
         namespace = (spec.system_prompt_path or "").rpartition(":")[0]
         return tuple(
-            _used(spec, ("tools", index), lambda ref=ref: self._runtime.get_tool(ref, namespace))  # type: ignore[misc]
+            _used(spec, ("tools", index), partial(self._runtime.get_tool, ref, namespace))
             for index, ref in enumerate(spec.tools)
         )
 
@@ -150,20 +140,14 @@ class _Builder:
         config = spec.context_manager
         if config is None:
             return None
-        return _used(
-            spec, ("context_manager", "type"), lambda: policy(config, spec.model_name, runtime=self._runtime), config
-        )
+        made = partial(policy, config, spec.model_name, runtime=self._runtime)
+        return _used(spec, ("context_manager", "type"), made, config)
 
     def _invoker(self, words: Mapping[str, Any]) -> Invoker:
         """Return the invoker of a description: what is described alike is one; the runtime's own builders come first."""
         key = canonical_json(words)
         if key not in self._invokers:
-            name = words["invoker"]
-            if name in self._runtime.invokers():
-                rest = {key: value for key, value in words.items() if key != "invoker"}
-                self._invokers[key] = self._runtime.get_invoker(name)(rest)
-            else:
-                self._invokers[key] = build_invoker(words)
+            self._invokers[key] = build_invoker(words, runtime=self._runtime)
         return self._invokers[key]
 
     def _summarizer(self, spec: AgentSpec, invoker: Invoker) -> ModelSummarizer | None:
@@ -172,11 +156,11 @@ class _Builder:
             return None
         described = wanted.invoker
         if described is not None:
-            invoker = _used(spec, ("summarizer", "invoker"), lambda: self._invoker(described))
+            invoker = _used(spec, ("summarizer", "invoker"), partial(self._invoker, described))
         provider = getattr(invoker, "provider", None)
         if not isinstance(provider, Provider):
             what = f"{type(invoker).__name__} has no provider that could be asked for a summary."
-            raise spec.fault(("summarizer",), what, hint="Name an invoker that has one under `summarizer`.")
+            raise spec.place.fault(("summarizer",), what, hint="Name an invoker that has one under `summarizer`.")
         return ModelSummarizer(provider, wanted.model_name or spec.model_name, max_tokens=wanted.max_tokens)
 
     def _memory(self, spec: AgentSpec, wanted: MemorySpec, agent: Agent) -> CoreMemory | SubjectMemory:
@@ -185,7 +169,7 @@ class _Builder:
         blocks = {label: block.model_dump(exclude_none=True) for label, block in wanted.blocks.items()}
         scratch = CoreMemory(Dialog(owner="memory"))
         for label, block in blocks.items():  # what is wrong with a block is said now, not at the first conversation
-            _used(spec, ("memory", "blocks", label), lambda label=label, block=block: scratch.create(label, **block))  # type: ignore[misc]
+            _used(spec, ("memory", "blocks", label), partial(scratch.create, label, **block))
         if wanted.shared:
             return shared_memory(agent.store, name, blocks=blocks)
         memory = self._memories.setdefault(name, SubjectMemory(name))
@@ -197,9 +181,11 @@ def _trigger(spec: AgentSpec, index: int, words: Mapping[str, Any]) -> Trigger:
     at = ("triggers", index)
     name = str(words.get("type"))
     if name not in _TRIGGERS:
-        raise spec.fault((*at, "type"), f"there is no trigger {name!r}.", hint=f"Triggers: {', '.join(_TRIGGERS)}.")
+        raise spec.place.fault(
+            (*at, "type"), f"there is no trigger {name!r}.", hint=f"Triggers: {', '.join(_TRIGGERS)}."
+        )
     rest = {key: value for key, value in words.items() if key != "type"}
-    return _used(spec, at, lambda: _TRIGGERS[name](**rest), rest)
+    return _used(spec, at, partial(_TRIGGERS[name], **rest), rest)
 
 
 def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T], words: Iterable[str] = ()) -> _T:
@@ -214,9 +200,9 @@ def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T],
     try:
         return make()
     except NotFound as error:
-        error.hint = f"{error.hint} See {spec.where(*steps)}.".strip()
+        error.hint = f"{error.hint} See {spec.place.words(steps)}.".strip()
         raise
     except (InvalidInput, InfeasibleBudget, TypeError) as error:
         named = next((key for key in words if key != "type" and repr(key) in str(error)), None)
         path = steps if named is None else (*steps[:-1], named) if steps[-1] == "type" else (*steps, named)
-        raise spec.fault(path, getattr(error, "message", f"{error}."), hint=getattr(error, "hint", "")) from error
+        raise spec.place.fault(path, getattr(error, "message", f"{error}."), hint=getattr(error, "hint", "")) from error

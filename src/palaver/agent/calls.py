@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Sequence
 
 from palaver.agent.approvals import Decision, Verdict
-from palaver.agent.events import CallEnded, CallProgress, CallStarting
+from palaver.agent.events import CallEnded, CallStarting
 from palaver.agent.inbox import annotate
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.steps import Fate, Settle
 from palaver.errors import Conflict, InvalidInput, PalaverError, StoreError
 from palaver.log.entries import Approval, CallStarted, LateResult
 from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMessage, ToolResultContent
-from palaver.tools import CallContext, Function, Progress, ToolOutcome, execute_all
+from palaver.tools import CallContext, Function, ToolOutcome, execute_all
 
 __all__ = ["SUSPENDED", "settle"]
 
@@ -122,7 +122,7 @@ class _ToolRound:
                 run.toolbox,
                 calls,
                 context=CallContext(
-                    dialog=run.dialog, agent=settings.agent, deps=settings.deps, on_progress=self._progress
+                    dialog=run.dialog, agent=settings.agent, deps=settings.deps, on_progress=run.listeners.note
                 ),
                 earlier=tuple(run.turn.executed),
                 on_start=self._start,
@@ -131,10 +131,6 @@ class _ToolRound:
             )
         if self._fault is not None:
             raise self._fault
-
-    def _progress(self, progress: Progress) -> None:
-        event = CallProgress(progress.call_id, progress.tool, progress.message, progress.done, progress.total)
-        self._run.listeners.note(event)
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         """Record the intent; when that fails nothing of the call has happened."""

@@ -5,8 +5,8 @@ Only plain values are read: no tag makes an object, no other file is included, d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -61,12 +61,31 @@ class ConfigPlace:
     Attributes:
         file: The file, or empty.
         text: Its text; empty for a configuration that came as a mapping.
+        sections: The sections that a value may stand in: its own, then those it is inherited from.
     """
 
     file: str = ""
     text: str = field(default="", repr=False)
+    sections: tuple[Steps, ...] = ((),)
 
-    def find(self, path: Steps) -> tuple[int, int]:
+    def fault(self, steps: Steps, what: str, close: Iterable[str] = (), hint: str = "") -> InvalidConfig:
+        """Return the error for a value that cannot be used."""
+        path, line = self._written(steps)
+        return InvalidConfig(what, file=self.file, line=line, key=_spelt(path), close=close, hint=hint)
+
+    def words(self, steps: Steps) -> str:
+        """Return the place of a value in words, for a hint."""
+        path, line = self._written(steps)
+        at = f"{self.file}:{line}" if self.file and line else self.file or (f"line {line}" if line else "")
+        return ", ".join(filter(None, (at, _spelt(path))))
+
+    def _written(self, steps: Steps) -> tuple[Steps, int]:
+        """Return the path of a value in the first section that has it, else in the first of all, and its line."""
+        paths = [(*section, *steps) for section in self.sections]
+        found = [(path, *self._find(path)) for path in paths]
+        return next(((path, line) for path, depth, line in found if depth > len(path) - len(steps)), found[0][::2])
+
+    def _find(self, path: Steps) -> tuple[int, int]:
         """Return how many steps of a path exist in the text, and the line of the last one; line 0 without a text."""
         node = yaml.compose(self.text, Loader=_Loader) if self.text else None
         line = 0 if node is None else node.start_mark.line + 1
@@ -80,22 +99,6 @@ class ConfigPlace:
                 return index, line
             line, node = found[0].start_mark.line + 1, found[1]
         return len(path), line
-
-    def fault(self, path: Steps, what: str, close: Iterable[str] = (), hint: str = "") -> InvalidConfig:
-        """Return the error for a value that cannot be used."""
-        line = self.find(path)[1]
-        return InvalidConfig(what, file=self.file, line=line, key=_spelt(path), close=close, hint=hint)
-
-    def written(self, steps: Steps, sections: Sequence[Steps]) -> Steps:
-        """Return the path of a value in the first of some sections that has it; else in the first one."""
-        paths = [(*section, *steps) for section in sections]
-        return next((path for path in paths if self.find(path)[0] > len(path) - len(steps)), paths[0])
-
-    def words(self, path: Steps) -> str:
-        """Return the place of a value in words, for a hint."""
-        line = self.find(path)[1]
-        file = f"{self.file}:{line}" if self.file and line else self.file or (f"line {line}" if line else "")
-        return ", ".join(filter(None, (file, _spelt(path))))
 
 
 def _own(key: str) -> str:
@@ -224,19 +227,11 @@ class AgentSpec(_ConfigSection):
     parallel_tools: bool = True
     metadata: Words = Field(default_factory=dict)
     _place: ConfigPlace = PrivateAttr(default_factory=ConfigPlace)
-    _sections: tuple[Steps, ...] = PrivateAttr(default=())
 
-    def path(self, *steps: str | int) -> Steps:
-        """Return the path under which one of its values was written: in its own section, or in what it inherited it from."""
-        return self._place.written(steps, self._sections)
-
-    def fault(self, steps: Steps, what: str, close: Iterable[str] = (), hint: str = "") -> InvalidConfig:
-        """Return the error for one of its values that cannot be used."""
-        return self._place.fault(self.path(*steps), what, close, hint)
-
-    def where(self, *steps: str | int) -> str:
-        """Return in words where one of its values was written."""
-        return self._place.words(self.path(*steps))
+    @property
+    def place(self) -> ConfigPlace:
+        """Where its values are written."""
+        return self._place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +314,7 @@ def load_config(source: Given) -> Config:
     if isinstance(source, Config):
         return source
     value, place = _read(source)
-    top = _validated(_Top, value, lambda steps: steps, place)
+    top = _validated(_Top, value, place)
     above = {key: value[key] for key in _SHARED_AT_THE_TOP if key in value}
     shared = _merged(_renamed(above, (), place), _renamed(top.shared or {}, ("global",), place))
     if "name" in shared:
@@ -345,9 +340,9 @@ def _spec(section: Words, shared: Words, index: int, place: ConfigPlace) -> Agen
     merged = _merged(inherited, own)
     if not merged.keys() & {"system_prompt", "system_prompt_path"}:
         raise place.fault(path, "the agent has no system_prompt or system_prompt_path, and global has none either.")
-    sections = (path, ("global",), ())
-    spec = _validated(AgentSpec, merged, lambda steps: place.written(steps, sections), place)
-    spec._place, spec._sections = place, sections  # noqa: SLF001 - of this module
+    own_place = replace(place, sections=(path, ("global",), ()))
+    spec = _validated(AgentSpec, merged, own_place)
+    spec._place = own_place  # noqa: SLF001 - of this module
     return spec
 
 
@@ -375,7 +370,7 @@ def _merged(under: Words, over: Words) -> Words:
     return out
 
 
-def _validated(kind: type[Spec], value: Words, path: Callable[[Steps], Steps], place: ConfigPlace) -> Spec:
+def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
     """Return a section as what it must be.
 
     Raises:
@@ -391,27 +386,13 @@ def _validated(kind: type[Spec], value: Words, path: Callable[[Steps], Steps], p
         hint = f"Keys here: {', '.join(known)}."
         if kind is AgentSpec and len(steps) == 1:
             hint += " Parameters of the model go under model_args."
-        raise place.fault(path(steps), "there is no such key.", get_close_matches(str(steps[-1]), known), hint)
+        raise place.fault(steps, "there is no such key.", get_close_matches(str(steps[-1]), known), hint)
     if first["type"] == "missing":
-        raise place.fault(path(steps[:-1]), f"{steps[-1]} is missing.")
-    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    shown = kinds.get(type(given)) or repr(given)[:80]
-    what = _KINDS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
-    raise place.fault(path(steps), f"it must be {what}, not {shown}.")
-
-
-_KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "string_type": "text",
-        "string_too_short": "text",
-        "int_type": "a whole number",
-        "float_type": "a number",
-        "bool_type": "true or false",
-        "dict_type": "a mapping",
-        "model_type": "a mapping",
-        "list_type": "a list",
-    }
-)
+        raise place.fault(steps[:-1], f"{steps[-1]} is missing.")
+    shown = (
+        type(given).__name__ if isinstance(given, dict | list) else repr(given)[:80]
+    )  # these may hold keys of services
+    raise place.fault(steps, f"it must be {first['msg'].removeprefix('Input should be ')}, not {shown}.")
 
 
 def _keys(kind: type[BaseModel], steps: Sequence[str | int]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from palaver.errors import ProviderError
 from palaver.messages import Message, ToolCallContent, ToolResultContent, Usage
 from palaver.models import BlockEvent, End, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.tools import Progress
 from palaver.wire import Request
 
 __all__ = [
@@ -66,24 +67,8 @@ class CallStarting:
     type: Literal["call_starting"] = field(default="call_starting", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class CallProgress:
-    """A tool reports progress.
-
-    Attributes:
-        call_id: The call.
-        tool: The tool's name.
-        message: What it is doing.
-        done: How much is done, in the tool's own units, or None.
-        total: How much there is to do, in the same units, or None.
-    """
-
-    call_id: str
-    tool: str
-    message: str = ""
-    done: float | None = None
-    total: float | None = None
-    type: Literal["call_progress"] = field(default="call_progress", init=False)
+CallProgress: TypeAlias = Progress
+"""A tool reports progress."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
-from importlib import import_module
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
@@ -17,9 +16,10 @@ from palaver.agent.working import WorkingCopy
 from palaver.errors import InvalidInput, NotFound, ParseError, ProviderError
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
-from palaver.models import End, Event, Provider, ScriptedProvider, connect_model
+from palaver.models import End, Event, Provider
+from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
-from palaver.prompts import Prompt
+from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.tools import run_in_worker
 from palaver.wire import Call, Request
 
@@ -29,7 +29,6 @@ __all__ = [
     "ProviderInvoker",
     "StreamHandler",
     "build_invoker",
-    "call_fields",
     "register_invoker",
 ]
 
@@ -124,14 +123,6 @@ class Invoker(Protocol):
         ...
 
 
-def call_fields(prompt: Prompt | None, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `palaver.wire.Call`: what a prompt asks for, then those among some arguments; the rest are parameters."""
-    call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
-    options = {} if prompt is None else {"format": prompt.answer, "provider_tools": prompt.addon_args}
-    parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
-    return {"parameters": parameters, **options, **call}
-
-
 class ProviderInvoker:
     """Asks any provider: compiles what the model sees, sends it, waits for the whole answer, and checks it against the prompt.
 
@@ -159,8 +150,11 @@ class ProviderInvoker:
     ) -> InvokeResult:
         """Ask once; as `Invoker.invoke`."""
         asked = {"stream": stream_handler is not None, **model_args}
+        fields = {name: asked.pop(name) for name in asked.keys() & _CALL_FIELDS}
+        if prompt is not None:
+            fields = {"format": prompt.answer, "provider_tools": prompt.addon_args, **fields}
         profile = self.provider.profile_for(model)
-        request = await run_in_worker(partial(dialog.request, profile, model, **call_fields(prompt, asked)))
+        request = await run_in_worker(partial(dialog.request, profile, model, parameters=asked, **fields))
         await _tell(stream_handler, Asking(request))
         end = await self._answer(request, stream_handler)
         message = end.message
@@ -216,12 +210,13 @@ Builder: TypeAlias = Callable[[dict[str, Any]], Invoker]
 """Builds an invoker from a configuration without its key `invoker`."""
 
 
-def build_invoker(config: Mapping[str, Any] | str) -> Invoker:
+def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = None) -> Invoker:
     """Build an invoker by name.
 
     Args:
         config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its figures, and the provider's own arguments:
             `build_invoker({"invoker": "openai", "base_url": "..."})`.
+        runtime: Whose registered invokers come before the providers; the default runtime when not given.
 
     Raises:
         NotFound: There is no invoker of this name; `close` has similar names.
@@ -232,29 +227,23 @@ def build_invoker(config: Mapping[str, Any] | str) -> Invoker:
     name = rest.pop("invoker", None)
     if not isinstance(name, str):
         raise InvalidInput("An invoker's configuration names it.", hint='Give {"invoker": "litellm"}.')
-    builder = _BUILDERS.get(name)
-    if builder is None:
-        raise NotFound(name, what="invoker", close=get_close_matches(name, _BUILDERS))
+    runtime = runtime or get_default_runtime()
+    known = (*runtime.invokers(), *PROVIDERS)
+    if name not in known:
+        raise NotFound(name, what="invoker", close=get_close_matches(name, known))
     try:
-        return builder(rest)
+        if name in runtime.invokers():
+            made: Invoker = runtime.get_invoker(name)(rest)
+            return made
+        retry = retry_of(rest.pop("retry", None))
+        return ProviderInvoker(connect_provider(name, **rest), retry)
     except TypeError as error:
         raise InvalidInput(f"The invoker {name!r} cannot be built from {sorted(rest)}: {error}.") from error
 
 
 def register_invoker(name: str, builder: Builder) -> Builder:
-    """Name an invoker for this process, and return its builder. A runtime's own are registered with `Runtime.register_invoker`."""
-    _BUILDERS[name] = builder
-    return builder
-
-
-def _over(make: Callable[..., Provider]) -> Builder:
-    """Return the builder of an invoker over a provider."""
-
-    def build(rest: dict[str, Any]) -> Invoker:
-        retry = retry_of(rest.pop("retry", None))
-        return ProviderInvoker(make(**rest), retry)
-
-    return build
+    """Register an invoker with the default runtime, and return its builder."""
+    return get_default_runtime().register_invoker(name, builder, overwrite=True)
 
 
 def retry_of(given: object) -> Retry | None:
@@ -270,28 +259,3 @@ def retry_of(given: object) -> Retry | None:
     if isinstance(given, int) and not isinstance(given, bool):
         return Retry(attempts=given + 1)
     raise InvalidInput(f"retry is {given!r}.", hint="Give a Retry, a mapping of its figures, or a number of retries.")
-
-
-def _adapter(module: str, kind: str, **own: Any) -> Callable[..., Provider]:  # noqa: ANN401 - the provider's own arguments
-    def make(**rest: Any) -> Provider:  # noqa: ANN401 - the same
-        made: Provider = getattr(import_module(module), kind)(**own, **rest)
-        return made
-
-    return make
-
-
-def _scripted(**rest: Any) -> Provider:  # noqa: ANN401 - the provider's own arguments
-    if "file" in rest:
-        return connect_model(f"scripted:{rest.pop('file')}", **rest)[0]
-    return ScriptedProvider(rest.pop("script", ()), **rest)
-
-
-_BUILDERS: dict[str, Builder] = {
-    "litellm": _over(_adapter("palaver.models.litellm", "LiteLLMProvider")),
-    "openai": _over(_adapter("palaver.models.openai", "OpenAIProvider")),
-    "openai-responses": _over(_adapter("palaver.models.openai", "OpenAIProvider", api="responses")),
-    "anthropic": _over(_adapter("palaver.models.anthropic", "AnthropicProvider")),
-    "google": _over(_adapter("palaver.models.google", "GoogleProvider")),
-    "scripted": _over(_scripted),
-}
-"""The invokers; `register_invoker` adds to them."""

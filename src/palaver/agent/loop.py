@@ -43,14 +43,14 @@ async def go(run: AgentRun) -> None:
 
 
 async def _steps(run: AgentRun) -> None:
-    first = next_step(run.turn, run.rules)
+    first = next_step(run)
     if isinstance(first, Wait):  # nobody has decided yet: there is nothing to write
         await _wait(run, first)
         return
     if not run.turn.over:
         run.begin()
     while run.turn.open:
-        step = next_step(run.turn, run.rules)
+        step = next_step(run)
         match step:
             case Ask():
                 await ask(run, step)

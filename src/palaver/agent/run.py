@@ -14,12 +14,11 @@ from palaver.agent.events import AgentEvent
 from palaver.agent.inbox import deliveries
 from palaver.agent.invoking import StreamHandler
 from palaver.agent.settings import CallSettings
-from palaver.agent.steps import TurnRules
 from palaver.agent.turn import CALL, TurnState
 from palaver.errors import AgentFailure
 from palaver.log import Entry
 from palaver.log.entries import Custom, TurnEnded, TurnStarted
-from palaver.messages import Message, ToolCallContent, ToolMessage
+from palaver.messages import Message, ToolMessage
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import Toolbox
@@ -123,24 +122,9 @@ class AgentRun:
     memo: Memo = field(default_factory=Memo)
 
     @property
-    def rules(self) -> TurnRules:
-        """What the table of outcomes needs to know."""
-        left = any(call.id not in self.undecided | self.suspended for call in self.turn.pending)
-        return TurnRules(
-            rounds=self.settings.rounds,
-            needs_approval=self._needs_approval,
-            rerun=self._rerun,
-            approver=self.settings.approve is not None and left,
-            suspended=frozenset(self.suspended),
-        )
-
-    def _needs_approval(self, call: ToolCallContent) -> bool:
-        function = self.toolbox.get(call.name)
-        return function is not None and function.approval_needed(call)
-
-    def _rerun(self, call: ToolCallContent) -> bool:
-        function = self.toolbox.get(call.name)
-        return function is not None and function.idempotent
+    def postponed(self) -> set[str]:
+        """The calls that wait for somebody who is not at hand."""
+        return self.undecided | self.suspended
 
     # --- writing ----------------------------------------------------------------------------------------------------------
 

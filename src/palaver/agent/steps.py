@@ -25,15 +25,15 @@ another matter: the process keeps it and records it first of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from palaver.agent.run import AgentRun
 from palaver.agent.turn import TurnState, paused
-from palaver.messages import ToolCallContent
+from palaver.messages import Message, ToolCallContent
 
-__all__ = ["Ask", "Fate", "Finish", "Settle", "Step", "TurnRules", "Wait", "next_step"]
+__all__ = ["Ask", "Fate", "Finish", "Settle", "Step", "Wait", "next_step"]
 
 
 class Fate(StrEnum):
@@ -81,54 +81,34 @@ Step: TypeAlias = Ask | Settle | Wait | Finish
 """Everything that can come next."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
-    """The inputs of the table besides the log.
-
-    Attributes:
-        rounds: How many rounds of tools a turn may have.
-        needs_approval: Whether a call may not run before somebody decides.
-        rerun: Whether the function of a call that was begun may run again.
-        approver: Whether somebody is at hand who decides at once.
-        suspended: Calls that this process began and that wait for a decision further down: those of sub-agents.
-    """
-
-    rounds: int
-    needs_approval: Callable[[ToolCallContent], bool]
-    rerun: Callable[[ToolCallContent], bool]
-    approver: bool = False
-    suspended: frozenset[str] = frozenset()
-
-
-def next_step(turn: TurnState, rules: TurnRules) -> Step:
+def next_step(run: AgentRun) -> Step:
     """Return what comes next."""
-    pending = turn.pending
+    turn, pending = run.turn, run.turn.pending
     if pending:
-        fates = tuple((call, _fate(turn, call, rules)) for call in pending)
+        fates = tuple((call, _fate(run, call)) for call in pending)
         waiting = tuple(call for call, what in fates if what is Fate.DECIDE)
-        if len(waiting) == len(pending) and not rules.approver:
-            return Wait(waiting)
-        return Settle(fates)
-    if turn.response is not None and not turn.said and _answered(turn):
+        asked = run.settings.approve is not None and any(call.id not in run.postponed for call in pending)
+        return Wait(waiting) if len(waiting) == len(pending) and not asked else Settle(fates)
+    if turn.response is not None and not turn.said and _answered(turn, turn.response):
         return Finish()
-    return Ask(final=turn.rounds >= rules.rounds)
+    return Ask(final=turn.rounds >= run.settings.rounds)
 
 
-def _answered(turn: TurnState) -> bool:
+def _answered(turn: TurnState, response: Message) -> bool:
     """Return whether the newest answer is whole and calls nothing, or every result says that the model need not be asked again."""
-    if turn.response is not None and not turn.calls:
-        return not paused(turn.response)
-    return all(turn.answers[call.id].terminate for call in turn.calls)
+    return all(turn.answers[call.id].terminate for call in turn.calls) if turn.calls else not paused(response)
 
 
-def _fate(turn: TurnState, call: ToolCallContent, rules: TurnRules) -> Fate:
-    if call.id in rules.suspended:
+def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
+    turn, function = run.turn, run.toolbox.get(call.name)
+    if call.id in run.suspended:
         return Fate.DECIDE
     if call.id in turn.started:
-        return Fate.RUN if turn.started[call.id] and rules.rerun(call) else Fate.UNKNOWN
+        again = turn.started[call.id] and function is not None and function.idempotent
+        return Fate.RUN if again else Fate.UNKNOWN
     decision = turn.decisions.get(call.id)
     if decision is not None:
         return Fate.DENIED if decision.decision == "deny" else Fate.RUN
     if turn.overtaken:
         return Fate.GIVEN_UP
-    return Fate.DECIDE if rules.needs_approval(call) else Fate.RUN
+    return Fate.DECIDE if function is not None and function.approval_needed(call) else Fate.RUN

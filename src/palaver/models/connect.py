@@ -14,7 +14,7 @@ from palaver.models.provider import Provider
 from palaver.models.script import read_script
 from palaver.models.scripted import ScriptedProvider
 
-__all__ = ["PREFIXES", "connect_model"]
+__all__ = ["PREFIXES", "PROVIDERS", "connect_model", "connect_provider"]
 
 _ADAPTERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openai": ("openai", "OpenAIProvider", {}),
@@ -26,8 +26,25 @@ _ADAPTERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 _SCRIPTED = "scripted"
 
+PROVIDERS: tuple[str, ...] = (*_ADAPTERS, _SCRIPTED)
+"""The names of providers."""
+
 PREFIXES: tuple[str, ...] = (*(f"{name}/" for name in _ADAPTERS), f"{_SCRIPTED}:")
 """The prefixes of model strings."""
+
+
+def connect_provider(name: str, **options: Any) -> Provider:  # noqa: ANN401 - options of the adapter
+    """Return the provider of a name among `PROVIDERS`, built from its adapter's own options.
+
+    Raises:
+        MissingExtra: The adapter's package is not installed.
+    """
+    if name == _SCRIPTED:
+        script = read_script(options.pop("file")) if "file" in options else options.pop("script", ())
+        return ScriptedProvider(script, **options)
+    module, kind, fixed = _ADAPTERS[name]
+    made: Provider = getattr(import_module(f"palaver.models.{module}"), kind)(**fixed, **options)
+    return made
 
 
 def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: ANN401 - options of the adapter
@@ -44,13 +61,11 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
     """
     kind, colon, path = spec.partition(":")
     if colon and kind == _SCRIPTED:
-        return ScriptedProvider(read_script(path), **options), kind
+        return connect_provider(kind, file=path, **options), kind
     prefix, slash, model = spec.partition("/")
     if slash and model and prefix in _ADAPTERS:
-        module, name, fixed = _ADAPTERS[prefix]
-        provider: Provider = getattr(import_module(f"palaver.models.{module}"), name)(**fixed, **options)
-        return provider, model
-    close = get_close_matches(prefix if slash else kind, (*_ADAPTERS, _SCRIPTED), n=1)
+        return connect_provider(prefix, **options), model
+    close = get_close_matches(prefix if slash else kind, PROVIDERS, n=1)
     raise InvalidInput(
         f"{spec!r} does not name a model.",
         hint=(f"Did you mean {close[0]!r}? " if close else "")

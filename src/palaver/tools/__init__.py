@@ -6,13 +6,12 @@ What runs tools is loaded when it is first used: a program that only stores conv
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from palaver.tools.calls import CallContext, Ending, Progress, ToolOutcome, ToolReply
 from palaver.tools.function import Function, ToolFunction, labelled, tool
+from palaver.tools.outcomes import CallContext, Ending, Progress, ToolOutcome, ToolReply
 from palaver.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from palaver.tools.batch import execute_all
-    from palaver.tools.execution import execute, refuse
+    from palaver.tools.execution import execute, execute_all
     from palaver.tools.servers import MCP
     from palaver.tools.workers import run_in_worker
 
@@ -29,7 +28,6 @@ __all__ = [
     "execute",
     "execute_all",
     "labelled",
-    "refuse",
     "run_in_worker",
     "tool",
 ]
@@ -37,8 +35,7 @@ __all__ = [
 _RUNNING = {
     "MCP": "servers",
     "execute": "execution",
-    "execute_all": "batch",
-    "refuse": "execution",
+    "execute_all": "execution",
     "run_in_worker": "workers",
 }
 

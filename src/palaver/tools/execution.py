@@ -1,4 +1,4 @@
-"""Running one call: every call has an outcome, whatever its tool does.
+"""Running calls: every call has an outcome, whatever its tool does.
 
 What is refused is refused before anything runs, and what runs, runs at most once. Only three things pass through: the caller's
 cancellation, a real interrupt, and an exception of the caller's own `on_start` or `on_outcome`.
@@ -15,16 +15,16 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from palaver.messages import FunctionCall, ToolCallContent
-from palaver.tools.calls import CallContext, Ending, ToolOutcome
+from palaver.messages import FunctionCall, ToolCallContent, ToolResultContent
 from palaver.tools.function import Function
-from palaver.tools.results import RenderedResult, cut_text, describe_error, result_of
+from palaver.tools.outcomes import CallContext, Ending, ToolOutcome
+from palaver.tools.results import cut_text, describe_error, result_of
 from palaver.tools.schemas import SchemaViolation, violations
 from palaver.tools.signature import InvalidArgumentsError, is_async
 from palaver.tools.toolbox import Toolbox
 from palaver.tools.workers import hand_over, run_in_thread, run_in_worker
 
-__all__ = ["OnOutcome", "OnStart", "execute", "refuse"]
+__all__ = ["OnOutcome", "OnStart", "execute", "execute_all"]
 
 OnStart: TypeAlias = Callable[[ToolCallContent, Function], Awaitable[None]]
 """Awaited before a function runs, and only then: the place to record the intent. Its exception ends the call."""
@@ -36,6 +36,110 @@ _MOST_NAMED = 30
 _MOST_VIOLATIONS = 10
 _QUOTED_BYTES = 4_000
 _ARGUMENT_BYTES = 500
+
+
+# --- the calls of one response -----------------------------------------------------------------------------------------
+
+
+async def execute_all(  # noqa: PLR0913 - what one call takes, and how many run at a time
+    toolbox: Toolbox,
+    calls: Sequence[ToolCallContent],
+    *,
+    context: CallContext | None = None,
+    earlier: Iterable[FunctionCall] = (),
+    on_start: OnStart | None = None,
+    on_outcome: OnOutcome | None = None,
+    parallel: int = 8,
+) -> tuple[ToolOutcome, ...]:
+    """Answer the calls of one response side by side, each reported as soon as it has its outcome.
+
+    An `exclusive` call waits for those before it and delays those after it. A call that repeats one before it in the same
+    response waits for its answer. `on_start` and `on_outcome` are awaited one at a time.
+
+    Args:
+        toolbox: The tools.
+        calls: The calls, in the order of the response.
+        context: What tools may ask for.
+        earlier: The calls of this turn that have answers, oldest first.
+        on_start: Awaited before each effect; see `OnStart`.
+        on_outcome: Awaited with each outcome; see `OnOutcome`.
+        parallel: How many calls run at a time, at least 1.
+
+    Returns:
+        The outcomes, in the order of the calls.
+
+    Raises:
+        Exception: What `on_start` or `on_outcome` raised, after the calls that still ran were cancelled.
+    """
+    batch = _Batch(toolbox, calls, context, tuple(earlier), on_start, on_outcome)
+    room = anyio.CapacityLimiter(max(1, parallel))
+    async with anyio.create_task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(batch.answer, index, room, group.cancel_scope)
+    if batch.failures:
+        raise batch.failures[0]
+    return tuple(batch.outcomes[index] for index in range(len(calls)))
+
+
+@dataclass
+class _Batch:
+    """The calls of one response while they run."""
+
+    toolbox: Toolbox
+    calls: Sequence[ToolCallContent]
+    context: CallContext | None
+    earlier: tuple[FunctionCall, ...]
+    on_start: OnStart | None
+    on_outcome: OnOutcome | None
+
+    def __post_init__(self) -> None:
+        self.outcomes: dict[int, ToolOutcome] = {}
+        self.failures: list[Exception] = []
+        self._seen = [FunctionCall.of(call) for call in self.calls]
+        self._done = [anyio.Event() for _ in self.calls]
+        self._one_at_a_time = anyio.Lock()
+
+    async def answer(self, index: int, room: anyio.CapacityLimiter, scope: anyio.CancelScope) -> None:
+        """Answer one call after those it waits for. An exception of the caller's own ends the batch."""
+        for other in range(index):
+            if _waits_for(self.toolbox, self._seen[index], self._seen[other]):
+                await self._done[other].wait()
+        async with room:
+            try:
+                await execute(
+                    self.toolbox,
+                    self.calls[index],
+                    context=self.context,
+                    earlier=(*self.earlier, *self._seen[:index]),
+                    on_start=self._start,
+                    on_outcome=partial(self._keep, index),
+                )
+            except Exception as error:  # noqa: BLE001 - raised by `execute_all`, without the group that would wrap it
+                self.failures.append(error)
+                scope.cancel()  # before there is room again: nothing more may begin
+                return
+        self._done[index].set()
+
+    async def _start(self, call: ToolCallContent, function: Function) -> None:
+        if self.on_start is not None:
+            async with self._one_at_a_time:
+                await self.on_start(call, function)
+
+    async def _keep(self, index: int, call: ToolCallContent, outcome: ToolOutcome) -> None:
+        self.outcomes[index], self._seen[index] = outcome, outcome.function_call
+        if self.on_outcome is not None:
+            async with self._one_at_a_time:
+                await self.on_outcome(call, outcome)
+
+
+def _waits_for(toolbox: Toolbox, call: FunctionCall, before: FunctionCall) -> bool:
+    """Return whether a call begins only when one before it in the same response is answered."""
+    own, other = toolbox.get(call.name), toolbox.get(before.name)
+    exclusive = any(function is not None and function.exclusive for function in (own, other))
+    return exclusive or (own is not None and not own.allow_repeat and before.equals(call))
+
+
+# --- one call ----------------------------------------------------------------------------------------------------------
 
 
 async def execute(
@@ -64,20 +168,18 @@ async def execute(
     own = (context or CallContext()).of(call)
     if own.on_progress is not None:
         own = replace(own, on_progress=hand_over(own.on_progress))
-    found = _prepare(toolbox, call, own, tuple(earlier))
-    ready: _Refusal | _Ready
-    if isinstance(found, _Refusal):
-        ready = found
-    else:  # in a worker: a schema may come from a hostile server, and a type may have a slow validator
-        ready = await run_in_worker(partial(_checked, found, call, own))
     cancelled: BaseException | None = None
-    if isinstance(ready, _Refusal):
-        outcome = _outcome(call, RenderedResult(ready.text, is_error=ready.ending != "repeated"), ready.ending, started)
+    try:
+        function = _usable(toolbox, call, own, tuple(earlier))
+        # In a worker: a schema may come from a hostile server, and a type may have a slow validator.
+        work = await run_in_worker(partial(_checked, function, call, own))
+    except _RefusedError as refusal:
+        outcome = refusal.outcome
     else:
         if on_start is not None:
-            await on_start(call, ready.function)
-        ran, cancelled = await _run(ready)
-        outcome = _outcome(call, ran.result, ran.ending, started, ran.value)
+            await on_start(call, function)
+        outcome, cancelled = await _run(function, call, work, own)
+    outcome = replace(outcome, seconds=perf_counter() - started)
     if on_outcome is not None:
         with anyio.CancelScope(shield=True):
             await on_outcome(call, outcome)
@@ -86,72 +188,74 @@ async def execute(
     return outcome
 
 
-def refuse(call: ToolCallContent, reason: str) -> ToolOutcome:
-    """Return the outcome of a call that somebody denied, in their own words."""
-    text = f"{call.name!r} was not run: {reason.strip() or 'it was not allowed.'}"
-    return _outcome(call, RenderedResult(text, is_error=True), "refused", perf_counter())
+def _outcome(
+    call: ToolCallContent,
+    ending: Ending,
+    result: ToolResultContent | str,
+    value: Any = None,  # noqa: ANN401 - whatever a tool returned
+) -> ToolOutcome:
+    """Return the outcome of a call; a text is what went wrong."""
+    if isinstance(result, str):
+        result = ToolResultContent(call.id, result, is_error=ending != "repeated")
+    block = result.model_copy(update={"id": call.id, "name": call.name})
+    text = block.text()
+    seen = replace(FunctionCall.of(call), result=value, result_str=text, error_message=text if block.is_error else None)
+    return ToolOutcome(block, seen, ending="failed" if ending == "done" and block.is_error else ending)
 
 
 # --- what is refused before anything runs ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    ending: Ending
-    text: str
+class _RefusedError(Exception):
+    """A call that does not run."""
+
+    def __init__(self, call: ToolCallContent, ending: Ending, text: str) -> None:
+        super().__init__(text)
+        self.outcome = _outcome(call, ending, text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    function: Function
-    call: ToolCallContent
-    work: Callable[[], Any]
-    context: CallContext
-
-
-def _prepare(
+def _usable(
     toolbox: Toolbox, call: ToolCallContent, context: CallContext, earlier: tuple[FunctionCall, ...]
-) -> _Refusal | Function:
+) -> Function:
+    """Return the function that a call is to run, or raise why it is not run."""
     function = toolbox.get(call.name)
     if function is None:
-        return _Refusal("unknown_tool", _unknown(toolbox, call.name))
+        raise _RefusedError(call, "unknown_tool", _unknown(toolbox, call.name))
+    not_run = f"{call.name!r} was not run"
     if reason := function.unavailable(context):
-        text = f"{call.name!r} was not run: {reason.strip().rstrip('.')}. It is not available now; continue without it."
-        return _Refusal("unavailable", text)
+        why = f"{reason.strip().rstrip('.')}. It is not available now; continue without it."
+        raise _RefusedError(call, "unavailable", f"{not_run}: {why}")
     if function.binding is None or function.binding.is_method:
-        return _Refusal("unlinked", f"{call.name!r} was not run: it has no implementation here. Continue without it.")
+        raise _RefusedError(call, "unlinked", f"{not_run}: it has no implementation here. Continue without it.")
     if call.error is not None:
         written = cut_text(call.raw_args or "", _ARGUMENT_BYTES)
-        text = f"{call.name!r} was not run: its arguments could not be read. {call.error}"
-        return _Refusal("arguments", f"{text}\nCall it again with one JSON object. What was written:\n{written}")
+        text = f"{not_run}: its arguments could not be read. {call.error}"
+        again = f"Call it again with one JSON object. What was written:\n{written}"
+        raise _RefusedError(call, "arguments", f"{text}\n{again}")
     answered = None if function.allow_repeat else _earlier_answer(toolbox, FunctionCall.of(call), earlier)
     if answered is not None:
         quoted = cut_text(answered.result_str or "(no text)", _QUOTED_BYTES)
-        text = f"{call.name!r} was not run again: the same call, {answered.id!r}, has been answered in this turn."
-        return _Refusal("repeated", f"{text} Use that result, or call with other arguments. It was:\n{quoted}")
+        text = f"{not_run} again: the same call, {answered.id!r}, has been answered in this turn."
+        again = f"Use that result, or call with other arguments. It was:\n{quoted}"
+        raise _RefusedError(call, "repeated", f"{text} {again}")
     return function
 
 
-def _checked(function: Function, call: ToolCallContent, context: CallContext) -> _Refusal | _Ready:
-    """Check the arguments against the types, or against a declared schema."""
+def _checked(function: Function, call: ToolCallContent, context: CallContext) -> Callable[[], Any]:
+    """Check the arguments against the types, or against a declared schema, and return the call that they make."""
     binding = function.binding
     found = [] if binding is None or binding.typed else violations(function.parameters, call.args)
     try:
         if binding is not None and not found:
-            return _Ready(function, call, binding.call(call.args, context), context)
+            return binding.call(call.args, context)
     except InvalidArgumentsError as error:
         found = error.found
     except Exception as error:  # noqa: BLE001 - a validator in the types may raise anything
         found = [SchemaViolation("", f"checking them failed. {describe_error(error)}")]
-    lines = [f"- {violation}" for violation in found[:_MOST_VIOLATIONS]]
-    more = [f"- and {len(found) - _MOST_VIOLATIONS} more"] if len(found) > _MOST_VIOLATIONS else []
-    text = [
-        f"{call.name!r} was not run: its arguments are not valid.",
-        *lines,
-        *more,
-        "Correct them and call it again.",
-    ]
-    return _Refusal("arguments", "\n".join(text))
+    lines = [f"{call.name!r} was not run: its arguments are not valid."]
+    lines += [f"- {violation}" for violation in found[:_MOST_VIOLATIONS]]
+    lines += [f"- and {len(found) - _MOST_VIOLATIONS} more"] if len(found) > _MOST_VIOLATIONS else []
+    raise _RefusedError(call, "arguments", "\n".join([*lines, "Correct them and call it again."]))
 
 
 def _unknown(toolbox: Toolbox, name: str) -> str:
@@ -182,89 +286,67 @@ def _earlier_answer(toolbox: Toolbox, call: FunctionCall, earlier: Sequence[Func
 # --- what runs ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    ending: Ending
-    result: RenderedResult
-    value: Any = None
-
-
-async def _run(ready: _Ready) -> tuple[_Ran, BaseException | None]:
+async def _run(
+    function: Function, call: ToolCallContent, work: Callable[[], Any], context: CallContext
+) -> tuple[ToolOutcome, BaseException | None]:
     """Run a function within its time; return how it ended, and a cancellation that came after it had ended."""
-    ended: list[_Ran] = []
+    ended: list[ToolOutcome] = []  # filled before anything can be cancelled
     cancelled: BaseException | None = None
     try:
-        with anyio.move_on_after(ready.function.timeout):
-            await _finish(ready, ended)
+        with anyio.move_on_after(function.timeout):
+            if is_async(function.function):
+                await _await(function, call, work, ended)
+            else:
+                later = await run_in_thread(partial(_attempt, function, call, work, ended))
+                if later is not None:
+                    await _await(function, call, lambda: later, ended)
     except anyio.get_cancelled_exc_class() as error:
         if not ended:
             raise
         cancelled = error  # raised again when the result is recorded
     finally:
-        ready.context.stop.set()
+        context.stop.set()
     if not ended:
-        within = f"within {ready.function.timeout:g} s"
-        text = f"{ready.call.name!r} did not answer {within}. It may still be running. Its effect is unknown."
-        ended.append(_Ran("timeout", RenderedResult(text, is_error=True)))
+        within = f"within {function.timeout:g} s"
+        text = f"{call.name!r} did not answer {within}. It may still be running. Its effect is unknown."
+        ended.append(_outcome(call, "timeout", text))
     return ended[0], cancelled
 
 
-async def _finish(ready: _Ready, ended: list[_Ran]) -> None:
-    """Run a function in its way. How it ended is in `ended` before anything can be cancelled."""
-    if is_async(ready.function.function):
-        await _await(ready, ready.work, ended)
-    else:
-        later = await run_in_thread(partial(_attempt, ready, ended))
-        if later is not None:
-            await _await(ready, lambda: later, ended)
-
-
-def _attempt(ready: _Ready, ended: list[_Ran]) -> Awaitable[Any] | None:
+def _attempt(
+    function: Function, call: ToolCallContent, work: Callable[[], Any], ended: list[ToolOutcome]
+) -> Awaitable[Any] | None:
     """Call a function in its thread, where its value becomes a result too; return what is still to be awaited."""
     try:
-        value = ready.work()
+        value = work()
         if inspect.isawaitable(value):
             return value
-        ended.append(_answered(ready, value))
+        ended.append(_answered(function, call, value))
     except BaseException as error:  # noqa: BLE001 - whatever a tool raises, SystemExit too, is its result
-        ended.append(_Ran("failed", RenderedResult(describe_error(error), is_error=True)))
+        ended.append(_outcome(call, "failed", describe_error(error)))
     return None
 
 
-async def _await(ready: _Ready, begin: Callable[[], Awaitable[Any]], ended: list[_Ran]) -> None:
+async def _await(
+    function: Function, call: ToolCallContent, begin: Callable[[], Awaitable[Any]], ended: list[ToolOutcome]
+) -> None:
     """Await a function in a task of its own, so that a cancellation it raises itself differs from the caller's."""
 
     async def run() -> None:
         try:
-            ended.append(_answered(ready, await begin()))
+            ended.append(_answered(function, call, await begin()))
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()):
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            ended.append(_Ran("failed", RenderedResult(describe_error(error), is_error=True)))
+            ended.append(_outcome(call, "failed", describe_error(error)))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
     if not ended:
-        ended.append(_Ran("failed", RenderedResult("The tool cancelled itself.", is_error=True)))
+        ended.append(_outcome(call, "failed", "The tool cancelled itself."))
 
 
-def _answered(ready: _Ready, value: Any) -> _Ran:  # noqa: ANN401 - whatever a tool returned
-    function = ready.function
-    seen = replace(FunctionCall.of(ready.call), result=value)
+def _answered(function: Function, call: ToolCallContent, value: Any) -> ToolOutcome:  # noqa: ANN401 - whatever a tool returned
+    seen = replace(FunctionCall.of(call), result=value)
     result = result_of(function.processor(value, seen) if function.processor else value, function.max_bytes)
-    return _Ran("done", result, result.text() if "cut" in result.metadata else value)
-
-
-def _outcome(
-    call: ToolCallContent,
-    result: RenderedResult,
-    ending: Ending,
-    started: float,
-    value: Any = None,  # noqa: ANN401 - whatever a tool returned
-) -> ToolOutcome:
-    block = result.block(call.id, call.name)
-    text = block.text()
-    seen = replace(FunctionCall.of(call), result=value, result_str=text, error_message=text if block.is_error else None)
-    if ending == "done" and block.is_error:
-        ending = "failed"
-    return ToolOutcome(block, seen, perf_counter() - started, ending)
+    return _outcome(call, "done", result, result.text() if "cut" in result.metadata else value)

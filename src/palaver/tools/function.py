@@ -13,7 +13,7 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.messages import FunctionCall, ToolCallContent, thaw
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.tools.calls import CallContext
+from palaver.tools.outcomes import CallContext
 from palaver.tools.schemas import is_strict
 from palaver.tools.signature import Binding, Implementation, bind, read_signature
 

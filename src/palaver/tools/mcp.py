@@ -23,8 +23,8 @@ import anyio.abc
 
 from palaver.errors import MissingExtra, NotFound, PalaverError
 from palaver.messages import TextContent
-from palaver.tools.calls import CallContext, ToolReply
 from palaver.tools.function import Function
+from palaver.tools.outcomes import CallContext, ToolReply
 from palaver.tools.servers import MCP
 
 try:

@@ -6,7 +6,6 @@ import json
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
@@ -15,9 +14,9 @@ from pydantic_core import PydanticSerializationError, to_json
 from palaver.messages import AudioContent, ImageContent, Media, TextContent, ToolResultContent, UnknownContent
 from palaver.messages.frozen import EMPTY, freeze
 from palaver.messages.media import sniff
-from palaver.tools.calls import ToolReply
+from palaver.tools.outcomes import ToolReply
 
-__all__ = ["RenderedResult", "cut_text", "describe_error", "result_of"]
+__all__ = ["cut_text", "describe_error", "result_of"]
 
 Part: TypeAlias = TextContent | ImageContent | AudioContent | UnknownContent
 _BLOCKS = (TextContent, ImageContent, AudioContent, UnknownContent)
@@ -25,39 +24,15 @@ _NOTHING = "(no output)"
 _ERROR_BYTES = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedResult:
-    """A result, ready to become a block. It can be pickled."""
-
-    content: str | tuple[Part, ...] = ""
-    is_error: bool = False
-    terminate: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-
-    def block(self, call_id: str, name: str) -> ToolResultContent:
-        """Return the block that answers a call."""
-        return ToolResultContent(
-            call_id, self.content, is_error=self.is_error, metadata=self.metadata, terminate=self.terminate, name=name
-        )
-
-    def text(self) -> str:
-        """Return the text of the content, parts joined by a line break."""
-        return self.block("", "").text()
-
-
-def result_of(value: Any, max_bytes: int) -> RenderedResult:  # noqa: ANN401 - whatever a tool returned
-    """Return what a tool returned as a result of at most `max_bytes`, and a line that says what was cut.
+def result_of(value: Any, max_bytes: int) -> ToolResultContent:  # noqa: ANN401 - whatever a tool returned
+    """Return what a tool returned as a block without id of at most `max_bytes`, and a line that says what was cut.
 
     Every value has one: what JSON cannot express appears as Python prints it. May run code of the value's own.
     """
-    flags: dict[str, Any] = {}
-    if isinstance(value, ToolReply | ToolResultContent):
-        flags = {"is_error": value.is_error, "terminate": value.terminate}
-        metadata, value = dict(value.metadata), value.content
-    else:
-        metadata = {}
-    content, cut = _bounded(_content(value), max_bytes)
-    return RenderedResult(content, metadata=freeze({**cut, **metadata}, "", []), **flags)
+    reply = value if isinstance(value, ToolReply | ToolResultContent) else ToolReply(value)
+    content, cut = _bounded(_content(reply.content), max_bytes)
+    metadata = freeze({**cut, **reply.metadata}, "", [])
+    return ToolResultContent("", content, is_error=reply.is_error, metadata=metadata, terminate=reply.terminate)
 
 
 def _content(value: Any) -> str | tuple[Part, ...]:  # noqa: ANN401 - anything

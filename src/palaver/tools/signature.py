@@ -22,7 +22,7 @@ from typing_extensions import TypedDict  # Pydantic accepts typing's own from Py
 
 from palaver.errors import InvalidInput
 from palaver.messages import thaw
-from palaver.tools.calls import CallContext
+from palaver.tools.outcomes import CallContext
 from palaver.tools.schemas import SchemaViolation, close_objects
 
 __all__ = ["Binding", "Implementation", "InvalidArgumentsError", "bind", "is_async", "read_signature"]

@@ -21,14 +21,12 @@ Ending: TypeAlias = Literal[
     "arguments",
     "unavailable",
     "unlinked",
-    "refused",
 ]
 """How a call ended. The function ran only with the first three.
 
 `done`: it returned. `failed`: it raised, or reported an error. `timeout`: it was abandoned; its effect is unknown.
 `repeated`: the same call already has an answer. `unknown_tool`: no tool has the name.
 `arguments`: they are not valid. `unavailable`: the tool is switched off. `unlinked`: the tool has no implementation.
-`refused`: somebody denied it.
 """
 
 
@@ -49,6 +47,7 @@ class Progress:
     message: str = ""
     done: float | None = None
     total: float | None = None
+    type: Literal["call_progress"] = field(default="call_progress", init=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
