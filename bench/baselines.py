@@ -20,7 +20,7 @@ from rich.table import Table
 from palaver.context import Meter, Policy
 from palaver.context.layout import Layout
 from palaver.context.operators import clear
-from palaver.context.presets.preset import newest_outputs
+from palaver.context.presets import newest_outputs
 from palaver.lab import Settings, run_lab
 from palaver.lab.scores import SCORES
 from palaver.log import Handle

@@ -12,7 +12,8 @@ MOVED = {
     name: room
     for room, names in {
         "palaver.agent": "InvokeResult TacticCallSession build_invoker build_tactic register_invoker",
-        "palaver.context.presets": "FullContext SummarizationConfig",
+        "palaver.context.presets.assistants": "SummarizationConfig",
+        "palaver.context.presets.own": "FullContext",
         "palaver.messages": (
             "APITypes AgentMessage AssistantContent BaseMessage Content FunctionCall LLMMessage MessageRole Modalities Roles"
             " StopReason SystemContent TokenLogprob ToolContent ToolKind UsageCost UserContent"

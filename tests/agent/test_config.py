@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.agent import build_agents, load_config
 from palaver.context import ContextManager, Policy
-from palaver.context.presets import DefaultContextManager, OffloadContextManager
+from palaver.context.presets.own import DefaultContextManager, OffloadContextManager
 from palaver.errors import InvalidConfig, MissingExtra, NotFound
 from palaver.prompts import Prompt, Runtime
 from palaver.tokens import Budget

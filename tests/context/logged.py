@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palaver.context.compose import Composed, compose
-from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
-from palaver.context.policy import policy
+from palaver.context.policy import ContextManager, policy
 from palaver.log import Handle, MessageEntry, entry_at
 from palaver.messages import Message
 from palaver.testing.logs import Log

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
-from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
-from palaver.context.policy import policy
+from palaver.context.policy import ContextManager, policy
 from palaver.messages import (
     AssistantMessage,
     Message,

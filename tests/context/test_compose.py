@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from palaver.context.compose import Composed, compose, floor
 from palaver.context.fit import LIST
-from palaver.context.manager import Policy
 from palaver.context.meter import Bytes, Meter
-from palaver.context.policy import POLICIES, policy
+from palaver.context.policy import POLICIES, Policy, policy
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
 from palaver.log import Handle
 from palaver.messages import (

@@ -11,8 +11,7 @@ import pytest
 
 import palaver.context.fit as palaver
 from palaver.context.fit import Fit, fit
-from palaver.context.manager import ContextManager, Policy
-from palaver.context.presets import PRESETS as POLICIES
+from palaver.context.policy import POLICIES, ContextManager, Policy
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, NotFound, PolicyFailed
 from palaver.messages import Message, Speaker, ToolResultContent, UserMessage
 from palaver.tokens import Budget

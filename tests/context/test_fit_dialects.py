@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.context.fit import Fit, fit
-from palaver.context.presets import PRESETS as POLICIES
+from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
 from palaver.tokens import Budget
 from tests.context.lists import LISTS, MODELS, PAGE, PNG, SCHEMA, TOOLS, Item, faults, responses

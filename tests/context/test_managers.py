@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter
-from palaver.context.policy import policy
+from palaver.context.policy import ContextManager, Policy, policy
 from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.log import Handle, ToolSpec

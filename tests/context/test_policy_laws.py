@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.context.manager import ContextManager
-from palaver.context.policy import POLICIES, policy
+from palaver.context.policy import POLICIES, ContextManager, policy
 from palaver.testing.policy_laws import PolicyLaws
 
 

@@ -15,25 +15,18 @@ from typing import Any
 import pytest
 
 from palaver.context.fit import LIST
-from palaver.context.manager import Policy
-from palaver.context.policy import POLICIES, policy
-from palaver.context.presets import (
-    PRESETS,
-    ClaudeCode,
-    DefaultContextManager,
-    Dynamiq,
-    OpenHands,
-    Palaver,
-    Preset,
-    SummarizationConfig,
-)
+from palaver.context.policy import POLICIES, Policy, policy
+from palaver.context.presets import Preset
+from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
+from palaver.context.presets.coding import ClaudeCode, OpenHands
+from palaver.context.presets.own import DefaultContextManager, Palaver
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import Message, UserMessage
 from palaver.tokens import Budget
 from palaver.view import fold_messages
 from tests.context.pencil import METER, composed, did, shape, sizes, talk, text, work
 
-CUTTING = sorted(set(PRESETS) - {"full"})
+CUTTING = sorted(set(POLICIES) - {"full"})
 
 
 def after(messages: list[Message], by: Any, limit: int) -> str:  # noqa: ANN401 - anything that names a policy
@@ -305,7 +298,7 @@ def test_r265_r304_r316_presets_act_where_their_source_does(name: str, limit: in
     assert made.budget.limit == limit
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(POLICIES))
 def test_the_callers_words_replace_the_sources_budget(name: str) -> None:
     """A smaller window counts; without model and window the budget is the caller's, and an object made for no model takes the caller's model."""
     smaller = policy({"type": name, "max_tokens": 30_000}, "claude-sonnet-4-5")
@@ -319,7 +312,7 @@ def test_the_callers_words_replace_the_sources_budget(name: str) -> None:
         by_object.budget_for("")
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(POLICIES))
 def test_t3_no_source_s_constant_fills_a_small_window(name: str) -> None:
     """Reserves chosen for 200,000 tokens leave room in a window of a few hundred."""
     for tokens in (600, 5_000):
@@ -328,11 +321,10 @@ def test_t3_no_source_s_constant_fills_a_small_window(name: str) -> None:
         assert 0 < made.budget.limit <= tokens
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(POLICIES))
 def test_every_preset_names_its_source(name: str) -> None:
     """In the docstring of its class; `full` shows everything."""
-    assert "Source" in (PRESETS[name].__doc__ or "") or name == "full"
-    assert POLICIES[name] is PRESETS[name]
+    assert "Source" in (policy(name).__doc__ or "") or name == "full"
 
 
 # --- laws -----------------------------------------------------------------------------------------------------------------
@@ -422,10 +414,10 @@ WRONG: Mapping[str, tuple[object, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a3_every_parameter_has_bounds(name: str) -> None:
     """Out of range, of another type, unknown: an InvalidInput that names it, when the policy is made."""
-    own = SummarizationConfig.__dataclass_fields__ if name == "dynamiq" else PRESETS[name].parameters
+    own = SummarizationConfig.__dataclass_fields__ if name == "dynamiq" else type(policy(name)).parameters
     for parameter in own:
         for value in WRONG[parameter]:
             for model in ("", "gpt-4o"):
@@ -532,7 +524,7 @@ def test_r306_r307_what_comes_after_a_compaction() -> None:
     assert ClaudeCode.headings[0] == "Primary Request and Intent"
     assert len(ClaudeCode.headings) == 9
     summarising = set(CUTTING) - {"palaver", "fold", "offload", "default", "lllm", "swe-agent", "aider"}
-    assert all(PRESETS[name].headings for name in summarising)
+    assert all(policy(name).headings for name in summarising)
 
 
 def test_a16_the_default_is_made_by_position_or_keyword() -> None:
@@ -548,7 +540,7 @@ def test_a16_the_default_is_made_by_position_or_keyword() -> None:
 
 def test_a_view_that_cannot_be_made_smaller_is_infeasible() -> None:
     """`full` raises instead of cutting; every other preset raises when the newest words alone are too many."""
-    for name in PRESETS:
+    for name in POLICIES:
         with pytest.raises(InfeasibleBudget) as caught:
             composed(talk(3), name, 900)
         assert sum(caught.value.breakdown.values()) == caught.value.needed > 900

@@ -8,9 +8,8 @@ import pytest
 
 from palaver import wire
 from palaver.context import notes
-from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
-from palaver.context.presets import PRESETS
+from palaver.context.policy import POLICIES, ContextManager
 from palaver.errors import InfeasibleBudget
 from palaver.ids import DialogId
 from palaver.log import Handle, Pin, Place
@@ -31,7 +30,7 @@ from palaver.view import View
 from tests.context.logged import committed, composed_from, put_all, text_of, view_of
 from tests.context.pencil import Characters, did
 
-NAMES = tuple(name for name in PRESETS if name != "full")
+NAMES = tuple(name for name in POLICIES if name != "full")
 """Every policy that leaves something out."""
 METER = Meter(Characters())
 MODELS = {

@@ -11,7 +11,7 @@ from palaver import (
     UserMessage,
     lllm,
 )
-from palaver.context.presets import DefaultContextManager
+from palaver.context.presets.own import DefaultContextManager
 from palaver.session import Dialog, DialogTreeNode
 from palaver.wire import PROFILES
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from palaver.errors import NotFound
 from palaver.tokens import FAMILIES, ModelInfo, model_info
 from palaver.tokens.families import family_of
-from palaver.tokens.names import read_name
+from palaver.tokens.genai import read_name
 
 ALL_NAMES = [model.id for provider in get_snapshot().providers for model in provider.models if model.is_match(model.id)]
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from palaver.tokens.images import Area, Flat, ImageRule, Patches, Tiles
-from palaver.tokens.measure import pixel_size, seconds
+from palaver.tokens.counting import pixel_size, seconds
+from palaver.tokens.families import Area, Flat, ImageRule, Patches, Tiles
 
 EDGE = st.integers(1, 400)
 

@@ -10,9 +10,8 @@ from palaver.agent.events import Compacted
 from palaver.agent.run import AgentRun
 from palaver.agent.working import WorkingCopy, notices, with_notices
 from palaver.context.compose import Composed, compose
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, policy
+from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.context.summary import HEADINGS, Summarized, summarize
 from palaver.context.triggers import Figures, Fired, fired, next_request
 from palaver.errors import ContextOverflow, InfeasibleBudget, InvalidInput

@@ -10,7 +10,7 @@ from typing import Protocol
 from palaver.agent.recall import recall_tools
 from palaver.agent.settings import CallSettings
 from palaver.agent.turn import TurnState
-from palaver.context.manager import Policy
+from palaver.context.policy import Policy
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.memory import core_memory_tools

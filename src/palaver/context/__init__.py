@@ -1,9 +1,8 @@
 """Context: which part of a conversation the model sees. Policies, the operators they are made of, and `compose`, which applies them."""
 
 from palaver.context.compose import Composed, compose
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter, Size
-from palaver.context.policy import DEFAULT_POLICY, POLICIES, policy
+from palaver.context.policy import DEFAULT_POLICY, POLICIES, ContextManager, Policy, policy
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
 from palaver.context.working import WorkingDialog
 

@@ -10,11 +10,9 @@ from typing import Any
 
 from palaver.context.cut import find_cut
 from palaver.context.layout import Layout
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Bytes, Measure, Meter, Pieces, Size
-from palaver.context.operators import drop, drop_with_note, hide_media
-from palaver.context.operators.drop import StandIn
-from palaver.context.operators.shorten import Shortened
+from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media
+from palaver.context.policy import ContextManager, Policy
 from palaver.context.record import note, record
 from palaver.context.working import managed_view
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed

@@ -14,9 +14,8 @@ from palaver.context.compose import Composed, compose
 from palaver.context.dialects import Dialect, Item, ListWriter, dialect, items_of, tool_specs
 from palaver.context.dialects.writer import Written
 from palaver.context.layout import Layout
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY
+from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy
 from palaver.context.policy import policy as policy_of
 from palaver.context.recall import RECALL_TOOLS, Said, recalled, searched
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
@@ -278,8 +277,8 @@ class _Job:
 
     def _size(self, written: Written, meter: Meter) -> int:
         system = "\n\n".join(filter(None, (self.system, written.system)))
-        again = _listed(self.dialect.read(written.items), system, self.tools, ())
-        return meter.view(again).total
+        read = _with_speakers(self.dialect.read(written.items), written.items, None)
+        return meter.view(_listed(read, system, self.tools, ())).total
 
     def _another_maker(self) -> bool:
         """Return whether another maker's model is called in the dialect of OpenAI."""

@@ -12,7 +12,7 @@ from palaver.messages import Message, Role, TextContent
 from palaver.view import Block, Exchange, Omission, Reason, Turn, View, fold_messages
 
 if TYPE_CHECKING:
-    from palaver.context.manager import ContextManager
+    from palaver.context.policy import ContextManager
 
 __all__ = ["WorkingDialog", "managed_view"]
 

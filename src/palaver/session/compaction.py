@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from palaver.context.compose import Composed, compose
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, policy
+from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.context.summary import HEADINGS, Summarizer, summarize
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from palaver import wire
 from palaver.context.compose import Composed, compose
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Bytes, Meter, Pieces
+from palaver.context.policy import ContextManager, Policy
 from palaver.context.recall import places
 from palaver.errors import InfeasibleBudget, NotFound
 from palaver.log import Handle, Span

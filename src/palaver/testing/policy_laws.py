@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.context.compose import compose
-from palaver.context.manager import ContextManager, Policy
 from palaver.context.meter import Meter
+from palaver.context.policy import ContextManager, Policy
 from palaver.errors import InfeasibleBudget
 from palaver.messages import Message, TextContent, ToolResultContent
 from palaver.testing.conversations import EVALUATED, Step, played

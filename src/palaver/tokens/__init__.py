@@ -4,7 +4,7 @@ Everything works offline: tokenizer, windows and prices come with the packages. 
 estimates with a stated error bound for all others.
 """
 
-from palaver.tokens.budget import SAFETY_BUFFER, Budget
+from palaver.tokens.budget import BUDGET_KEYS, SAFETY_BUFFER, Budget
 from palaver.tokens.catalogue import ModelInfo, model_info
 from palaver.tokens.counting import (
     Counter,
@@ -17,7 +17,6 @@ from palaver.tokens.counting import (
 )
 from palaver.tokens.families import FAMILIES, Family
 from palaver.tokens.pricing import Rates, price, rates
-from palaver.tokens.vocabulary import BUDGET_KEYS
 
 __all__ = [
     "BUDGET_KEYS",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from palaver.errors import NotFound
 from palaver.tokens import genai
 from palaver.tokens.families import family_of
-from palaver.tokens.limits import limits_of
-from palaver.tokens.names import read_name
 
 __all__ = ["ModelInfo", "model_info"]
 
@@ -61,7 +61,7 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     Raises:
         NotFound: ``strict``, and the window is not known; the error names close matches.
     """
-    asked = read_name(name)
+    asked = genai.read_name(name)
     family = family_of(asked.bare)
     limits = limits_of(asked.bare)
     found = genai.find(asked)
@@ -93,3 +93,83 @@ def _warning(name: str, window: int, close: tuple[str, ...]) -> str:
     """Return the warning for an unknown model."""
     near = f" Close: {', '.join(close)}." if close else ""
     return f"The window of {name!r} is not known; {window:,} tokens are assumed.{near}"
+
+
+class Limits(NamedTuple):
+    """What one row says; None where it says nothing.
+
+    Attributes:
+        max_output: Tokens of the longest answer, reasoning included.
+        window: Tokens of the window, in place of what the price data say.
+        apart: Whether an answer of any length takes room from the window in full: the longest input is then the window
+            less ``max_output``, however short the answer asked for.
+    """
+
+    max_output: int | None = None
+    window: int | None = None
+    apart: bool = False
+
+
+NO_LIMITS = Limits()
+"""For models of which nothing is known."""
+
+# genai-prices has one window a model and nothing about answers. This table adds the longest answer, and windows it lacks or
+# that have grown since. The first row whose pattern fits the beginning of a model's bare name counts.
+#
+# Sources: the model pages of each provider (OpenAI "Models", Anthropic "Models overview", Google "Gemini models", DeepSeek
+# "Models & pricing", the model pages of Z.ai, Mistral, Cohere, Meta and Qwen), as known in November 2026 and compared with
+# LiteLLM's model map; the pages themselves were not read again for it. Compared again with what others took from those
+# pages: GPT-5 to 5.3 (a window of 400,000, of which 272,000 are input), GPT-5.4 and 5.5 (1,050,000, of which 922,000 are
+# input; 128,000 of answer: anomalyco/models.dev#1630, earendil-works/pi#5087, cognizant-ai-lab/neuro-san#784), Claude from
+# 4.6 on (128,000 of answer, where 4.5 has 64,000: Effect-TS/effect#7129). One gateway lists 272,000 tokens of answer for
+# GPT-5.5; OpenAI's page, as quoted in the first of these, does not. Unconfirmed: Z.ai, Mistral, Cohere, Meta and Qwen.
+_LIMITS = tuple(
+    (re.compile(pattern), limits)
+    for pattern, limits in (
+        # OpenAI. From GPT-5 on, the pages state a window and an input that is smaller by the longest answer.
+        (r"gpt-5(\.\d+)?-chat", Limits(16_384, 128_000)),
+        (r"gpt-5-pro", Limits(272_000)),
+        (r"gpt-5\.3-codex-spark", Limits(None, 128_000)),
+        (r"gpt-5\.5", Limits(128_000, 1_050_000, apart=True)),
+        (r"gpt-([5-9]|\d\d)", Limits(128_000, apart=True)),
+        (r"gpt-4\.1", Limits(32_768, 1_047_576)),
+        (r"gpt-4o-2024-05-13|gpt-4($|-)|gpt-3\.5", Limits(4_096)),
+        (r"(chat)?gpt-4o", Limits(16_384)),
+        (r"gpt-oss", Limits(131_072)),
+        (r"o1-preview", Limits(32_768)),
+        (r"o1-mini", Limits(65_536)),
+        (r"o[134]($|-)", Limits(100_000)),
+        # Anthropic. Names come as claude-opus-4-6, claude-opus-4.6 and claude-4.6-opus.
+        (r"claude-(instant|v?[12]\b|3-(opus|sonnet|haiku))", Limits(4_096)),
+        (r"claude-3[.-]5", Limits(8_192)),
+        (r"claude-(3[.-]7|sonnet-3[.-]7)", Limits(64_000)),
+        (r"claude-(opus-4($|[.-][01](?!\d)|-20)|4([.-][01])?-opus)", Limits(32_000)),
+        (r"claude-(\w+-4[.-]([6-9]|\d\d)(?!\d)|4[.-]([6-9]|\d\d)-\w+)", Limits(128_000)),
+        (r"claude-(\w+-4|4)", Limits(64_000)),
+        (r"claude-", Limits(128_000)),
+        # Google.
+        (r"gemini-(pro$|1|2\.0|flash-1|pro-1)", Limits(8_192)),
+        (r"gemini-(2\.5-pro|3(\.\d+)?-pro)$|gemini-3(\.\d+)?-pro-preview", Limits(65_536, 1_048_576)),
+        (r"gemini-", Limits(65_536)),
+        # Others.
+        (r"deepseek-(chat|v3)", Limits(8_192, 131_072)),
+        (r"deepseek-(reasoner|r1)", Limits(65_536, 131_072)),
+        (r"deepseek-(v4|flash)", Limits(393_216, 1_000_000)),
+        (r"glm-4\.5", Limits(98_304)),
+        (r"glm-", Limits(131_072)),
+        (r"(mistral-(large|medium|small)|command-r|llama-?3[.-][123])", Limits(None, 128_000)),
+        (r"qwen3-coder", Limits(None, 262_144)),
+    )
+)
+
+
+def limits_of(name: str) -> Limits:
+    """Return the limits of a model.
+
+    Args:
+        name: The model's bare name, lower case, without host or maker.
+    """
+    for pattern, limits in _LIMITS:
+        if pattern.match(name):
+            return limits
+    return NO_LIMITS

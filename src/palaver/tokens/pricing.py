@@ -17,7 +17,7 @@ from palaver.ids import now
 from palaver.messages import Usage, UsageCost
 from palaver.tokens import genai
 from palaver.tokens.catalogue import ModelInfo
-from palaver.tokens.names import read_name
+from palaver.tokens.genai import read_name
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice

@@ -12,8 +12,8 @@ from palaver.context.cut import find_cut
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
-from palaver.context.parameters import Parameters, count
-from palaver.context.presets.preset import Phase, Preset
+from palaver.context.policy import Parameters, count
+from palaver.context.presets import Phase, Preset
 from palaver.context.repo_map import MAP_TOKENS, RepoMap
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear, drop
-from palaver.context.parameters import Parameters, count, ratio, require, share, switch
+from palaver.context.policy import SWITCH, Parameters, count, require, share
+from palaver.context.presets import Phase, Preset, newest_outputs, outputs_in
 from palaver.context.presets.own import REFERENCE
-from palaver.context.presets.preset import Phase, Preset, newest_outputs, outputs_in
 from palaver.context.summary import HEADINGS
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, ModelInfo, model_info
-from palaver.tokens.vocabulary import read_words
+from palaver.tokens.budget import read_words
 from palaver.view import Plan, View
 
 __all__ = ["CAT", "Dynamiq", "Letta", "Manus", "SummarizationConfig"]
@@ -78,7 +78,7 @@ class Letta(Preset):
 
     name = "letta"
     words: ClassVar = {"safety_buffer": 0}
-    parameters: ClassVar[Parameters] = MappingProxyType({"evict": share(inside=True)})
+    parameters: ClassVar[Parameters] = MappingProxyType({"evict": share(above=True, below=True)})
     headings = ("Summary",)
     evict: float = 0.30
 
@@ -129,15 +129,15 @@ class SummarizationConfig:
 
 _FIELDS: Parameters = MappingProxyType(
     {
-        "enabled": switch(),
+        "enabled": SWITCH,
         "max_token_context_length": count(1, none=True),
-        "context_usage_ratio": ratio(),
+        "context_usage_ratio": share(above=True),
         "preserve_last_messages": count(),
-        "incremental": switch(),
-        "compaction_enabled": switch(),
+        "incremental": SWITCH,
+        "compaction_enabled": SWITCH,
         "compaction_token_threshold": count(),
         "max_preserved_tokens": count(none=True),
-        "token_budget_ratio": ratio(),
+        "token_budget_ratio": share(above=True),
     }
 )
 

@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 from palaver.context.layout import Form, Layout
 from palaver.context.notes import cleared, head_only, lines_omitted
-from palaver.context.operators import clear, drop, drop_with_note
-from palaver.context.operators.clear import cleared_form
-from palaver.context.operators.forms import apply_to_old
-from palaver.context.parameters import Parameters, count, share
-from palaver.context.presets.preset import Phase, Preset, Previewed, newest_outputs, outputs_in
+from palaver.context.operators import apply_to_old, clear, cleared_form, drop, drop_with_note
+from palaver.context.policy import Parameters, count, share
+from palaver.context.presets import Phase, Preset, Previewed, newest_outputs, outputs_in
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent, canonical_json

@@ -8,14 +8,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.layout import Form, Layout
-from palaver.context.manager import Policy
 from palaver.context.meter import Meter
 from palaver.context.notes import reference, tail_only
-from palaver.context.operators import clear, drop, drop_with_note, shorten
-from palaver.context.operators.clear import Words, cleared_form
-from palaver.context.operators.forms import changed, text_of
-from palaver.context.parameters import Parameters, count
-from palaver.context.presets.preset import Phase, Preset
+from palaver.context.operators import Words, changed, clear, cleared_form, drop, drop_with_note, shorten, text_of
+from palaver.context.policy import Parameters, Policy, count
+from palaver.context.presets import Phase, Preset
 from palaver.context.record import note
 from palaver.tokens import SAFETY_BUFFER, Budget
 from palaver.view import Plan, Reason, Rewrite, View
