@@ -29,6 +29,13 @@ from tests.context.pencil import METER, composed, did, shape, sizes, talk, text,
 CUTTING = sorted(set(POLICIES) - {"full"})
 
 
+def named(name: str) -> Policy:
+    """Return a policy for no model."""
+    made = policy(name)
+    assert isinstance(made, Policy)
+    return made
+
+
 def after(messages: list[Message], by: Any, limit: int) -> str:  # noqa: ANN401 - anything that names a policy
     """Return the shape of a view within so many tokens."""
     return shape(composed(messages, by, limit).view)
@@ -324,7 +331,7 @@ def test_t3_no_source_s_constant_fills_a_small_window(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_every_preset_names_its_source(name: str) -> None:
     """In the docstring of its class; `full` shows everything."""
-    assert "Source" in (policy(name).__doc__ or "") or name == "full"
+    assert "Source" in (named(name).__doc__ or "") or name == "full"
 
 
 # --- laws -----------------------------------------------------------------------------------------------------------------
@@ -417,7 +424,7 @@ WRONG: Mapping[str, tuple[object, ...]] = {
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a3_every_parameter_has_bounds(name: str) -> None:
     """Out of range, of another type, unknown: an InvalidInput that names it, when the policy is made."""
-    own = SummarizationConfig.__dataclass_fields__ if name == "dynamiq" else type(policy(name)).parameters
+    own = SummarizationConfig.__dataclass_fields__ if name == "dynamiq" else named(name).parameters
     for parameter in own:
         for value in WRONG[parameter]:
             for model in ("", "gpt-4o"):
@@ -524,7 +531,7 @@ def test_r306_r307_what_comes_after_a_compaction() -> None:
     assert ClaudeCode.headings[0] == "Primary Request and Intent"
     assert len(ClaudeCode.headings) == 9
     summarising = set(CUTTING) - {"palaver", "fold", "offload", "default", "lllm", "swe-agent", "aider"}
-    assert all(policy(name).headings for name in summarising)
+    assert all(named(name).headings for name in summarising)
 
 
 def test_a16_the_default_is_made_by_position_or_keyword() -> None:
