@@ -12,8 +12,7 @@ import pytest
 
 from palaver import Dialog, MemoryStore, Session, Store, rebuild
 from palaver.errors import UnsupportedTranscript
-from palaver.log import Custom, UnknownEntry, decode_entry
-from palaver.log.damaged import LOST
+from palaver.log import LOST, Custom, UnknownEntry, decode_entry
 from palaver.messages import canonical_json
 from palaver.session.replay_log import ReplayLogWarning
 from palaver.store.copying import copy_store

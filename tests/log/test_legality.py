@@ -11,7 +11,6 @@ from palaver.ids import new_dialog_id
 from palaver.log import (
     KINDS,
     NOTHING,
-    RULES,
     CallStarted,
     Header,
     Label,
@@ -22,6 +21,7 @@ from palaver.log import (
     draft,
     next_header,
 )
+from palaver.log.headers import RULES
 from palaver.messages import (
     AssistantMessage,
     Message,

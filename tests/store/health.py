@@ -58,7 +58,7 @@ def put(store: Store, dialog: DialogId, entries: Iterator[Entry]) -> None:
     """Write entries, each where its kind allows it."""
     for entry in entries:
         last = store.last(dialog)
-        ready, blobs = draft(entry, continues=last.response)
+        ready, blobs = draft(entry)
         for data in blobs.values():
             store.put_blob(data)
         if rule(entry.kind).turn:

@@ -1,14 +1,22 @@
 """The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Nothing here does input or output."""
 
-from palaver.log.codec import decode_entry, draft, letter, message_draft, shape
-from palaver.log.damaged import LOST, decoded, entry_at, every_body, every_header, in_place_of
+from palaver.log.codec import (
+    LOST,
+    decode_entry,
+    decoded,
+    draft,
+    entry_at,
+    every_body,
+    every_header,
+    letter,
+    message_draft,
+)
 from palaver.log.entries import (
     KINDS,
     Approval,
     BranchSummary,
     CallStarted,
     Compaction,
-    Constraint,
     ContextEdit,
     Custom,
     Entry,
@@ -29,29 +37,24 @@ from palaver.log.entries import (
     TurnStarted,
     UnknownEntry,
 )
-from palaver.log.erasure import ATTEMPT, ERASED, from_header, is_note, note, stand_in, without
+from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import NOTHING, Draft, Header, body_digest
-from palaver.log.legality import HOLDING, RULES, SOUGHT, Rule, check, next_header, rule
+from palaver.log.headers import HOLDING, NOTHING, Draft, Header, body_digest, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
 from palaver.log.redaction import PatternRedactor, Redactor
-from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Redaction, Run, Section, Source, ToolSpec
+from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
-    "ATTEMPT",
     "ERASED",
     "HOLDING",
     "KINDS",
     "LOST",
     "NOTHING",
-    "RULES",
-    "SOUGHT",
     "Approval",
     "BlockEdit",
     "BranchSummary",
     "CallStarted",
     "Compaction",
-    "Constraint",
     "ContextEdit",
     "Custom",
     "Derived",
@@ -76,9 +79,7 @@ __all__ = [
     "Place",
     "Quarantine",
     "Reader",
-    "Redaction",
     "Redactor",
-    "Rule",
     "Run",
     "Section",
     "Source",
@@ -90,7 +91,6 @@ __all__ = [
     "TurnStarted",
     "UnknownEntry",
     "body_digest",
-    "check",
     "child_of",
     "clip",
     "decode_entry",
@@ -101,7 +101,6 @@ __all__ = [
     "every_header",
     "from_header",
     "gaps",
-    "in_place_of",
     "is_note",
     "letter",
     "lineage",
@@ -110,7 +109,6 @@ __all__ = [
     "note",
     "part_of",
     "rule",
-    "shape",
     "stand_in",
     "without",
 ]

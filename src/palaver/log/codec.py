@@ -1,28 +1,37 @@
-"""Entries to canonical bytes and back."""
+"""Entries to canonical bytes and back, and stand-ins for entries that cannot be read any more.
+
+A header says enough for everything around its entry to stay readable.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from pydantic_core import ValidationError, from_json
 
-from palaver.errors import InvalidInput, InvalidMessage
+from palaver.errors import InvalidInput, InvalidMessage, NotFound, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log.entries import KINDS, CallStarted, Entry, Inbox, LateResult, MessageEntry, UnknownEntry
-from palaver.log.headers import SILENT, Draft
+from palaver.log.handles import Handle, Span
+from palaver.log.headers import NOTHING, SILENT, Draft, Header
+from palaver.log.lineage import Reader
 from palaver.messages import (
+    AssistantMessage,
     Content,
     CustomMessage,
     Message,
     Role,
+    Speaker,
     StopReason,
     TextContent,
     ThinkingContent,
     ToolCallContent,
+    ToolMessage,
     ToolResultContent,
+    UserMessage,
     canonical_json,
     is_plain,
     payloads,
@@ -35,13 +44,8 @@ _SAID = {Role.ASSISTANT.value, Role.TOOL_CALL.value}
 _FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
 
 
-def draft(entry: Entry, *, continues: str = "") -> tuple[Draft, Mapping[BlobId, bytes]]:  # noqa: ARG001 - to be removed with its last caller
-    """Return what a store writes for an entry, and the media payloads that must be durable before it, by blob id.
-
-    Args:
-        entry: The entry.
-        continues: Ignored: the store decides which response an entry continues (`next_header`).
-    """
+def draft(entry: Entry) -> tuple[Draft, Mapping[BlobId, bytes]]:
+    """Return what a store writes for an entry, and the media payloads that must be durable before it, by blob id."""
     body = canonical_json(entry)
     blobs = payloads(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else {}
     if isinstance(entry, MessageEntry):
@@ -130,3 +134,84 @@ def _read_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
     except (ValueError, RecursionError) as error:
         message = f"The bytes of an entry are not JSON: {error}."
         raise InvalidInput(message) from error
+
+
+# --- entries that cannot be read ----------------------------------------------------------------------------------------------------
+
+LOST = "palaver.lost"
+"""The mark of an entry that replaced a lost one when its session was rebuilt: a key in a message's metadata, or a custom entry's type."""
+
+_UNREADABLE = "[Entry {handle} cannot be read: the store returns other bytes than were written.]"
+_LOST = "[Entry {handle} cannot be read: the store has lost it.]"
+
+
+def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
+    """Return numbers and bodies of a span, and an empty body for each entry that the store has lost. `decoded` makes a stand-in of an empty body."""
+    expected = span.start
+    for seq, body in reader.bodies(span.dialog, span.start, span.stop):
+        if seq != expected:
+            yield from ((lost, b"") for lost in range(expected, seq))
+        yield seq, body
+        expected = seq + 1
+    yield from ((lost, b"") for lost in range(expected, span.stop))
+
+
+def every_header(reader: Reader, span: Span) -> Iterator[Header]:
+    """Return the headers of a span, and for each entry that the store has lost the header of a message that says so."""
+    expected = span.start
+    for header in reader.headers(span.dialog, span.start, span.stop):
+        if header.seq != expected:
+            yield from map(_lost, range(expected, header.seq))
+        yield header
+        expected = header.seq + 1
+    yield from map(_lost, range(expected, span.stop))
+
+
+def _lost(seq: int) -> Header:
+    return NOTHING._replace(seq=seq, kind="message", role="user", speaker="harness", blocks="t", number=-1)
+
+
+def entry_at(reader: Reader, handle: Handle) -> Entry:
+    """Read one entry, or return its stand-in when its body is lost or damaged.
+
+    Raises:
+        NotFound: There is no such entry.
+    """
+    try:
+        body = reader.body(handle.dialog, handle.seq)
+    except StoreDamaged:
+        body = b""
+    return decoded(reader, handle, body)
+
+
+def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
+    """Read an entry. In place of one whose bytes are not an entry, return a message of the harness that says so.
+
+    The stand-in has the calls and results that the header names, so that those of other entries keep their other half. `Store.verify` lists damaged
+    entries.
+    """
+    try:
+        return decode_entry(body)
+    except InvalidInput:
+        return _stand_in(reader, handle, body)
+
+
+def _stand_in(reader: Reader, handle: Handle, body: bytes) -> MessageEntry:
+    try:
+        header = reader.header(handle.dialog, handle.seq)
+    except NotFound:
+        header = NOTHING  # the header is lost too
+    message = _in_place_of(header, (_UNREADABLE if body else _LOST).format(handle=handle))
+    return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))
+
+
+def _in_place_of(header: Header, text: str) -> Message:
+    """Return a message in place of a lost one: of its role, with the calls that its header names, opened or answered."""
+    if header.role == Role.TOOL:
+        results = tuple(ToolResultContent(id=call, content=text, is_error=True) for call in header.calls)
+        return ToolMessage(contents=results or (ToolResultContent(content=text, is_error=True),))
+    said = TextContent(content=text)
+    if header.role in _SAID:
+        calls = (ToolCallContent(id=call, name="unreadable") for call in header.calls)
+        return AssistantMessage(contents=(said, *calls), response_id=header.response or None)
+    return UserMessage(contents=(said,), speaker=Speaker.HARNESS)

@@ -1,6 +1,6 @@
 """The entries of a log: a closed union of immutable records.
 
-One entry is one fact. What may follow what is in `palaver.log.legality`, in one table.
+One entry is one fact. What may follow what is in `palaver.log.headers`, in one table.
 """
 
 from __future__ import annotations
@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Tag,
-)
+from pydantic import Discriminator, Field, Tag
 
 from palaver.ids import DialogId, now
 from palaver.log.values import (
@@ -191,21 +187,6 @@ class Pin(Entry):
     pinned: bool = True
 
 
-class Constraint(Entry):
-    """Something that must or must not be, put on the list of the user's constraints by hand, or (with `stands` false) taken off it.
-
-    What code finds in the user's words is on the list without an entry. The newest entry about a text wins.
-
-    Attributes:
-        text: The sentence, word for word.
-        stands: Whether it is on the list.
-    """
-
-    kind: Literal["constraint"] = "constraint"
-    text: str
-    stands: bool = True
-
-
 class BranchSummary(Entry):
     """What happened on another branch.
 
@@ -318,7 +299,6 @@ KINDS: Mapping[str, type[Entry]] = {
         Compaction,
         ContextEdit,
         Pin,
-        Constraint,
         BranchSummary,
         Custom,
         Label,

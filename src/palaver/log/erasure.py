@@ -26,8 +26,7 @@ from palaver.log.entries import (
 )
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import SILENT, Header
-from palaver.log.legality import rule
-from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec, Value
+from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
 __all__ = ["ATTEMPT", "ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]
@@ -59,16 +58,18 @@ def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | No
     omitted: list[Omitted] = []
     seen = False
     for place, entry in entries:
-        law = rule(entry.kind)
-        unreadable = isinstance(entry, Tombstone)  # a view shows a line for any entry that cannot be read
-        seen |= law.shown or bool(law.holds) or law.sought or unreadable or isinstance(entry, Custom)
+        seen |= entry.kind in KINDS and entry.kind not in _UNSEEN
         for index, content in enumerate(_blocks(entry)):
-            target = Place(dialog=place.dialog, seq=place.seq, block=index)
+            target = Place.of(place._replace(block=index))
             if isinstance(content, ThinkingContent):
                 omitted.append(Omitted(target=target, reason="erased", by=NOTE))
             else:
                 edits.append(BlockEdit(target=target, text=ERASED, reason="erased", reversible=False))
     return ContextEdit(base=base, edits=tuple(edits), omitted=tuple(omitted), policy=NOTE) if seen else None
+
+
+_UNSEEN = frozenset({"call_started", "turn_ended", "approval", "late_result", "label", "error"})
+"""Kinds on which no view, recorded call or memory depends."""
 
 
 def is_note(entry: Entry) -> bool:
@@ -105,8 +106,7 @@ def stand_in(entry: Entry, mark: Erasure) -> Entry:
         was = entry.was if isinstance(entry, Tombstone) else entry.kind
         return Tombstone(at=entry.at, was=was, erased=mark)
     source = None if entry.source is None else Source(format=entry.source.format, ordinal=entry.source.ordinal)
-    kept = {"at": entry.at, "source": source, "erased": mark}
-    return KINDS[entry.kind].model_validate({**maker(entry), **kept})
+    return KINDS[entry.kind].model_validate({**maker(entry), "at": entry.at, "source": source, "erased": mark})
 
 
 def without(
@@ -160,13 +160,9 @@ def _attempt(data: object, suspect: _Suspect) -> object:
     if data.get("trigger") == "overflow" and data.get("why"):  # the provider's words
         found["why"] = ERASED
     summary = data.get("summary")
-    if isinstance(summary, Mapping):
-        found["summary"] = {name: ERASED if name in _QUOTING and value else value for name, value in summary.items()}
+    if isinstance(summary, Mapping) and summary.get("failed"):
+        found["summary"] = {**summary, "failed": ERASED}
     return found if found != data and suspect(Derived(text="")) else data
-
-
-_QUOTING = frozenset({"refused", "failed", "invented", "undigested"})
-"""Fields of a summary's record that may quote what it was made of."""
 
 
 def _edits(entry: Compaction | ContextEdit, spans: tuple[Span, ...]) -> tuple[BlockEdit, ...]:
@@ -179,12 +175,11 @@ def _edit(edit: BlockEdit, spans: tuple[Span, ...]) -> BlockEdit:
         return edit.model_copy(update={"text": ERASED, "reversible": False})
     if not _meet(edit.sources or (), spans):
         return edit
-    place = Handle(edit.target.dialog, edit.target.seq, edit.target.block)
-    return edit.model_copy(update={"text": f"{ERASED} [recall {place}]"})
+    return edit.model_copy(update={"text": f"{ERASED} [recall {edit.target.handle}]"})
 
 
 def _at(place: Place, spans: tuple[Span, ...]) -> bool:
-    return any(Handle(place.dialog, place.seq) in span for span in spans)
+    return any(place.handle in span for span in spans)
 
 
 def _meet(runs: Iterable[Run], spans: tuple[Span, ...]) -> bool:
@@ -193,9 +188,8 @@ def _meet(runs: Iterable[Run], spans: tuple[Span, ...]) -> bool:
     )
 
 
-def _fields(value: Value, *names: str) -> dict[str, Any]:
-    """Return some fields of a value as they are; all that this version knows when none are named."""
-    return {name: getattr(value, name) for name in names or type(value).model_fields}
+def _fields(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 # --- messages -------------------------------------------------------------------------------------------------------------------
@@ -210,7 +204,7 @@ def _message(message: Message) -> Message:
     else:
         contents = [TextContent(content="") for _ in contents]
     values = {
-        **{name: getattr(message, name) for name in _KEPT if hasattr(message, name)},
+        **_fields(message, *(name for name in _KEPT if hasattr(message, name))),
         "contents": contents,
         "usage": _numbers(message.usage),
         "metadata": {name: value for name, value in message.metadata.items() if _structural(name, value)},
@@ -253,7 +247,10 @@ def _numbers(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _compaction(entry: Compaction) -> dict[str, Any]:
     pieces = tuple(piece if isinstance(piece, Run) else _blank(piece) for piece in entry.pieces)
-    return {**_fields(entry), "pieces": pieces, **_edited(entry), "attempt": None, "redacted": None}
+    numbers = _fields(
+        entry, "base", "leading", "closed", "tokens_before", "tokens_after", "foreign", "undone", "policy"
+    )
+    return {**numbers, "pieces": pieces, **_edited(entry)}
 
 
 def _blank(piece: Derived) -> Derived:
@@ -262,13 +259,15 @@ def _blank(piece: Derived) -> Derived:
 
 def _edited(entry: Compaction | ContextEdit) -> dict[str, Any]:
     edits = (BlockEdit(target=edit.target, text=ERASED, reason=edit.reason, reversible=False) for edit in entry.edits)
-    omitted = (Omitted.model_validate(_fields(gone)) for gone in entry.omitted)
+    omitted = (Omitted.model_validate(_fields(gone, *Omitted.model_fields)) for gone in entry.omitted)
     return {"edits": tuple(edits), "omitted": tuple(omitted)}
 
 
 _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     **dict.fromkeys(("message", "inbox", "late_result"), lambda entry: {"message": _message(entry.message)}),
-    "instructions": lambda entry: {"sections": tuple(_section(section) for section in entry.sections)},
+    "instructions": lambda entry: {
+        "sections": tuple(Section(name="erased", text=ERASED, behind=each.behind) for each in entry.sections)
+    },
     "toolset": lambda entry: {"tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools)},
     "compaction": _compaction,
     "context_edit": lambda entry: {**_fields(entry, "base", "policy"), **_edited(entry)},
@@ -285,10 +284,5 @@ _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "invocation": lambda entry: _fields(entry, "model"),
     "error": lambda _entry: {"error": ERASED},
     "quarantine": lambda entry: _fields(entry, "target", "lifted"),
-    "constraint": lambda _entry: {"text": ERASED, "stands": False},
 }
 """What the tombstone of each kind keeps. Any other kind is from a later version, and becomes a `Tombstone`."""
-
-
-def _section(section: Section) -> Section:
-    return Section(name="erased", text=ERASED, behind=section.behind)

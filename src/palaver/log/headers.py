@@ -1,9 +1,19 @@
-"""Headers: what a store keeps beside each body, so that most questions are answered without reading one."""
+"""Headers: what a store keeps beside each body, so that most questions are answered without reading one; and what may follow what.
+
+Every store calls `next_header` inside its write transaction, so that all stores accept and refuse the same entries.
+
+The log accepts whatever was said: a result without a call, or a second result, was recorded, and the view shows or omits it with a reason. It refuses
+what claims to be done and cannot be: the start of a call that nobody made, the end of a turn that is not open.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from palaver.errors import InvalidInput
 
 DIGEST_BYTES = 16
 """Bytes of SHA-256 kept for each body: 128 bits find damage; they are no defence against an attacker."""
@@ -89,3 +99,168 @@ NOTHING = Header(-1, -1, -1, -1, "", "", 0, (), (), "", 0.0, 0, 0, b"")
 def body_digest(body: bytes) -> bytes:
     """Return the digest that a header keeps of a body."""
     return sha256(body).digest()[:DIGEST_BYTES]
+
+
+# --- what may follow what --------------------------------------------------------------------------------------------------------
+
+
+Need: TypeAlias = Literal["open_call", "open_turn", "no_open_turn"]
+Holds: TypeAlias = Literal["", "newest", "all"]
+
+
+class Rule(NamedTuple):
+    """What one kind of entry may do.
+
+    Attributes:
+        turn: Whether the entry belongs to a turn and is appended by compare-and-swap on the turn head.
+        beside: Whether the entry may be added beside a turn without moving the turn head.
+        searched: Whether its text is in the full-text index.
+        holds: What stays in force after the entry: `newest` (until the next one of the kind), `all` (each by itself), or empty (nothing).
+        places: Whether it names other entries.
+        needs: What the dialog must have before the entry.
+    """
+
+    turn: bool
+    beside: bool
+    searched: bool = False
+    holds: Holds = ""
+    places: bool = False
+    needs: tuple[Need, ...] = ()
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "message": Rule(turn=True, beside=False, searched=True),
+        "instructions": Rule(turn=True, beside=False, searched=True, holds="newest"),
+        "toolset": Rule(turn=True, beside=False, holds="newest"),
+        "call_started": Rule(turn=True, beside=False, needs=("open_call",)),
+        "turn_started": Rule(turn=True, beside=False, needs=("no_open_turn",)),
+        "turn_ended": Rule(turn=True, beside=False, needs=("open_turn",)),
+        "inbox": Rule(turn=False, beside=True, searched=True),
+        "approval": Rule(turn=False, beside=True),
+        "late_result": Rule(turn=False, beside=True, searched=True),
+        "compaction": Rule(turn=False, beside=True, searched=True, places=True),
+        "context_edit": Rule(turn=False, beside=True, places=True),
+        "pin": Rule(turn=False, beside=True, holds="all", places=True),
+        "branch_summary": Rule(turn=True, beside=True, searched=True, places=True),
+        "custom": Rule(turn=True, beside=True),
+        "label": Rule(turn=False, beside=True, searched=True, places=True),
+        "model_change": Rule(turn=True, beside=True, holds="newest"),
+        "mode_change": Rule(turn=True, beside=True, holds="all"),
+        "invocation": Rule(turn=False, beside=True),
+        "error": Rule(turn=True, beside=True, searched=True),
+        "quarantine": Rule(turn=False, beside=True, holds="all", places=True),
+        "tombstone": Rule(turn=True, beside=True),
+    }
+)
+"""The legality table. Only erasure makes a tombstone, in place of an entry of any kind."""
+
+HOLDING = frozenset(kind for kind, law in RULES.items() if law.holds)
+"""Kinds that stay in force: a branch that leaves such an entry out looks for it (`Store.latest_of_kind`)."""
+
+UNKNOWN = Rule(turn=True, beside=True)
+"""The rule of a kind from a newer version: kept, never shown."""
+
+
+def rule(kind: str) -> Rule:
+    """Return the rule of a kind, `UNKNOWN` for a kind that this version does not know."""
+    return RULES.get(kind, UNKNOWN)
+
+
+def _holds(need: Need, draft: Draft, last: Header) -> bool:
+    if need == "open_call":
+        return bool(draft.answers) and all(call in last.open_calls for call in draft.answers)
+    if need == "open_turn":
+        return last.open_turn >= 0
+    return last.open_turn < 0
+
+
+def check(draft: Draft, last: Header, *, turn: bool) -> None:
+    """Refuse a draft that may not follow.
+
+    Args:
+        draft: The entry to be written.
+        last: The dialog's newest header, or `NOTHING`.
+        turn: Whether it is appended as part of a turn, not added beside one.
+
+    Raises:
+        InvalidInput: The kind may not be written this way, or the dialog lacks what it needs.
+    """
+    law = rule(draft.kind)
+    if turn and not law.turn:
+        raise InvalidInput(f"A {draft.kind} entry stands beside turns: use annotate().")
+    if not turn and not law.beside:
+        raise InvalidInput(f"A {draft.kind} entry belongs to a turn: use append().")
+    for need in law.needs:
+        if not _holds(need, draft, last):
+            raise InvalidInput(
+                f"A {draft.kind} entry needs {need.replace('_', ' ')}; after entry {last.seq} there is none."
+            )
+
+
+def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
+    if draft.kind != "message":
+        return last.open_calls
+    if draft.opens or draft.role in {"assistant", "tool_call"}:
+        same = draft.response == last.response if draft.response else _goes_on(draft, last)
+        return (*last.open_calls, *draft.opens) if same else draft.opens
+    if draft.answers:
+        return tuple(call for call in last.open_calls if call not in draft.answers)
+    return last.open_calls
+
+
+def _goes_on(draft: Draft, last: Header) -> bool:
+    """Return whether calls without a response id continue the calls directly before them, which nothing has answered.
+
+    No provider answers unanswered calls with a new response, so that was one response recorded call by call.
+    """
+    return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in {"assistant", "tool_call"}
+
+
+def _response_after(draft: Draft, last: Header) -> str:
+    """Return the response that the next entry may continue. Any message that shows something and answers no call ends the one before."""
+    if draft.response:
+        return draft.response
+    ends = draft.kind == "message" and draft.role != "tool" and draft.blocks not in SILENT and not draft.answers
+    return "" if ends else last.response
+
+
+def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judged: bool = True) -> Header:
+    """Return the header of a draft that follows `last`. The same draft after the same header has the same header in every store.
+
+    Args:
+        draft: The entry to be written.
+        last: The dialog's newest header, or `NOTHING`.
+        turn: Whether it is appended as part of a turn, not added beside one.
+        judged: Whether to `check` it; False for an entry that was checked where it was first written.
+
+    Raises:
+        InvalidInput: As `check`.
+    """
+    if judged:
+        check(draft, last, turn=turn)
+    seq = last.seq + 1
+    size = len(draft.body)
+    open_turn = last.open_turn
+    if draft.kind == "turn_started":
+        open_turn = seq
+    elif draft.kind == "turn_ended":
+        open_turn = -1
+    return Header(
+        seq=seq,
+        turn_head=seq if turn else last.turn_head,
+        view_base=seq if draft.kind == "compaction" else last.view_base,
+        open_turn=open_turn,
+        kind=draft.kind,
+        role=draft.role,
+        number=last.number + (0 if draft.response and draft.response == last.response else draft.counts),
+        calls=draft.opens or draft.answers,
+        open_calls=_open_after(draft, last),
+        response=_response_after(draft, last),
+        at=draft.at,
+        size=size,
+        total=last.total + size,
+        digest=body_digest(draft.body),
+        speaker=draft.speaker,
+        blocks=draft.blocks,
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from math import log2
 from re import Match
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -15,23 +13,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from palaver.log.secret_patterns import PATTERNS, SECRET_KEY, Pattern, is_placeholder
 from palaver.messages import canonical_json
 
-__all__ = ["PATTERNS", "Found", "Pattern", "PatternRedactor", "Redacted", "Redactor", "redact_body", "redact_json"]
+__all__ = ["PATTERNS", "Pattern", "PatternRedactor", "Redacted", "Redactor", "redact_body", "redact_json"]
 
-_MARK_DIGITS = 12
 _ENTROPY_CHARACTERS = 256  # of a longer secret its beginning is judged
 _PASSES = 16  # a placeholder may uncover what was written next to the secret; real texts need two passes
-
-
-class Found(NamedTuple):
-    """A secret that was taken out; never the secret itself.
-
-    Attributes:
-        kind: Which pattern found it.
-        mark: A keyed hash of it when the redactor has a key, else empty. Equal secrets have equal marks.
-    """
-
-    kind: str
-    mark: str = ""
 
 
 class Redacted(NamedTuple):
@@ -39,11 +24,11 @@ class Redacted(NamedTuple):
 
     Attributes:
         text: The text, with a placeholder for each.
-        found: What was taken out, in any order.
+        found: Which patterns found them, one name for each secret.
     """
 
     text: str
-    found: tuple[Found, ...]
+    found: tuple[str, ...]
 
 
 @runtime_checkable
@@ -70,21 +55,15 @@ class PatternRedactor:
         patterns: The patterns, in the order in which they are tried.
     """
 
-    def __init__(self, patterns: Sequence[Pattern] = PATTERNS, *, key: bytes | None = None) -> None:
-        """Make a redactor.
-
-        Args:
-            patterns: What it looks for; by default the keys and tokens of the services that agents use most.
-            key: A secret key that adds a mark to placeholders (HMAC-SHA-256, 12 digits), by which equal secrets are recognised.
-        """
+    def __init__(self, patterns: Sequence[Pattern] = PATTERNS) -> None:
+        """Look for some patterns; by default for the keys and tokens of the services that agents use most."""
         self.patterns = tuple(patterns)
-        self._key = key
 
     def redact(self, text: str, name: str = "") -> Redacted:
         """Return a text without its secrets."""
-        found: list[Found] = []
+        found: list[str] = []
         if name and text and SECRET_KEY.fullmatch(name) and not is_placeholder(text):
-            return Redacted(self._placeholder("named-secret", text, found), tuple(found))
+            return Redacted("[redacted:named-secret]", ("named-secret",))
         for _ in range(_PASSES):
             before = len(found)
             text = self._pass(text, found)
@@ -92,31 +71,25 @@ class PatternRedactor:
                 break
         return Redacted(text, tuple(found))
 
-    def _pass(self, text: str, found: list[Found]) -> str:
+    def _pass(self, text: str, found: list[str]) -> str:
         low = text.lower()
         for pattern in self.patterns:
             if any(word in low for word in pattern.words):
                 text = pattern.regex.sub(partial(self._taken, pattern, found), text)
         return text
 
-    def _taken(self, pattern: Pattern, found: list[Found], match: Match[str]) -> str:
+    def _taken(self, pattern: Pattern, found: list[str], match: Match[str]) -> str:
         whole = match.group()
         named = "secret" in match.re.groupindex
         secret = match["secret"] if named else whole
         if is_placeholder(secret) or (pattern.entropy and entropy(secret) < pattern.entropy):
             return whole
-        placeholder = self._placeholder(pattern.kind, secret, found)
+        found.append(pattern.kind)
+        placeholder = f"[redacted:{pattern.kind}]"
         if not named:
             return placeholder
         start, end = match.start("secret") - match.start(), match.end("secret") - match.start()
         return whole[:start] + placeholder + whole[end:]
-
-    def _placeholder(self, kind: str, secret: str, found: list[Found]) -> str:
-        mark = ""
-        if self._key is not None:
-            mark = hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:_MARK_DIGITS]
-        found.append(Found(kind, mark))
-        return f"[redacted:{kind}#{mark}]" if mark else f"[redacted:{kind}]"
 
 
 def entropy(text: str) -> float:
@@ -179,21 +152,11 @@ class _Walk:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self.found: Counter[tuple[str, str, str]] = Counter()
+        self.found: Counter[tuple[str, str]] = Counter()
 
     def notes(self) -> list[dict[str, Any]]:
-        """Return what was taken out: kind, place, count and marks, sorted by place."""
-        counts: Counter[tuple[str, str]] = Counter()
-        marks: dict[tuple[str, str], list[str]] = {}
-        for (place, kind, mark), count in self.found.items():
-            counts[place, kind] += count
-            if mark:
-                marks.setdefault((place, kind), []).append(mark)
-        return [
-            {"kind": kind, "place": place, "count": count}
-            | ({"marks": sorted(marks[place, kind])} if (place, kind) in marks else {})
-            for (place, kind), count in sorted(counts.items())
-        ]
+        """Return what was taken out: kind, place and count, sorted by place."""
+        return [{"kind": kind, "place": place, "count": count} for (place, kind), count in sorted(self.found.items())]
 
     def fields(self, value: Mapping[str, Any], place: str, *, free: bool) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -231,6 +194,5 @@ class _Walk:
 
     def _text(self, text: str, name: str, place: str) -> str:
         redacted = self._redactor.redact(text, name)
-        for one in redacted.found:
-            self.found[place, one.kind, one.mark] += 1
+        self.found.update((place, kind) for kind in redacted.found)
         return redacted.text

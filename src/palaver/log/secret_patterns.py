@@ -143,7 +143,7 @@ SECRET_KEY = re.compile(
 """Names of fields whose value is a secret, whatever its form; the whole name must match."""
 
 _PLACEHOLDER = re.compile(
-    r"\[redacted:[a-z0-9-]+(?:#[0-9a-f]+)?\]|\$\{?[A-Za-z_][A-Za-z0-9_]*\}?|<[^<>]{0,100}>|%[A-Za-z_]+%|[*xX.•]+|\{\{.{0,100}\}\}"
+    r"\[redacted:[a-z0-9-]+\]|\$\{?[A-Za-z_][A-Za-z0-9_]*\}?|<[^<>]{0,100}>|%[A-Za-z_]+%|[*xX.•]+|\{\{.{0,100}\}\}"
 )
 
 

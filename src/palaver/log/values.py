@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from palaver.ids import DialogId
+from palaver.log.handles import Handle, Span
 from palaver.messages import freeze
 from palaver.messages.frozen import STORED, is_clean
 
@@ -91,13 +92,11 @@ class Redaction(Value):
         kind: Which pattern found it, such as `github-token`.
         place: Where it was: the keys and numbers on the way to the text, such as `message.contents.0.content`.
         count: How many there were.
-        marks: Keyed hashes of them when the redactor has a key; equal secrets have equal marks.
     """
 
     kind: str
     place: str
     count: int = 1
-    marks: tuple[str, ...] | None = None
 
 
 class Erasure(Value):
@@ -156,6 +155,16 @@ class Place(Value):
     seq: int
     block: int | None = None
 
+    @classmethod
+    def of(cls, handle: Handle) -> Place:
+        """Return a handle in its stored form."""
+        return cls(dialog=handle.dialog, seq=handle.seq, block=handle.block)
+
+    @property
+    def handle(self) -> Handle:
+        """The place as a handle."""
+        return Handle(self.dialog, self.seq, self.block)
+
 
 class Run(Value):
     """A span as it is stored: entries `start` (inclusive) to `stop` (exclusive) of a dialog."""
@@ -163,6 +172,16 @@ class Run(Value):
     dialog: DialogId
     start: int
     stop: int
+
+    @classmethod
+    def of(cls, span: Span) -> Run:
+        """Return a span in its stored form."""
+        return cls(dialog=span.dialog, start=span.start, stop=span.stop)
+
+    @property
+    def span(self) -> Span:
+        """The run as a span."""
+        return Span(self.dialog, self.start, self.stop)
 
 
 class BlockEdit(Value):

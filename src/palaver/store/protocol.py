@@ -237,7 +237,7 @@ class Store(Reader, Protocol):
 
         Raises:
             Conflict: Another writer moved the turn head.
-            InvalidInput: An entry may not follow (`palaver.log.legality`).
+            InvalidInput: An entry may not follow (`palaver.log.headers`).
         """
         ...
 

@@ -315,7 +315,7 @@ def derived_header(header: Header, body: bytes, last: Header) -> Header:
     }
     if entry.kind not in KINDS or entry.kind == "tombstone":
         return header._replace(**general)
-    ready, _ = draft(entry, continues=last.response)
+    ready, _ = draft(entry)
     law = rule(entry.kind)
     turn = header.turn_head == header.seq if law.turn and law.beside else law.turn
     made = next_header(ready._replace(body=body), last, turn=turn, judged=False)

@@ -51,7 +51,7 @@ class Log:
 
     def _put(self, entry: Entry) -> Header:
         last = self.store.last(self.dialog)
-        ready, blobs = draft(entry, continues=last.response)
+        ready, blobs = draft(entry)
         for data in blobs.values():
             self.store.put_blob(data)
         if rule(entry.kind).turn:
