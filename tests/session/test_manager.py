@@ -171,20 +171,20 @@ def test_r225_levels_and_models(manager: SessionManager) -> None:
     assert (context.thinking_level, context.model) == ("off", None)
 
 
-def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager, store: Store) -> None:
-    """R226, R224: a move writes nothing; the next append goes after the entry; unknown ids are a KeyError; the end of a branch is gone on with."""
+def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager) -> None:
+    """R226, R224: a move is a fork and no entry; the next append goes after the entry; unknown ids are a KeyError."""
     first, second = talk(manager, "q", "a")
     assert manager.leaf_id == second
     manager.branch(first)
     assert manager.leaf_id == first
-    assert len(store.nodes(manager.session.session_id)) == 1
+    assert [entry.id for entry in manager.get_entries()] == [first, second]
     third = manager.append_message(said("another"))
     assert (manager.get_entry(third).parent_id, manager.leaf_id) == (first, third)
     assert {entry.id for entry in manager.get_entries()} == {first, second, third}
     manager.branch(second)
     fourth = manager.append_message(said("on"))
     assert manager.get_entry(fourth).parent_id == second
-    assert len(store.nodes(manager.session.session_id)) == 2  # the end of a branch needs no fork
+    assert manager.get_children(second)[0].id == fourth
     for unknown in ("nope", f"{first}9999", "0123456789ab:0"):
         with pytest.raises(KeyError):
             manager.branch(unknown)
@@ -298,8 +298,9 @@ def test_r233_labels(manager: SessionManager) -> None:
     assert again.get_tree()[0].label == "two"
     assert sent(manager) == ["user: q", "assistant: a"]
     manager.branch(first)
-    manager.append_label(second, "from elsewhere")
-    assert manager.leaf_id == first
+    mark = manager.append_label(second, "from elsewhere")
+    assert (manager.leaf_id, manager.get_entry(mark).parent_id) == (mark, first)
+    assert manager.get_label(second) == "from elsewhere"
     with pytest.raises(NotFound):
         manager.append_label("nope", "x")
 
@@ -419,7 +420,7 @@ def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
 
 
 def test_r226_a_moved_leaf_is_durable(manager: SessionManager) -> None:
-    """A move of the leaf, a reset too, is found by whoever opens the session next, until something is written after it."""
+    """A move of the leaf, a reset too, is found by whoever opens the session next."""
     first, second = talk(manager, "q", "a")
     manager.branch(first)
     assert SessionManager.open(manager.session_id, manager.store).leaf_id == first

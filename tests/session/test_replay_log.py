@@ -66,11 +66,18 @@ def test_r39_an_unknown_prompt_is_a_warning() -> None:
         assert Dialog.from_dict(dialog.to_dict()).top_prompt is None
 
 
-@pytest.mark.parametrize("wrong", [{}, {"log": {"version": 2}}, {"log": {"version": 1, "dialogs": [{}]}}, {"log": []}])
-def test_what_is_not_a_dictionary_of_ours(wrong: dict[str, object]) -> None:
+def test_what_is_not_a_dictionary_of_ours() -> None:
     """A dictionary without a log that can be read is an InvalidInput."""
-    with pytest.raises(InvalidInput):
-        Dialog.from_dict(wrong)
+    for wrong in (
+        {},
+        {"log": [{"replay": 2}]},
+        {"log": [{"replay": 1}]},
+        {"log": [3]},
+        {"log": []},
+        {"log": [{"seq": 0}]},
+    ):
+        with pytest.raises(InvalidInput):
+            Dialog.from_dict(wrong)
 
 
 def test_a_session_is_not_restored_twice(store: Store) -> None:
@@ -245,6 +252,6 @@ def test_an_erasure_reaches_the_log(tmp_path: Path) -> None:
         assert "another-secret" not in "".join(file.read_text() for file in log.iterdir())
         read, kept = rebuild(log).root.to_dict(), session.root.to_dict()
         assert read["messages"] == kept["messages"]
-        assert read["log"]["dialogs"] == kept["log"]["dialogs"]
+        assert [one for one in read["log"] if "seq" in one] == [one for one in kept["log"] if "seq" in one]
         session.erase()
     assert not list(log.iterdir())

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
@@ -63,13 +63,9 @@ __all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", 
 PARENT = "parent_session"
 """The key in a session's metadata that names the session that it was copied from."""
 
-_LEAF = "palaver.leaf"
-"""The key in a session's metadata that says where the leaf was moved to, and when."""
-
 _THINKING = "thinking"
 _OFF = "off"
 _ROOT = "root"
-_PAGE = 50
 
 _ENVELOPES = {
     Role.COMPACTION_SUMMARY: "The conversation before this point was compacted into this summary:\n\n<summary>\n{}\n</summary>",
@@ -186,35 +182,19 @@ def _sent(message: Message) -> Message | None:
 
 
 class SessionManager:
-    """A session, and a leaf in it after which the next entry comes.
+    """A session, and a leaf in it after which the next entry comes: the end of a dialog. Moving the leaf forks that dialog.
 
     Attributes:
         session: The session.
         store: Where it is.
+        dialog: The dialog that ends at the leaf.
     """
 
-    def __init__(self, session: Session, dialog: Dialog | None = None, *, owned: bool = False) -> None:
-        """Begin where the leaf was left.
-
-        Args:
-            session: The session.
-            dialog: Begin at the end of this dialog instead.
-            owned: Whether `close` closes the store.
-        """
+    def __init__(self, session: Session, dialog: Dialog | None = None) -> None:
+        """Begin at the end of a dialog, the newest of the session when not given."""
         self.session = session
         self.store = session.store
-        self._owned = owned
-        self._dialog = (dialog or session.newest).reload()
-        self._moved: Handle | None = None  # the leaf, while it is not the end of the dialog
-        self._reset = False  # whether the leaf is before the first entry
-        if dialog is None:
-            self._find_leaf()
-
-    def _find_leaf(self) -> None:
-        """Read the leaf from the session's metadata, unless something was written after it was moved."""
-        said: Any = self.session.record.metadata.get(_LEAF)
-        if said and said["at"] >= self.session.record.updated_at:
-            self._set(None if said["entry"] is None else self._place(said["entry"]))
+        self.dialog = (dialog or session.newest).reload()
 
     # --- making, finding, listing -----------------------------------------------------------------------------------------------------
 
@@ -258,13 +238,13 @@ class SessionManager:
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
         """Open the session about a working folder that was active last, or make one; without a folder, of all sessions."""
         opened, owned = opened_store(store, create=True)
-        page = tuple(opened.sessions(limit=_PAGE))
-        while page:
-            for record in page:
-                if cwd in {"", record.workdir}:
-                    return cls(Session.open(record.session_id, opened, runtime=runtime), owned=owned)
-            page = tuple(opened.sessions(limit=_PAGE, after=page[-1]))
-        return cls(Session.create(opened, workdir=cwd, runtime=runtime), owned=owned)
+        found = next((record.session_id for record in opened.sessions() if cwd in {"", record.workdir}), None)
+        if found is None:
+            session = Session.create(opened, workdir=cwd, runtime=runtime)
+        else:
+            session = Session.open(found, opened, runtime=runtime)
+        session._owned = owned
+        return cls(session)
 
     @classmethod
     def fork_from(cls, source: str, cwd: str, store: StoreLike) -> Self:
@@ -272,7 +252,9 @@ class SessionManager:
         opened, owned = opened_store(store, create=False)
         session = Session.open(source, opened)
         copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
-        return cls(Session.open(copy.session_id, opened), owned=owned)
+        made = Session.open(copy.session_id, opened)
+        made._owned = owned
+        return cls(made)
 
     @staticmethod
     def list(store: StoreLike, cwd: str | None = None) -> tuple[SessionRecord, ...]:
@@ -313,14 +295,7 @@ class SessionManager:
 
     @property
     def _leaf(self) -> Handle | None:
-        if self._reset or self._moved is not None:
-            return self._moved
-        return newest(self._dialog._spans())
-
-    @property
-    def dialog(self) -> Dialog:
-        """The dialog that the next append goes to; after a move of the leaf, a fork that is made now."""
-        return self._settled()
+        return newest(self.dialog._spans())
 
     # --- appending --------------------------------------------------------------------------------------------------------------------
 
@@ -333,7 +308,7 @@ class SessionManager:
         """
         if not isinstance(message, Message):
             raise TypeError(f"append_message takes a message, not a {type(message).__name__}.")
-        self._settled().append(message)
+        self.dialog.append(message)
         return str(self._leaf)
 
     def append_custom_message(
@@ -388,14 +363,13 @@ class SessionManager:
         Raises:
             Conflict: Another compaction was committed, or something was erased, since this manager last read or wrote.
         """
-        dialog = self._settled()
-        view = dialog.view()
+        view = self.dialog.view()
         try:
             first = None if first_kept_entry_id is None else self._place(first_kept_entry_id)
         except NotFound:  # another program's id: the summary stands, and what comes after it
             first = None
-        plan = _compacting(view, _Ranks(dialog._spans()), summary, first)
-        dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
+        plan = _compacting(view, _Ranks(self.dialog._spans()), summary, first)
+        self.dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
         return str(self._leaf)
 
     def append_branch_summary(self, summary: str, from_id: str | None = None) -> str:
@@ -412,24 +386,19 @@ class SessionManager:
     def append_label(self, target_id: str, label: str | None) -> str:
         """Name an entry for people, or with None remove its name, and return the id of the entry that says so. No model sees it.
 
-        While the leaf is moved, it is written beside the entry that it names, and the leaf stays where it is.
-
         Raises:
             NotFound: There is no such entry.
         """
-        target = self._place(target_id)
-        moved = self._reset or self._moved is not None
-        dialog = self.session.dialog(target.dialog).reload() if moved else self._dialog
-        return str(dialog.marks.label(target, label))
+        return str(self.dialog.marks.label(self._place(target_id), label))
 
     def _append(self, entry: Entry) -> str:
-        self._settled().record(entry)
+        self.dialog.record(entry)
         return str(self._leaf)
 
     # --- moving the leaf --------------------------------------------------------------------------------------------------------------
 
     def branch(self, from_id: str) -> None:
-        """Move the leaf to an entry: the next append follows it, on a branch of its own unless it is the end of one. Durable; removes nothing.
+        """Move the leaf to an entry, on a branch of its own that the next append continues. Durable; removes nothing.
 
         Raises:
             NotFound: There is no such entry.
@@ -455,37 +424,21 @@ class SessionManager:
         path = () if left is None else path_to(self.store, left)
         kept = () if target is None else path_to(self.store, target)
         sources = apart(path, kept)
-        branch = self._dialog.dialog_id if left is None else left.dialog
+        branch = self.dialog.dialog_id if left is None else left.dialog
         trust = lowest_trust(view_of(self.store, branch, sources).exchanges)
-        self._set(target)
+        self._move(target)
         return self._append(account(branch, newest(common(path, kept)), summary, sources, trust))
 
-    def _set(self, place: Handle | None) -> None:
-        self._moved, self._reset = place, place is None
-
     def _move(self, place: Handle | None) -> None:
-        with self.store.transaction():
-            record = self.session.record
-            said = {"entry": None if place is None else str(place), "at": record.updated_at}
-            self.store.update_session(self.session_id, metadata={**record.metadata, _LEAF: said})
-        self._set(place)
-
-    def _settled(self) -> Dialog:
-        """Return the dialog whose end the leaf is; after a move that is one that ends there, or a fork, or one that begins anew."""
-        if self._reset:
-            self._dialog = self.session.new_dialog(self._dialog.owner) if self._dialog._spans() else self._dialog
-        elif self._moved is not None and self._moved != newest(self._dialog._spans()):
-            self._dialog = self._ending_at(self._moved)
-        self._moved, self._reset = None, False
-        return self._dialog
-
-    def _ending_at(self, place: Handle) -> Dialog:
-        if self.store.last(place.dialog).seq == place.seq:
-            return self.session.dialog(place.dialog).reload()
+        if place == self._leaf:
+            return
+        if place is None:
+            self.dialog = self.session.new_dialog(self.dialog.owner)
+            return
         ranges = path_to(self.store, place)
         kept = stretches(self.store, ranges)[1]
-        node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self._dialog.owner)
-        return self.session.dialog(self.session._opened.new_dialog(node).dialog_id)
+        node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self.dialog.owner)
+        self.dialog = self.session.dialog(self.session._opened.new_dialog(node).dialog_id)
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
 
@@ -678,14 +631,12 @@ class SessionManager:
 
     def reload(self) -> Self:
         """Read what other writers have appended, and return the manager itself."""
-        self._dialog.reload()
+        self.dialog.reload()
         return self
 
     def close(self) -> None:
         """Close the store, if it was opened for this manager."""
         self.session.close()
-        if self._owned:
-            self.store.close()
 
     def __enter__(self) -> Self:
         return self

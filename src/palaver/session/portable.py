@@ -1,7 +1,7 @@
-"""Sessions as JSON: the form in which `to_dict` and replay logs write dialogs, the way back into a store, and copies within one.
+"""Sessions as JSON: the records that `to_dict` and replay logs write of a dialog, the way back into a store, and copies within one.
 
 A dialog is its node and its entries. An entry is written whole, with the one thing that its bytes do not say: whether it belonged to a turn.
-Media payloads stand beside the entries that name them.
+Media payloads stand before the entries that name them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidInput
+from pydantic import TypeAdapter
+
+from palaver.errors import InvalidInput, PalaverError
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import (
     NOTHING,
@@ -39,11 +43,13 @@ from palaver.session.tree import path_to
 from palaver.store.copying import Copyable
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["Copy", "Line", "PortableDialog", "ReplayLogWarning", "carry", "copied", "lines", "restore", "unpack"]
+__all__ = ["Copy", "Line", "PortableDialog", "ReplayLogWarning", "carry", "copied", "records", "restore", "unpack"]
 
-_VERSION = 1
-_STORE_DECIDES = frozenset({"order"})
-_SESSION_FIELDS = ("session_id", "name", "subject", "workdir", "created_at", "root", "metadata")
+VERSION = 1
+"""The version of the records."""
+
+_STORE_DECIDES = {"order"}
+_CHANGING = {"tenant", "updated_at", "trashed_at"}
 _BATCH = 500  # entries in a transaction
 
 
@@ -64,43 +70,10 @@ class Line(NamedTuple):
     turn: bool
     body: bytes
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"seq": self.seq, "turn": self.turn, "entry": json.loads(self.body)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Line:
-        """Read what `to_dict` returned.
-
-        Raises:
-            InvalidInput: It is not such a dictionary.
-        """
-        try:
-            return cls(int(fields["seq"]), bool(fields["turn"]), canonical_json(fields["entry"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"This is not an entry as palaver writes it: {error!r}.") from error
-
     @property
     def draft(self) -> Draft:
         """The entry ready to be stored, byte for byte."""
         return draft(decode_entry(self.body))[0]._replace(body=self.body)
-
-
-@dataclass(slots=True)
-class PortableDialog:
-    """A dialog on its way from one place to another.
-
-    Attributes:
-        node: Its node.
-        lines: Its own entries, in order.
-        payloads: The bytes of the media that they name.
-        gaps: Whether some entries stand for lost ones: what follows them is not judged again.
-    """
-
-    node: Node
-    lines: list[Line] = field(default_factory=list)
-    payloads: list[bytes] = field(default_factory=list)
-    gaps: bool = False
 
 
 def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[Line]:
@@ -110,79 +83,93 @@ def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[L
         yield Line(seq, header.turn_head == seq, body)
 
 
-def payloads_of(body: bytes) -> Iterator[BlobId]:
-    """Yield the media payloads that an entry names."""
-    entry = decode_entry(body)
-    if isinstance(entry, MessageEntry | Inbox | LateResult):
-        yield from (BlobId(media.digest) for media in media_of(entry.message) if media.digest)
+def records(store: Store, node: Node, start: int, stop: int) -> Iterator[dict[str, Any]]:
+    """Yield what is written of a dialog's entries from `start` (inclusive) to `stop` (exclusive); below 0 the session and the node first."""
+    if start < 0:
+        session = store.session(node.session_id)
+        yield {
+            "replay": VERSION,
+            "session": _sessions().dump_python(_thawed(session), mode="json", exclude=_CHANGING),
+            "node": _nodes().dump_python(_thawed(node), mode="json", exclude=_STORE_DECIDES),
+        }
+    for line in lines(store, node.dialog_id, max(start, 0), stop):
+        entry = decode_entry(line.body)
+        named = media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ()
+        for blob in (BlobId(media.digest) for media in named if media.digest):
+            if store.has_blob(blob):
+                yield {"blob": blob, "data": base64.b64encode(store.blob(blob)).decode()}
+        yield {"seq": line.seq, "turn": line.turn, "entry": json.loads(line.body)}
 
 
-def node_to_dict(node: Node) -> dict[str, Any]:
-    """Return a node as JSON values; the store that takes it decides its order among the session's dialogs."""
-    values = {one.name: getattr(node, one.name) for one in fields(node) if one.name not in _STORE_DECIDES}
-    ranges = [[span.dialog, span.start, span.stop] for span in node.ranges]
-    return values | {"ranges": ranges, "metadata": thaw(dict(node.metadata))}
+def _thawed(value: Any) -> Any:  # noqa: ANN401 - a node or a session
+    return replace(value, metadata=thaw(dict(value.metadata)))
 
 
-def node_from_dict(values: Mapping[str, Any]) -> Node:
-    """Read what `node_to_dict` returned.
+@cache
+def _sessions() -> TypeAdapter[SessionRecord]:
+    return TypeAdapter(SessionRecord)
 
-    Raises:
-        InvalidInput: It is not such a dictionary.
+
+@cache
+def _nodes() -> TypeAdapter[Node]:
+    return TypeAdapter(Node)
+
+
+@dataclass(slots=True)
+class PortableDialog:
+    """A dialog on its way from one place to another, as far as its records were read.
+
+    Attributes:
+        node: Its node.
+        session: Its session.
+        lines: Its own entries, by number.
+        payloads: The bytes of the media that they name.
+        gaps: Whether some entries stand for lost ones: what follows them is not judged again.
     """
-    known = {one.name for one in fields(Node)} - _STORE_DECIDES
-    try:
-        ranges = tuple(Span(DialogId(dialog), int(start), int(stop)) for dialog, start, stop in values["ranges"])
-        return Node(**{name: value for name, value in values.items() if name in known} | {"ranges": ranges})
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"This is not a dialog as palaver writes it: {error!r}.") from error
+
+    node: Node | None = None
+    session: SessionRecord | None = None
+    lines: dict[int, Line] = field(default_factory=dict)
+    payloads: list[bytes] = field(default_factory=list)
+    gaps: bool = False
+
+    def read(self, record: Mapping[str, Any]) -> None:
+        """Read one record. The second record of an entry is the same entry.
+
+        Raises:
+            InvalidInput: It is not a record, or its media are not those that it names.
+        """
+        try:
+            if "replay" in record:
+                self.session = _sessions().validate_python(record["session"])
+                self.node = _nodes().validate_python(record["node"])
+            elif "blob" in record:
+                self.payloads.append(_payload(record))
+            elif "seq" in record:
+                line = Line(int(record["seq"]), bool(record["turn"]), canonical_json(record["entry"]))
+                decode_entry(line.body)
+                self.lines.setdefault(line.seq, line)
+        except (KeyError, TypeError, ValueError, PalaverError) as error:
+            raise InvalidInput(f"This is not a dialog as palaver writes it: {error!r}.") from error
 
 
-def session_to_dict(record: SessionRecord) -> dict[str, Any]:
-    """Return what is written of a session as JSON values."""
-    return {name: getattr(record, name) for name in _SESSION_FIELDS} | {"metadata": thaw(dict(record.metadata))}
-
-
-def session_from_dict(values: Mapping[str, Any]) -> SessionRecord:
-    """Read what `session_to_dict` returned.
-
-    Raises:
-        InvalidInput: It is not such a dictionary.
-    """
-    try:
-        known = {name: values[name] for name in _SESSION_FIELDS}
-        return SessionRecord(**known | {"session_id": SessionId(known["session_id"])})
-    except (KeyError, TypeError) as error:
-        raise InvalidInput(f"This is not a session as palaver writes it: {error!r}.") from error
-
-
-def payload_to_text(payload: bytes) -> str:
-    """Return bytes as base64."""
-    return base64.b64encode(payload).decode()
-
-
-def payload_from_text(text: str) -> bytes:
-    """Read bytes from base64."""
-    return base64.b64decode(text, validate=True)
+def _payload(record: Mapping[str, Any]) -> bytes:
+    payload = base64.b64decode(record["data"], validate=True)
+    if sha256(payload).hexdigest() != record["blob"]:
+        raise ValueError(f"payload {record['blob']} has another digest")
+    return payload
 
 
 # --- a dialog as a dictionary -------------------------------------------------------------------------------------------------------
 
 
-def carry(store: Store, dialog_id: DialogId) -> dict[str, Any]:
+def carry(store: Store, dialog_id: DialogId) -> list[dict[str, Any]]:
     """Return a dialog's log as JSON values: its ancestors, itself and all below it, in the order in which they were made."""
     node = store.node(dialog_id)
     nodes = store.nodes(node.session_id)
     related = _related(nodes, node)
-    dialogs: list[dict[str, Any]] = []
-    blobs: dict[str, str] = {}
-    for one in (one for one in nodes if one.dialog_id in related):
-        own = list(lines(store, one.dialog_id, 0, store.last(one.dialog_id).seq + 1))
-        named = {blob for line in own for blob in payloads_of(line.body)} - blobs.keys()
-        blobs |= {blob: payload_to_text(store.blob(blob)) for blob in named if store.has_blob(blob)}
-        dialogs.append({"node": node_to_dict(one), "entries": [line.to_dict() for line in own]})
-    session = session_to_dict(store.session(node.session_id))
-    return {"version": _VERSION, "session": session, "dialogs": dialogs, "blobs": blobs}
+    wanted = (one for one in nodes if one.dialog_id in related)
+    return [record for one in wanted for record in records(store, one, -1, store.last(one.dialog_id).seq + 1)]
 
 
 def _related(nodes: Sequence[Node], node: Node) -> set[DialogId]:
@@ -207,17 +194,19 @@ def unpack(log: Any) -> tuple[SessionRecord, list[PortableDialog]]:  # noqa: ANN
     Raises:
         InvalidInput: It cannot be read.
     """
-    if not isinstance(log, Mapping) or log.get("version") != _VERSION:
-        raise InvalidInput("This dialog's log is in a form that this version of palaver cannot read.")
-    try:
-        dialogs = [
-            PortableDialog(node_from_dict(one["node"]), [Line.from_dict(line) for line in one["entries"]])
-            for one in log["dialogs"]
-        ]
-        dialogs[0].payloads.extend(map(payload_from_text, log["blobs"].values()))
-        return session_from_dict(log["session"]), dialogs
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise InvalidInput(f"This dialog's log cannot be read: {error!r}.") from error
+    dialogs: list[PortableDialog] = []
+    for record in log if isinstance(log, list) else ():
+        if not isinstance(record, Mapping) or record.get("replay", VERSION) != VERSION:
+            break
+        if "replay" in record:
+            dialogs.append(PortableDialog())
+        if not dialogs:
+            break
+        dialogs[-1].read(record)
+    else:
+        if dialogs and dialogs[0].session is not None:
+            return dialogs[0].session, dialogs
+    raise InvalidInput("This dialog's log is in a form that this version of palaver cannot read.")
 
 
 # --- back into a store --------------------------------------------------------------------------------------------------------------
@@ -232,14 +221,16 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[PortableDial
         InvalidInput: The store has the session, or a dialog's entries are not numbered 0, 1, 2 …, or one may not stand where it stood.
     """
     lengths: dict[DialogId, int] = {}
+    made: list[Node] = []
     with store.transaction():
         store.create_session(replace(session, root=None))
         for each in dialogs:
             for payload in each.payloads:
                 store.put_blob(payload)
-            made = store.create_dialog(_fitting(store, each.node, lengths))
-            lengths[made.dialog_id] = _fill(store, made.dialog_id, each)
-        first = next((each.node.dialog_id for each in dialogs if each.node.parent_id not in lengths), None)
+            assert each.node is not None  # noqa: S101 - whoever reads a dialog makes sure of it
+            made.append(store.create_dialog(_fitting(store, each.node, lengths)))
+            lengths[made[-1].dialog_id] = _fill(store, made[-1].dialog_id, each)
+        first = next((node.dialog_id for node in made if node.parent_id is None), None)
         store.update_session(session.session_id, root=session.root if session.root in lengths else first)
 
 
@@ -260,7 +251,7 @@ def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int]) -> Node:
 
 def _fill(store: Store, dialog: DialogId, each: PortableDialog) -> int:
     """Write a dialog's entries and return how many."""
-    last, waiting = NOTHING, iter(each.lines)
+    last, waiting = NOTHING, iter(each.lines.values())
     for _, group in groupby(waiting, key=lambda line: line.turn):
         while batch := list(islice(group, _BATCH)):
             if [line.seq for line in batch] != list(range(last.seq + 1, last.seq + 1 + len(batch))):
@@ -366,4 +357,4 @@ def _copied_dialog(store: Store, copy: Copy, node: Node, lengths: Mapping[Dialog
         metadata={},
     )
     own = lines(store, node.dialog_id, 0, lengths[node.dialog_id])
-    return PortableDialog(made, [line._replace(body=copy.renamed(line.body)) for line in own])
+    return PortableDialog(made, lines={line.seq: line._replace(body=copy.renamed(line.body)) for line in own})

@@ -16,29 +16,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from palaver.errors import Ambiguous, Erased, MissingFile, NotFound, PalaverError
-from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import LOST, Custom, Handle, Node, decode_entry, draft
+from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError
+from palaver.ids import DialogId, SessionId
+from palaver.log import LOST, Custom, Handle, Node, draft
 from palaver.messages import canonical_json
 from palaver.session.head import erased_since
-from palaver.session.portable import (
-    Line,
-    PortableDialog,
-    ReplayLogWarning,
-    lines,
-    node_from_dict,
-    node_to_dict,
-    payload_from_text,
-    payload_to_text,
-    payloads_of,
-    session_from_dict,
-    session_to_dict,
-)
+from palaver.session.portable import VERSION, Line, PortableDialog, ReplayLogWarning, records
 from palaver.store.protocol import SessionRecord, Store
 
 __all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follower_of", "read_log"]
 
-_VERSION = 1
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
 
 
@@ -93,10 +80,7 @@ class ReplayLog:
         if start is None or not path.exists():
             start, torn = _end_of(path)
         written = [b""] if torn else []
-        written += [_head(store, node)] if start < 0 else []
-        for line in lines(store, node.dialog_id, max(start, 0), upto + 1):
-            written += [_payload(store, blob) for blob in payloads_of(line.body)]
-            written.append(_sealed(line.to_dict()))
+        written += [_sealed(record, node) for record in records(store, node, start, upto + 1)]
         self._write(path, b"".join(line + b"\n" for line in written))
         self._next[node.dialog_id] = max(start, upto + 1)
         if written and erased_since(store, node.dialog_id, seen) is not None:  # while it was read and written
@@ -146,19 +130,10 @@ def follower_of(log_base: LogBase | None) -> Follower | None:
 # --- lines ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _head(store: Store, node: Node) -> bytes:
-    session = session_to_dict(store.session(node.session_id))
-    return _sealed({"replay": _VERSION, "order": node.order, "session": session, "node": node_to_dict(node)})
-
-
-def _payload(store: Store, blob: BlobId) -> bytes:
-    return canonical_json({"blob": blob, "data": payload_to_text(store.blob(blob))})
-
-
-def _sealed(fields: Mapping[str, Any]) -> bytes:
-    """Return a line with its checksum."""
-    text = canonical_json(fields)
-    return b'%s,"sum":"%s"}' % (text[:-1], _sum(text))
+def _sealed(record: Mapping[str, Any], node: Node) -> bytes:
+    """Return a record as a line with its checksum; the digest of a payload is one."""
+    text = canonical_json({**record, "order": node.order} if "replay" in record else record)
+    return text if "blob" in record else b'%s,"sum":"%s"}' % (text[:-1], _sum(text))
 
 
 def _sum(text: bytes) -> bytes:
@@ -210,67 +185,52 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.session: SessionRecord | None = None
-        self.node: Node | None = None
+        self.dialog = PortableDialog()
         self.order = -1
-        self._lines: dict[int, Line] = {}
-        self._payloads: dict[str, bytes] = {}
         damaged: dict[int, bytes] = {}
         text = b"\n"
         for number, (text, record) in enumerate(_records(path), 1):
             damaged = {n: one for n, one in damaged.items() if not text.startswith(one)}  # torn, and written again
-            if not self._take(record, number) and text.strip():
+            if not self._read(record, number) and text.strip():
                 damaged[number] = text.rstrip(b"\n")
         if damaged and not text.endswith(b"\n"):
             damaged.popitem()  # the end of a log that a crash cut off
         for number in damaged:
             _warn(f"Line {number} of {path} cannot be read.")
 
-    def _take(self, record: Mapping[str, Any] | None, number: int) -> bool:
-        """Read a line and return whether it holds what it says. The second writing of an entry is the same entry."""
+    def _read(self, record: Mapping[str, Any] | None, number: int) -> bool:
+        """Read a line and return whether it holds what it says."""
+        if record is None or record.get("replay", VERSION) != VERSION:
+            return False
         try:
-            if record is None:
+            if not 0 <= int(record.get("seq", 0)) < number:  # an entry takes a line
                 return False
-            if "replay" in record:
-                self.session, self.order = session_from_dict(record["session"]), int(record["order"])
-                self.node = node_from_dict(record["node"])
-            elif "blob" in record:
-                payload = payload_from_text(record["data"])
-                if sha256(payload).hexdigest() != record["blob"]:
-                    return False
-                self._payloads[record["blob"]] = payload
-            elif "seq" in record:
-                line = Line.from_dict(record)
-                decode_entry(line.body)
-                if not 0 <= line.seq < number:  # an entry takes a line
-                    return False
-                self._lines.setdefault(line.seq, line)
-        except (KeyError, TypeError, ValueError, PalaverError):
+            self.dialog.read(record)
+            self.order = int(record.get("order", self.order))
+        except (TypeError, ValueError, InvalidInput):
             return False
         return True
 
     @property
     def usable(self) -> bool:
         """Whether a dialog can be made of it."""
-        return self.node is not None or (bool(self._lines) and _ID.fullmatch(self.path.stem) is not None)
+        return self.dialog.node is not None or (bool(self.dialog.lines) and _ID.fullmatch(self.path.stem) is not None)
 
-    def dialog(self, session: SessionRecord) -> PortableDialog:
+    def whole(self, session: SessionRecord) -> PortableDialog:
         """Return the dialog. An entry that names itself lost stands in the place of each damaged one, so that all numbers stay."""
-        node = self.node
-        if node is None:
-            _warn(f"The first line of {self.path} is lost: dialog {self.path.stem} stands alone.")
-            node = Node(
-                dialog_id=DialogId(self.path.stem), session_id=session.session_id, created_at=session.created_at
-            )
-        found = PortableDialog(node, payloads=list(self._payloads.values()))
-        for seq in range(max(self._lines, default=-1) + 1):
-            line = self._lines.get(seq)
+        found, dialog_id, at = self.dialog, DialogId(self.path.stem), session.created_at
+        if found.node is None:
+            _warn(f"The first line of {self.path} is lost: dialog {dialog_id} stands alone.")
+            found.node = Node(dialog_id=dialog_id, session_id=session.session_id, created_at=at)
+        read, found.lines = found.lines, {}
+        for seq in range(max(read, default=-1) + 1):
+            line = read.get(seq)
             if line is None:
-                _warn(f"Entry {Handle(node.dialog_id, seq)} is lost: its line in {self.path} is damaged or missing.")
+                _warn(f"Entry {Handle(dialog_id, seq)} is lost: its line in {self.path} is damaged or missing.")
                 found.gaps = True
-                at = found.lines[-1].draft.at if found.lines else node.created_at
                 line = Line(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body)
-            found.lines.append(line)
+            found.lines[seq] = line
+            at = line.draft.at
         return found
 
 
@@ -286,11 +246,14 @@ def read_log(
         Ambiguous: It holds several sessions, and none was named.
     """
     files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _File(path)).usable]
-    known = {file.session.session_id: file.session for file in files if file.session is not None}
+    sessions = [file.dialog.session for file in files if file.dialog.session is not None]
+    known = {session.session_id: session for session in sessions}
     alone = next(iter(known.values())) if len(known) == 1 else None
     found: dict[str, tuple[SessionRecord, list[_File]]] = {}
     for file in files:
-        record = file.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
+        record = (
+            file.dialog.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
+        )
         if session_id in {None, record.session_id}:
             found.setdefault(record.session_id, (record, []))[1].append(file)
     if not found:
@@ -298,4 +261,4 @@ def read_log(
     if len(found) > 1:
         raise Ambiguous(str(folder), sorted(found), hint="Name one of the sessions.")
     record, mine = next(iter(found.values()))
-    return record, [file.dialog(record) for file in sorted(mine, key=lambda file: file.order)]
+    return record, [file.whole(record) for file in sorted(mine, key=lambda file: file.order)]
