@@ -68,16 +68,10 @@ def test_r39_an_unknown_prompt_is_a_warning() -> None:
 
 def test_what_is_not_a_dictionary_of_ours() -> None:
     """A dictionary without a log that can be read is an InvalidInput."""
-    for wrong in (
-        {},
-        {"log": [{"replay": 2}]},
-        {"log": [{"replay": 1}]},
-        {"log": [3]},
-        {"log": []},
-        {"log": [{"seq": 0}]},
-    ):
+    logs: tuple[object, ...] = (None, [{"replay": 2}], [{"replay": 1}], [3], [], [{"seq": 0}])
+    for log in logs:
         with pytest.raises(InvalidInput):
-            Dialog.from_dict(wrong)
+            Dialog.from_dict({"log": log})
 
 
 def test_a_session_is_not_restored_twice(store: Store) -> None:
