@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,30 +20,26 @@ from palaver.log import Handle, Reader
 from palaver.messages import ImageContent, Media, TextContent, ThinkingContent
 from palaver.session import Dialog, Session
 from palaver.session.erasure import erase
-from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
+from palaver.store import Durability, MemoryStore, SqliteStore, Store
 from palaver.store.erasing import Erasing
 from palaver.tokens import Budget
 from palaver.view import Reason
-from tests.stores import KINDS
 
 SECRET = "ZEBRA-9911"
 MODEL = "gpt-4o"
 Places = Callable[[], Store]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["memory", "sqlite"])
 def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
     """Return what opens one log as several processes do: each with a store of its own, where there can be several."""
     opened: list[Store] = []
-    url = request.getfixturevalue("postgres_server").url() if request.param == "postgres" else ""
 
     def another() -> Store:
         if request.param == "memory":
             store: Store = opened[0] if opened else MemoryStore()
-        elif request.param == "sqlite":
-            store = SqliteStore(tmp_path / "s.db", Durability.NORMAL)
         else:
-            store = open_store(url, create=not opened)
+            store = SqliteStore(tmp_path / "s.db", Durability.NORMAL)
         opened.append(store)
         return store
 
@@ -198,19 +195,19 @@ def pictured(store: Store, pictures: int = 12) -> Dialog:
     return dialog
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_planning_reads_no_payload_and_each_original_once(policy: str) -> None:
+def test_planning_reads_no_payload_and_each_original_once() -> None:
     """Views, plans, compactions with a summary and constraints read no bytes of pictures; the request reads those that it shows."""
     store = Counting(MemoryStore())
     dialog = pictured(cast("Store", store))
-    for plan in (
-        lambda: dialog.compaction.compose(policy, 5_000, model=MODEL),
-        lambda: asyncio.run(dialog.compaction.apreview(quiet, policy, 5_000, model=MODEL)),
-    ):
-        store.asked.clear()
-        plan()
-        assert store.calls("blob") == 0
-        assert max((count for asked, count in store.asked.items() if asked[0] == "body"), default=0) <= 1
+    for policy in sorted(POLICIES):
+        for plan in (
+            partial(dialog.compaction.compose, policy, 5_000, model=MODEL),
+            lambda policy=policy: asyncio.run(dialog.compaction.apreview(quiet, policy, 5_000, model=MODEL)),
+        ):
+            store.asked.clear()
+            plan()
+            assert store.calls("blob") == 0, policy
+            assert max((count for asked, count in store.asked.items() if asked[0] == "body"), default=0) <= 1, policy
     dialog.request("openai-chat", MODEL)
     assert store.calls("blob") <= 2
 

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,8 +34,14 @@ from tests.privacy.planted import plant
 from tests.store.postgres_backend import emptied
 
 
+@pytest.fixture
+def store() -> Store:
+    """Return an empty store."""
+    return MemoryStore()
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def every_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Return an empty store of each kind."""
     url = {"memory": "memory:", "sqlite": str(tmp_path / "store.db")}.get(request.param)
     if url is None:
@@ -143,8 +150,9 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
     assert fold(session.store, root.dialog_id) == session.root.view()
 
 
-def test_a_conversation_stays_readable(store: Store) -> None:
+def test_a_conversation_stays_readable(every_store: Store) -> None:
     """Roles, calls and counts are as they were; erased words are one word, and a view says why."""
+    store = every_store
     session = told(*CONVERSATION, store=store)
     root = session.root
     handles = [root.messages.handle(index) for index in (1, 2, 3)]
@@ -165,8 +173,9 @@ def test_a_conversation_stays_readable(store: Store) -> None:
         assert "must go" not in repr(view)
 
 
-def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
+def test_what_was_made_of_it_goes_with_it(every_store: Store) -> None:
     """A committed summary, a label, a recorded call and a shortened form of an erased entry are without its words; later ones are not touched."""
+    store = every_store
     session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
     root = session.root
     root.calls.record(root.request("anthropic", "claude-sonnet-4-5"))
@@ -216,8 +225,9 @@ def test_handles_to_what_was_erased_say_so(store: Store) -> None:
         erase(store, session=session.session_id)
 
 
-def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(store: Store) -> None:
+def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(every_store: Store) -> None:
     """Erasing it alone is refused and changes nothing; with its children all are gone; with tombstones the children stay readable."""
+    store = every_store
     session = told(*CONVERSATION, store=store)
     root = session.root
     child = root.fork(last_n=2)
@@ -257,8 +267,9 @@ def test_a_subject_goes_whole_and_leaves_the_others(store: Store) -> None:
         erase(store, subject="nobody")
 
 
-def test_shared_payloads_stay_for_the_others(store: Store) -> None:
+def test_shared_payloads_stay_for_the_others(every_store: Store) -> None:
     """A picture that another session shows stays; it goes with the last one."""
+    store = every_store
     picture = b"\x89PNG\r\n\x1a\n" + b"x" * 50
     sessions = [Session.create(store, str(number)) for number in range(2)]
     for session in sessions:
@@ -295,23 +306,22 @@ def test_a_picture_that_is_said_again_during_an_erasure_is_kept() -> None:
     assert second.root.messages[0].contents
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_what_makes_no_sense_is_refused(store: Store) -> None:
+    """One thing has to be named, and options have to go with it."""
+    wrong: tuple[dict[str, Any], ...] = (
         {},
         {"session": "a", "subject": "b"},
         {"subject": "a", "children": True},
         {"dialog": "abcdef", "children": True, "tombstones": True},
-    ],
-)
-def test_what_makes_no_sense_is_refused(asked: dict[str, str]) -> None:
-    """One thing has to be named, and options have to go with it."""
-    with pytest.raises(InvalidInput):
-        erase(MemoryStore(), **asked)  # type: ignore[arg-type]
+    )
+    for asked in wrong:
+        with pytest.raises(InvalidInput):
+            erase(store, **asked)
 
 
-def test_verify_finds_nothing_wrong_with_tombstones(store: Store, tmp_path: Path) -> None:
+def test_verify_finds_nothing_wrong_with_tombstones(every_store: Store, tmp_path: Path) -> None:
     """What a store keeps is derived again from its tombstones: headers, running sizes, payloads and the index agree."""
+    store = every_store
     one, two = plant(store, tmp_path, "one"), plant(store, tmp_path, "two")
     erase(store, entries=one.said[:9])
     erase(store, dialog=two.dialog, tombstones=True)
@@ -441,8 +451,9 @@ def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
         os._exit(3)
 
 
-def test_an_erasure_and_writers_do_not_part_what_belongs_together(store: Store) -> None:
+def test_an_erasure_and_writers_do_not_part_what_belongs_together(every_store: Store) -> None:
     """A writer that knew the dialog goes on after an erasure as if it had known of it; one of an erased dialog is told."""
+    store = every_store
     session = told(*CONVERSATION, store=store)
     other = Session.open(session.session_id, store).root
     session.erase(entries=[Handle(other.dialog_id, 1)])

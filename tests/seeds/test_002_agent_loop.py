@@ -7,12 +7,10 @@ import pytest
 
 from palaver import (
     Agent,
-    ContextManager,
     DefaultTagParser,
     Prompt,
     ProviderInvoker,
     Role,
-    Runtime,
     ScriptedProvider,
 )
 from palaver.agent import build_invoker
@@ -120,25 +118,6 @@ def test_seed_002_block_03_a25_a_context_manager_may_be_assigned() -> None:
     agent.receive("Write.")
     agent.respond()
     assert [message["content"] for message in provider.requests[0].body["messages"]] == ["You write.", "Write."]
-
-
-BLOCK_04 = """
-runtime.register_context_manager(SummaryCompressor)
-"""
-
-
-def test_seed_002_block_04_a26_a_manager_is_registered() -> None:
-    """It can be had by its name, and an agent of a configuration with that runtime gets it."""
-
-    class SummaryCompressor(ContextManager):
-        name = "summary"
-
-        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
-            return dialog
-
-    runtime = Runtime()
-    run(BLOCK_04, runtime=runtime, SummaryCompressor=SummaryCompressor)
-    assert runtime.get_context_manager("summary") is SummaryCompressor
 
 
 class Recording(ProviderInvoker):

@@ -9,30 +9,10 @@ from palaver import (
     TextContent,
     ToolCallContent,
     UserMessage,
-    lllm,
 )
 from palaver.context.presets.own import DefaultContextManager
 from palaver.session import Dialog, DialogTreeNode
 from palaver.wire import PROFILES
-
-
-def test_c09_identities(five: Dialog) -> None:
-    """C9: dialogs have 32 digits, messages an id and a time of their own, entries a number; a round trip keeps all of them."""
-    assert len(five.dialog_id) == 32
-    assert len({message.id for message in five.messages}) == 5
-    assert all(message.timestamp > 0 for message in five.messages)
-    again = Dialog.from_dict(five.to_dict())
-    assert [(one.id, one.timestamp) for one in again.messages] == [(one.id, one.timestamp) for one in five.messages]
-    assert [again.messages.handle(i) for i in range(5)] == [five.messages.handle(i) for i in range(5)]
-
-
-def test_c11_forks_share_entries_and_stay_apart(five: Dialog) -> None:
-    """C11: a fork stores a node and no messages; isolation is what holds, not another object for each message."""
-    child = five.fork()
-    assert child.store.last(child.dialog_id).seq == -1
-    assert child.messages.handle(2) == five.messages.handle(2)
-    child.put_text("mine")
-    assert len(five.messages) == 5
 
 
 def test_c13_the_top_prompt_can_be_held_and_put_back(dialog: Dialog) -> None:
@@ -95,12 +75,3 @@ def test_c28_split_point_is_a_count(five: Dialog) -> None:
     node: DialogTreeNode = five.fork(last_n=1, first_k=1).tree_node
     assert node.split_point == 2
     assert [(span.start, span.stop) for span in node.kept] == [(0, 1), (4, 5)]
-
-
-def test_c29_everything_is_at_the_top() -> None:
-    """C29: the names of the source documents are all importable from one module, `palaver.lllm`."""
-    names = (
-        "Dialog DialogTreeNode Message Prompt Roles Role Modalities APITypes InvokeCost FunctionCall TokenLogprob Runtime "
-        "DefaultTagParser ContextManager DefaultContextManager Session ReplayLog get_default_runtime set_default_runtime"
-    )
-    assert all(hasattr(lllm, name) for name in names.split())

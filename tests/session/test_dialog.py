@@ -9,50 +9,22 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from palaver import ImageContent, Message, Prompt, Role, Runtime, ToolMessage, ToolResultContent, UserMessage
+from palaver import ImageContent, Message, Prompt, Role, ToolMessage, ToolResultContent, UserMessage
 from palaver.errors import InvalidInput, InvalidMessage, MissingFile, NotFound
 from palaver.messages import InvokeCost, Media, Modalities
 from palaver.session import Dialog
-from palaver.store import Store
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-def test_a05_put_prompt_by_object_and_by_path(store: Store) -> None:
-    """A5, R41, R47, R48: both render; the object put governs; a path is resolved through the runtime; an unknown one is a KeyError."""
-    runtime = Runtime()
-    by_path = Prompt(path="research/agent", prompt="Research {topic}.")
-    runtime.register_prompt(by_path)
-    dialog = Dialog(owner="coder", runtime=runtime, store=store)
-    my_prompt = Prompt(path="mine", prompt="Do {task}.")
-    put = dialog.put_prompt(my_prompt, {"task": "this"}, name="user")
-    assert (put.content, put.name, put.role) == ("Do this.", "user", Role.USER)
-    assert dialog.top_prompt is my_prompt
-    dialog.put_prompt("research/agent", {"topic": "transformers"})
-    assert dialog.tail is not None
-    assert dialog.tail.content == "Research transformers."
-    assert dialog.top_prompt is by_path
-    with pytest.raises(KeyError) as caught:
-        dialog.put_prompt("research/agnet")
-    assert isinstance(caught.value, NotFound)
-    assert caught.value.close == ("research/agent",)
-    assert len(dialog.messages) == 2
-
-
-def test_r50_a_prompt_that_cannot_be_rendered_appends_nothing(dialog: Dialog) -> None:
-    """Missing variables are named, nothing is appended, and what governed before still does."""
+def test_r49_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
+    """R50: what must be a mapping, a text or a prompt and is not, and variables that are missing, are named; nothing is appended."""
     dialog.put_text("before")
     before = dialog.top_prompt
     with pytest.raises(InvalidInput, match="b"):
         dialog.put_prompt(Prompt(path="p", prompt="{a} {b}"), {"a": 1})
-    assert len(dialog.messages) == 1
-    assert dialog.top_prompt is before
-
-
-def test_r49_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
-    """What must be a mapping, a text or a prompt and is not, is a TypeError that names the argument."""
     prompt = Prompt(path="p", prompt="x")
     with pytest.raises(TypeError, match="prompt_args"):
         dialog.put_prompt(prompt, ["x"])  # type: ignore[arg-type]
@@ -62,7 +34,8 @@ def test_r49_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
         dialog.put_text(b"x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="prompt"):
         dialog.put_prompt(3)  # type: ignore[arg-type]
-    assert len(dialog.messages) == 0
+    assert len(dialog.messages) == 1
+    assert dialog.top_prompt is before
 
 
 def test_a06_put_text_is_verbatim_and_resets_what_governs(dialog: Dialog) -> None:
@@ -135,18 +108,17 @@ def test_a07_put_image(dialog: Dialog, tmp_path: Path) -> None:
         assert _image(dialog.tail, 1).data
 
 
-def test_r54_an_address_is_kept_as_one(dialog: Dialog) -> None:
-    """A web address is an image without bytes, and without a caption there is no caption."""
+def test_r54_r57_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A web address is an image without bytes; a JPEG in a file called .png is a JPEG; base64 of an image is never taken for a file."""
     put = dialog.put_image("https://example.org/a.png")
-    assert _image(put).url == "https://example.org/a.png"
-    assert "caption" not in put.metadata
-
-
-def test_r57_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path) -> None:
-    """A JPEG in a file called .png is a JPEG."""
+    assert (_image(put).url, "caption" in put.metadata) == ("https://example.org/a.png", False)
     path = tmp_path / "wrong.png"
     path.write_bytes(_jpeg())
     assert _image(dialog.put_image(path)).media_type == "image/jpeg"
+    gif = base64.b64encode(b"GIF89a" + bytes(24)).decode()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / gif).write_bytes(PNG)
+    assert _image(dialog.put_image(gif)).media_type == "image/gif"
 
 
 def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None:
@@ -161,14 +133,6 @@ def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None
         with pytest.raises(InvalidMessage):
             dialog.put_image(wrong)
     assert len(dialog.messages) == 0
-
-
-def test_base64_is_never_taken_for_a_file(dialog: Dialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The base64 of an image is that image, even in a folder that has a file of such a name."""
-    gif = base64.b64encode(b"GIF89a" + bytes(24)).decode()
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / gif).write_bytes(PNG)
-    assert _image(dialog.put_image(gif)).media_type == "image/gif"
 
 
 def test_marks_take_handles_and_their_printed_form(dialog: Dialog) -> None:
@@ -235,25 +199,6 @@ def test_overview_shows_what_is_no_text(dialog: Dialog) -> None:
         "[1. tool (tool)]: a b",
         "[2. user (user)]: [image]",
     ]
-
-
-def test_a22_lineage_snippet() -> None:
-    """A22: the seed's snippet, verbatim."""
-    prompt = Prompt(path="assistant/system", prompt="You are concise.")
-
-    dialog = Dialog(owner="assistant", session_name="demo")
-    dialog.put_prompt(prompt, role=Role.SYSTEM, name="system")
-    dialog.put_text("Explain the native dialog model.", role=Role.USER)
-
-    child = dialog.fork(last_n=1, first_k=1)
-
-    assert child.parent is dialog
-    assert child.tree_node.parent_id == dialog.dialog_id
-    assert dialog.tree_node.children_ids == [child.dialog_id]
-    assert child.messages == dialog.messages
-    assert child in dialog.children
-    assert (child.owner, child.session_name) == ("assistant", "demo")
-    assert child.top_prompt == dialog.top_prompt
 
 
 def test_r30_the_stored_message_is_stamped_and_the_callers_is_not(dialog: Dialog) -> None:

@@ -95,25 +95,6 @@ def test_a11_windows_are_exact(five: Dialog) -> None:
         assert child.tail == five.tail
 
 
-def test_a11_seed_windows(dialog: Dialog) -> None:
-    """A11: the seed's two windows over a longer dialog."""
-    for number in range(12):
-        dialog.put_text(f"m{number}")
-    assert _texts(dialog.fork(last_n=3, first_k=1)) == ["m0", "m9", "m10", "m11"]
-    assert _texts(dialog.fork(last_n=5, first_k=2)) == ["m0", "m1", "m7", "m8", "m9", "m10", "m11"]
-
-
-def test_r73_both_sides_go_on_by_themselves(five: Dialog) -> None:
-    """What one side appends never shows on the other, and what was shared is the same message on both."""
-    child = five.fork()
-    five.put_text("parent")
-    child.put_text("child")
-    assert _texts(five) == ["m0", "m1", "m2", "m3", "m4", "parent"]
-    assert _texts(child) == ["m0", "m1", "m2", "m3", "m4", "child"]
-    assert child.messages[2] == five.messages[2]
-    assert child.parent is five
-
-
 def test_r74_windows_that_are_none(five: Dialog) -> None:
     """Negative numbers are a ValueError, other things than whole numbers a TypeError; nothing was forked."""
     for wrong in (-1, -5):
@@ -164,7 +145,7 @@ def test_deep_trees_need_no_recursion() -> None:
     assert root.tree_overview().count("\n") == 1100
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 10, 100, 1000])
+@pytest.mark.parametrize("length", [1, 1000])
 def test_law_11_a_fork_costs_the_same_whatever_the_length(length: int) -> None:
     """A fork reads and writes a bounded number of headers and no body, however long the log is."""
 

@@ -16,8 +16,9 @@ from palaver.session import Dialog, Session, only_session
 from palaver.store import MemoryStore, SessionRecord, SqliteStore
 
 
-def test_create_gives_a_session_with_its_first_dialog(store: Store) -> None:
+def test_create_gives_a_session_with_its_first_dialog(every_store: Store) -> None:
     """What was given is in the record; the first dialog is the root, and its session's name is the session's."""
+    store = every_store
     session = Session.create(store, "demo", owner="coder", subject="ann", workdir="/w", metadata={"a": [1]})
     record = session.record
     assert (record.name, record.subject, record.workdir, record.metadata) == ("demo", "ann", "/w", {"a": [1]})
@@ -28,8 +29,9 @@ def test_create_gives_a_session_with_its_first_dialog(store: Store) -> None:
     assert Session.create(store).name
 
 
-def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
+def test_open_by_name_takes_the_latest_and_says_so(every_store: Store) -> None:
     """Names need not be unique: the session with the newest entry is opened, and the number of the others is told."""
+    store = every_store
     older, newer = Session.create(store, "same"), Session.create(store, "same")
     older.root.put_text("x")
     found = Session.open("same", store)
@@ -41,6 +43,8 @@ def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
 
 def test_open_by_the_first_digits(store: Store) -> None:
     """Six digits of the id suffice where they are enough; several that begin so are named; none is an error with close names."""
+    named = Session.create(store, "c" * 32)  # a name may look like an id
+    assert Session.open("c" * 32, store).session_id == named.session_id
     for last in ("10", "20"):
         store.create_session(SessionRecord(session_id=SessionId("ab" * 15 + last), name="build"))
     assert Session.open("ab" * 15 + "1", store).found_by == "prefix"
@@ -52,12 +56,6 @@ def test_open_by_the_first_digits(store: Store) -> None:
     assert unknown.value.close == ("build",)
     with pytest.raises(NotFound):
         Session.open("f" * 32, store)
-
-
-def test_a_name_may_look_like_an_id(store: Store) -> None:
-    """A session named like an id is found by that name."""
-    session = Session.create(store, "c" * 32)
-    assert Session.open("c" * 32, store).session_id == session.session_id
 
 
 def test_addresses_are_opened_and_closed(tmp_path: Path) -> None:
@@ -111,8 +109,9 @@ def test_rename_and_move(store: Store) -> None:
         Session.open("old", store)
 
 
-def test_the_trash_loses_nothing(store: Store) -> None:
+def test_the_trash_loses_nothing(every_store: Store) -> None:
     """A deleted session is in no list, no search and no name; it is in the trash, can be opened by id, and comes back whole."""
+    store = every_store
     session, other = Session.create(store, "gone"), Session.create(store, "other")
     session.root.put_text("needle")
     session.delete()
@@ -126,8 +125,9 @@ def test_the_trash_loses_nothing(store: Store) -> None:
     assert [message.content for message in Session.open("gone", store).root.messages] == ["needle"]
 
 
-def test_list_filters(store: Store) -> None:
+def test_list_filters(every_store: Store) -> None:
     """Lists can be narrowed to a name, a subject and a number; the newest activity comes first."""
+    store = every_store
     for name, subject in (("a", "ann"), ("b", "ann"), ("a", "bob")):
         Session.create(store, name, subject=subject)
     assert [record.subject for record in Session.list(store, name="a")] == ["bob", "ann"]
@@ -135,8 +135,9 @@ def test_list_filters(store: Store) -> None:
     assert len(Session.list(store, limit=2)) == 2
 
 
-def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> None:
+def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(every_store: Store) -> None:
     """The dialog with the newest entry goes on; a turn that a dead process left open is ended as interrupted, once."""
+    store = every_store
     session = Session.create(store, "demo")
     session.root.put_text("a")
     branch = session.root.fork()
@@ -167,21 +168,6 @@ def test_a_sub_agents_dialog_is_not_resumed(store: Store) -> None:
     )
     store.create_dialog(sub)
     assert session.newest.owner == "x"
-
-
-def test_fork_and_new_dialog(store: Store) -> None:
-    """A session forks its newest dialog or the one named; a new dialog shares nothing and leaves the root where it was."""
-    session = Session.create(store, "demo")
-    session.root.put_text("a")
-    child = session.fork()
-    assert child.parent is session.root
-    other = session.new_dialog("critic", {"alias": "review"})
-    assert other.messages == []
-    assert other.tree_node.is_root
-    assert session.root is not other
-    assert session.fork(session.root.dialog_id, last_n=1).parent is session.root
-    assert len(session.dialogs) == 4
-    assert session.tree_overview().count("split@None") == 2
 
 
 def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
@@ -277,8 +263,9 @@ def test_recall_gives_blocks_of_other_entries(dialog: Dialog) -> None:
         dialog.recall(f"{dialog.dialog_id}:1:0")
 
 
-def test_search_finds_words_calls_and_results(store: Store) -> None:
+def test_search_finds_words_calls_and_results(every_store: Store) -> None:
     """Text, tool names, arguments as they were written, results and instructions are found; nothing of other sessions is."""
+    store = every_store
     session = Session.create(store, "demo")
     other = Session.create(store, "other")
     other.root.put_text("needle elsewhere")
@@ -310,8 +297,9 @@ def test_a_session_is_created_whole_or_not_at_all() -> None:
     assert not list(store.sessions())
 
 
-def test_open_makes_what_is_not_there(store: Store) -> None:
+def test_open_makes_what_is_not_there(every_store: Store) -> None:
     """With `create`, a name that nobody has becomes a session; the second caller opens that one."""
+    store = every_store
     first = Session.open("shared", store, create=True, owner="coder")
     again = Session.open("shared", store, create=True)
     assert (again.session_id, again.root.owner) == (first.session_id, "coder")
@@ -319,7 +307,7 @@ def test_open_makes_what_is_not_there(store: Store) -> None:
         Session.open("other", store)
 
 
-def test_eight_processes_open_one_session(tmp_path: Path) -> None:
+def test_processes_open_one_session_at_once(tmp_path: Path) -> None:
     """Processes that open or create by one name at the same moment all get one session, with one root."""
     program = (
         "import sys, time\nfrom palaver.session import Session\n"
@@ -329,10 +317,10 @@ def test_eight_processes_open_one_session(tmp_path: Path) -> None:
     address, moment = str(tmp_path / "s.db"), str(time.time() + 2)
     running = [
         subprocess.Popen([sys.executable, "-c", program, address, moment], stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
+        for _ in range(4)
     ]
     assert len({process.communicate(timeout=60)[0] for process in running}) == 1
-    assert [process.returncode for process in running] == [0] * 8
+    assert [process.returncode for process in running] == [0] * 4
     with SqliteStore(tmp_path / "s.db") as store:
         assert len(list(store.sessions())) == 1
 
@@ -347,8 +335,9 @@ def test_only_session_refuses_an_ambiguous_name(store: Store) -> None:
     assert only_session(store, one).session_id == one
 
 
-def test_resume_takes_the_right_branch_after_a_clock_set_back(store: Store) -> None:
+def test_resume_takes_the_right_branch_after_a_clock_set_back(every_store: Store) -> None:
     """Times of a session never run backwards: the branch that was written last is resumed, whatever the clock says."""
+    store = every_store
     session = Session.create(store, "demo")
     session.root.record(MessageEntry(message=UserMessage.text("a"), at=now() + 3600))  # then the clock was set back
     branch = Session.open("demo", store).fork()

@@ -26,9 +26,9 @@ def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
 
 
-def test_the_loser_is_told_and_may_reload(store: Store) -> None:
+def test_the_loser_is_told_and_may_reload(every_store: Store) -> None:
     """The second append against the same head is a Conflict with both numbers; nothing was written; after reload it works."""
-    one, two = _twice(store)
+    one, two = _twice(every_store)
     one.put_text("first")
     top = two.top_prompt
     with pytest.raises(Conflict) as caught:
@@ -40,9 +40,9 @@ def test_the_loser_is_told_and_may_reload(store: Store) -> None:
     assert _texts(two) == _texts(one.reload()) == ["first", "second"]
 
 
-def test_the_loser_may_fork(store: Store) -> None:
+def test_the_loser_may_fork(every_store: Store) -> None:
     """A fork of what the loser knew goes on without what the winner said."""
-    one, two = _twice(store)
+    one, two = _twice(every_store)
     one.put_text("shared")
     two.reload()
     one.put_text("the winner's")
@@ -54,9 +54,9 @@ def test_the_loser_may_fork(store: Store) -> None:
     assert _texts(one) == ["shared", "the winner's"]
 
 
-def test_an_annotation_never_makes_a_turn_fail(store: Store) -> None:
+def test_an_annotation_never_makes_a_turn_fail(every_store: Store) -> None:
     """A label by one writer lets the other's next append through; an append hidden behind an own annotation does not pass unseen."""
-    one, two = _twice(store)
+    one, two = _twice(every_store)
     one.put_text("first")
     two.reload()
     two.marks.label(two.messages.handle(0), "start")
@@ -77,7 +77,7 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom palaver import Conflict; from palaver.session import Session\n"
         "dialog = Session.open('shared', sys.argv[1]).root\n"
-        "for n in range(20):\n"
+        "for n in range(12):\n"
         "    while True:\n"
         "        try: dialog.put_text(f'{sys.argv[2]}{n}'); break\n"
         "        except Conflict: dialog.reload()\n"
@@ -86,8 +86,8 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     assert [process.wait(timeout=100) for process in running] == [0, 0]
     with Session.open("shared", path) as session:
         texts = _texts(session.dialog(root))
-    assert [text for text in texts if text[0] == "a"] == [f"a{n}" for n in range(20)]
-    assert [text for text in texts if text[0] == "b"] == [f"b{n}" for n in range(20)]
+    assert [text for text in texts if text[0] == "a"] == [f"a{n}" for n in range(12)]
+    assert [text for text in texts if text[0] == "b"] == [f"b{n}" for n in range(12)]
 
 
 def test_entries_stand_where_the_table_allows(dialog: Dialog) -> None:
