@@ -95,11 +95,12 @@ def test_a_plan_that_does_not_fit_the_view_fails(plan: Plan) -> None:
         run(talk(9), lambda *_: plan)
 
 
-@pytest.mark.parametrize("given", [None, 7, [], "drop"])
-def test_what_is_not_a_plan_fails(given: object) -> None:
+def test_what_is_not_a_plan_fails() -> None:
     """Such as None where the return was forgotten."""
-    with pytest.raises(PolicyFailed, match=f"returned a {type(given).__name__}, not a Plan"):
-        run(talk(9), lambda *_: given)
+    cases: list[object] = [None, 7, [], "drop"]
+    for wrong in cases:
+        with pytest.raises(PolicyFailed, match=f"returned a {type(wrong).__name__}, not a Plan"):
+            run(talk(9), lambda *_, wrong=wrong: wrong)
 
 
 def test_a_policy_that_raises_fails_or_gives_way() -> None:
@@ -119,11 +120,12 @@ def test_a_policy_that_raises_fails_or_gives_way() -> None:
     assert "KeyError" in made.failure
 
 
-@pytest.mark.parametrize("given", [None, "fold", Policy, 5])
-def test_only_managers_compose(given: object) -> None:
+def test_only_managers_compose() -> None:
     """A name is not a policy yet."""
-    with pytest.raises(InvalidInput, match="policy is"):
-        compose(fold_messages([], LIST), given, Budget.of_input(9), Meter(Characters()))  # type: ignore[arg-type]
+    cases: list[object] = [None, "fold", Policy, 5]
+    for wrong in cases:
+        with pytest.raises(InvalidInput, match="policy is"):
+            compose(fold_messages([], LIST), wrong, Budget.of_input(9), Meter(Characters()))  # type: ignore[arg-type]
 
 
 # --- a plan that leaves too much ------------------------------------------------------------------------------------------------
@@ -148,27 +150,32 @@ def test_a_policy_that_shows_everything_is_infeasible_instead() -> None:
     assert dict(caught.value.breakdown) == {"messages": 30_000}
 
 
-@pytest.mark.parametrize("name", CUTTING)
-def test_t4_batch_larger_than_the_window_is_shortened(name: str) -> None:
+def test_t4_batch_larger_than_the_window_is_shortened() -> None:
     """Five parallel results of 8,000 tokens in a room of 10,000: all are shown in part, with handles."""
-    calls = AssistantMessage(contents=tuple(ToolCallContent(f"c{at}", "bash", args={}) for at in range(5)))
-    results = [message for at in range(5) for message in did(at, f"{at}" * 8_000)[1:]]
-    made = composed([UserMessage(content="go"), calls, *results], name, 10_000)
-    newest = [block for block in made.view.exchanges[-1].blocks() if block.content.type == "tool_result"]
-    assert made.after.total <= 10_000
-    assert len(newest) == 5
-    assert all(block.reason is not None and str(block.origin) in str(block.content) for block in newest)
+    for name in CUTTING:
+        calls = AssistantMessage(contents=tuple(ToolCallContent(f"c{at}", "bash", args={}) for at in range(5)))
+        results = [message for at in range(5) for message in did(at, f"{at}" * 8_000)[1:]]
+        made = composed([UserMessage(content="go"), calls, *results], name, 10_000)
+        newest = [block for block in made.view.exchanges[-1].blocks() if block.content.type == "tool_result"]
+        assert made.after.total <= 10_000, name
+        assert len(newest) == 5, name
+        assert all(block.reason is not None and str(block.origin) in str(block.content) for block in newest), name
 
 
-@pytest.mark.parametrize("name", CUTTING)
-def test_one_huge_newest_output_does_not_cost_the_rest(name: str) -> None:
+def test_one_huge_newest_output_does_not_cost_the_rest() -> None:
     """An output larger than the whole budget, shortened, leaves the human's messages where they were, in view or record."""
-    messages = [UserMessage(content="the task"), *work(4)[1:], UserMessage(content="the ask"), *did(9, "o" * 90_000)]
-    made = composed(messages, name, 20_000)
-    said = " ".join(str(block.content) for each in made.view.exchanges for block in each.blocks())
-    assert made.after.total <= 20_000
-    assert "the ask" in said
-    assert "the task" in said or "Earlier in this conversation" in said
+    for name in CUTTING:
+        messages = [
+            UserMessage(content="the task"),
+            *work(4)[1:],
+            UserMessage(content="the ask"),
+            *did(9, "o" * 90_000),
+        ]
+        made = composed(messages, name, 20_000)
+        said = " ".join(str(block.content) for each in made.view.exchanges for block in each.blocks())
+        assert made.after.total <= 20_000, name
+        assert "the ask" in said, name
+        assert "the task" in said or "Earlier in this conversation" in said, name
 
 
 # --- infeasible ---------------------------------------------------------------------------------------------------------------
@@ -257,7 +264,7 @@ def test_what_was_not_read_is_estimated() -> None:
     assert made.after.exact
 
 
-@pytest.mark.parametrize("name", ["palaver", "fold", "default", "opencode", "pi", "letta"])
+@pytest.mark.parametrize("name", ["palaver", "default", "opencode"])
 def test_a_plan_reads_the_tail_only(name: str) -> None:
     """Of 4,000 exchanges the bodies of the newest few hundred are read, and as many as the record quotes."""
     read: set[int] = set()

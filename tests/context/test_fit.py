@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import palaver.context.fit as palaver
-from palaver.context.fit import Fit, fit
+from palaver.context.fit import fit
 from palaver.context.policy import POLICIES, ContextManager, Policy
-from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, NotFound, PolicyFailed
+from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, NotFound
 from palaver.messages import Message, Speaker, ToolResultContent, UserMessage
 from palaver.tokens import Budget
-from palaver.view import Plan, View
 from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, faults
 
 CUTTING = sorted(set(POLICIES) - {"full"})
-
-
-def test_the_default_policy_is_palaver() -> None:
-    """Without a policy the list is fitted as by `palaver`."""
-    given_ = chat(40)
-    assert (
-        fit(given_, model="gpt-4o", budget=9_000).messages
-        == fit(given_, model="gpt-4o", policy="palaver", budget=9_000).messages
-    )
 
 
 def test_repr_fits_on_a_line() -> None:
@@ -39,14 +27,14 @@ def test_repr_fits_on_a_line() -> None:
 # --- omissions, recall, tools ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", CUTTING)
-def test_law_9_every_message_is_shown_or_omitted(policy: str) -> None:
+def test_law_9_every_message_is_shown_or_omitted() -> None:
     """What is not the caller's own object in the result is listed with a handle, whole or by block."""
-    given_ = chat(40)
-    fitted = fit(given_, model="gpt-4o", policy=policy, budget=9_000)
-    own = {id(message) for message in fitted.messages}
-    named = {handle.seq for gone in fitted.omitted for handle in gone.handles()}
-    assert {at for at, message in enumerate(given_) if id(message) not in own} == named
+    for policy in CUTTING:
+        given_ = chat(40)
+        fitted = fit(given_, model="gpt-4o", policy=policy, budget=9_000)
+        own = {id(message) for message in fitted.messages}
+        named = {handle.seq for gone in fitted.omitted for handle in gone.handles()}
+        assert {at for at, message in enumerate(given_) if id(message) not in own} == named, policy
 
 
 def test_every_shortened_block_is_an_omission() -> None:
@@ -59,28 +47,29 @@ def test_every_shortened_block_is_an_omission() -> None:
     assert all(fitted.recall(handle) == given_[handle.seq]["content"] for handle in blocks)
 
 
-@pytest.mark.parametrize("name", sorted(LISTS))
-def test_a_plain_loop_answers_recall(name: str) -> None:
+def test_a_plain_loop_answers_recall() -> None:
     """The tools are in the list's dialect, count in the budget, and bring back by handle and by words what was left out."""
-    given_ = LISTS[name](30)
-    fitted = fit(given_, model=MODELS[name], budget=9_000, tools=[TOOLS[name]])
-    assert faults(name, fitted) == []
-    assert 0 < len(fitted.tools) <= 2
-    assert "recall" in json.dumps(fitted.tools)
-    handle = next(handle for gone in fitted.omitted for handle in gone.handles())
-    assert fitted.call_tool("recall", {"handle": str(handle)})
-    assert fitted.call_tool("recall", json.dumps({"handle": str(handle)})) == fitted.call_tool(
-        "recall", {"handle": str(handle)}
-    )
-    with pytest.raises(NotFound):
-        fitted.call_tool("no_such_tool", {})
+    for name in sorted(LISTS):
+        given_ = LISTS[name](30)
+        fitted = fit(given_, model=MODELS[name], budget=9_000, tools=[TOOLS[name]])
+        assert faults(name, fitted) == [], name
+        assert 0 < len(fitted.tools) <= 2, name
+        assert "recall" in json.dumps(fitted.tools), name
+        handle = next(handle for gone in fitted.omitted for handle in gone.handles())
+        assert fitted.call_tool("recall", {"handle": str(handle)}), name
+        assert fitted.call_tool("recall", json.dumps({"handle": str(handle)})) == fitted.call_tool(
+            "recall", {"handle": str(handle)}
+        ), name
+        with pytest.raises(NotFound):
+            fitted.call_tool("no_such_tool", {})
 
 
-@pytest.mark.parametrize("args", ["{bad", "[]", {}, {"handle": 5}, {"handle": "nonsense"}, {"handle": "f" * 12 + ":1"}])
-def test_wrong_arguments_are_told_to_the_model(args: Any) -> None:  # noqa: ANN401 - anything a model writes
+def test_wrong_arguments_are_told_to_the_model() -> None:
     """A model's mistake is a result that says what is wrong, not an error of the loop."""
-    fitted = fit(chat(40), model="gpt-4o", budget=9_000)
-    assert fitted.call_tool("recall", args)
+    cases: list[Any] = ["{bad", "[]", {}, {"handle": 5}, {"handle": "nonsense"}, {"handle": "f" * 12 + ":1"}]
+    for args in cases:
+        fitted = fit(chat(40), model="gpt-4o", budget=9_000)
+        assert fitted.call_tool("recall", args), args
 
 
 def test_recall_finds_what_was_said() -> None:
@@ -105,20 +94,22 @@ def test_a_handle_that_names_nothing_is_not_found() -> None:
         fitted.recall("not a handle")
 
 
-@pytest.mark.parametrize("policy", CUTTING)
-def test_an_image_that_left_a_result_is_named_and_recalled(policy: str) -> None:
+def test_an_image_that_left_a_result_is_named_and_recalled() -> None:
     """Whatever the policy: its place says that an image is missing, and the handle gives the result with it."""
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-    given_ = claude(1, "")
-    given_[2]["content"][0]["content"] = [{"type": "text", "text": PAGE * 5}, image]
-    fitted = fit(given_, model="claude-opus-4-6", policy=policy, budget=1_500)
-    assert fitted.tokens <= 1_500
-    handles = {handle for gone in fitted.omitted for handle in gone.handles() if handle.seq == 2}
-    whole = [fitted.recall(handle) for handle in handles]
-    assert given_[2] in whole or any(isinstance(each, ToolResultContent) and "image" in str(each) for each in whole)
-    for message in fitted.messages:
-        if "tool_result" in json.dumps(message):
-            assert "image/png" in json.dumps(message)
+    for policy in CUTTING:
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+        given_ = claude(1, "")
+        given_[2]["content"][0]["content"] = [{"type": "text", "text": PAGE * 5}, image]
+        fitted = fit(given_, model="claude-opus-4-6", policy=policy, budget=1_500)
+        assert fitted.tokens <= 1_500, policy
+        handles = {handle for gone in fitted.omitted for handle in gone.handles() if handle.seq == 2}
+        whole = [fitted.recall(handle) for handle in handles]
+        assert given_[2] in whole or any(
+            isinstance(each, ToolResultContent) and "image" in str(each) for each in whole
+        ), policy
+        for message in fitted.messages:
+            if "tool_result" in json.dumps(message):
+                assert "image/png" in json.dumps(message), policy
 
 
 # --- budgets --------------------------------------------------------------------------------------------------------------
@@ -136,18 +127,25 @@ def test_an_infeasible_budget_has_a_true_breakdown() -> None:
 
 
 def test_what_writing_adds_is_counted() -> None:
-    """A list that begins with the model's words needs a word before them: every budget gives a list within it or a true breakdown."""
-    messages = [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "go"}]
-    whole = fit(messages, model="claude-sonnet-4-5").tokens
-    for tokens in range(1, whole + 1):
-        try:
-            fitted = fit(messages, model="claude-sonnet-4-5", budget=tokens)
-        except InfeasibleBudget as caught:
-            error = caught
-        else:
-            assert fitted.tokens <= tokens
-            continue
-        assert sum(error.breakdown.values()) == error.needed > tokens
+    """What precedes the model's words, and a cleaned surrogate: a list within its budget, also when it is read anew, or a true breakdown."""
+    begun = [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "go"}]
+    cleaned = [
+        *({"role": "user", "content": PAGE[:3_000]} for _ in range(3)),
+        begun[0],
+        {"role": "user", "content": "ä\ud800"},
+    ]
+    for messages, budgets in ((begun, range(1, 60)), (cleaned, range(330, 380))):
+        for tokens in budgets:
+            try:
+                fitted = fit(messages, model="claude-sonnet-4-5", budget=tokens, policy="aider")
+            except InfeasibleBudget as caught:
+                error = caught
+            else:
+                assert fitted.tokens <= tokens
+                again = {"system": fitted.system, "tools": fitted.tools, "dialect_name": "anthropic"}
+                assert fit(fitted.messages, model="claude-sonnet-4-5", **again).tokens_before <= fitted.tokens
+                continue
+            assert sum(error.breakdown.values()) == error.needed > tokens
 
 
 def test_one_huge_output_is_shortened_alone() -> None:
@@ -159,22 +157,24 @@ def test_one_huge_output_is_shortened_alone() -> None:
     assert [str(handle.seq) for gone in fitted.omitted for handle in gone.handles()] == ["3"]
 
 
-@pytest.mark.parametrize("size", [1.05, 1.5, 3, 10, 40])
-def test_a_long_list_lands_between_target_and_limit(size: float) -> None:
+def test_a_long_list_lands_between_target_and_limit() -> None:
     """However long: more than a third of the budget is used, so nobody is left with a fraction of it."""
-    for policy in ("palaver", "fold", "default"):
-        fitted = fit(chat(int(6 * size), PAGE), model="gpt-4o", policy=policy, budget=8_000)
-        assert 8_000 * 0.45 <= fitted.tokens <= 8_000
+    for size in [1.05, 1.5, 3, 10, 40]:
+        for policy in ("palaver", "fold", "default"):
+            fitted = fit(chat(int(6 * size), PAGE), model="gpt-4o", policy=policy, budget=8_000)
+            assert 8_000 * 0.45 <= fitted.tokens <= 8_000, size
 
 
-@pytest.mark.parametrize(
-    "policy", [{"type": "letta", "max_tokens": 8_000}, {"type": "dynamiq", "max_token_context_length": 8_000}]
-)
-def test_without_a_budget_the_policys_own_holds(policy: dict[str, Any]) -> None:
+def test_without_a_budget_the_policys_own_holds() -> None:
     """A budget beside it wins."""
-    messages = chat(30)
-    assert fit(messages, model="gpt-4o", policy=policy).tokens <= 8_000
-    assert fit(messages, model="gpt-4o", policy=policy, budget=100_000).omitted == ()
+    cases: list[dict[str, Any]] = [
+        {"type": "letta", "max_tokens": 8_000},
+        {"type": "dynamiq", "max_token_context_length": 8_000},
+    ]
+    for policy in cases:
+        messages = chat(30)
+        assert fit(messages, model="gpt-4o", policy=policy).tokens <= 8_000, policy
+        assert fit(messages, model="gpt-4o", policy=policy, budget=100_000).omitted == (), policy
 
 
 def test_a_presets_threshold_is_its_sources() -> None:
@@ -189,32 +189,32 @@ def test_a_presets_threshold_is_its_sources() -> None:
 # --- pins, speakers, managers ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", CUTTING)
-def test_what_is_pinned_stays(policy: str) -> None:
+def test_what_is_pinned_stays() -> None:
     """As the caller's own, whatever else goes."""
-    given_ = chat(40)
-    fitted = fit(given_, model="gpt-4o", policy=policy, budget=9_000, pinned=[5, 6])
-    assert {id(given_[5]), id(given_[6])} <= {id(message) for message in fitted.messages}
+    for policy in CUTTING:
+        given_ = chat(40)
+        fitted = fit(given_, model="gpt-4o", policy=policy, budget=9_000, pinned=[5, 6])
+        assert {id(given_[5]), id(given_[6])} <= {id(message) for message in fitted.messages}, policy
 
 
 WHO: list[Any] = [{2: "tool", 4: Speaker.TOOL}, lambda index, item: "tool" if index in {2, 4} and item else None]
 
 
-@pytest.mark.parametrize("speaker", WHO)
-def test_speaker_tells_observations_from_the_users_words(speaker: Any) -> None:  # noqa: ANN401 - either form
+def test_speaker_tells_observations_from_the_users_words() -> None:
     """Tool output in a user's message is cleared like any output, and never quoted as the human's words."""
-    messages = [{"role": "user", "content": "Find the price."}]
-    for step in range(2):
-        messages += [
-            {"role": "assistant", "content": f"fetch {step}"},
-            {"role": "user", "content": f"Observation: {step} {PAGE}"},
-        ]
-    messages += [{"role": "assistant", "content": "word " * 3_000}, {"role": "user", "content": "And now?"}]
-    plain = fit(messages, model="gpt-4o", policy="fold", budget=3_500)
-    told = fit(messages, model="gpt-4o", policy="fold", budget=3_500, speaker=speaker)
-    assert "Observation: 0" in json.dumps(plain.messages)
-    assert "Observation: 0" not in json.dumps(told.messages)
-    assert "Find the price." in json.dumps(told.messages)
+    for speaker in WHO:
+        messages = [{"role": "user", "content": "Find the price."}]
+        for step in range(2):
+            messages += [
+                {"role": "assistant", "content": f"fetch {step}"},
+                {"role": "user", "content": f"Observation: {step} {PAGE}"},
+            ]
+        messages += [{"role": "assistant", "content": "word " * 3_000}, {"role": "user", "content": "And now?"}]
+        plain = fit(messages, model="gpt-4o", policy="fold", budget=3_500)
+        told = fit(messages, model="gpt-4o", policy="fold", budget=3_500, speaker=speaker)
+        assert "Observation: 0" in json.dumps(plain.messages), speaker
+        assert "Observation: 0" not in json.dumps(told.messages), speaker
+        assert "Find the price." in json.dumps(told.messages), speaker
 
 
 class Manager(ContextManager):
@@ -266,27 +266,6 @@ def test_law_14_what_a_manager_returns_is_sent() -> None:
     assert {handle.seq for gone in fitted.omitted for handle in gone.handles()} == {0, 1}
 
 
-@pytest.mark.parametrize("given_", [None, 3, "dialog"])
-def test_law_14_a_manager_that_fails_raises(given_: object) -> None:
-    """What is not a dialog, and whatever it raises, is a PolicyFailed with the manager's name."""
-    with pytest.raises(PolicyFailed, match="mine"):
-        fit(chat(2), model="gpt-4o", policy=Manager(lambda _: given_))
-    with pytest.raises(PolicyFailed, match=r"mine.*boom"):
-        fit(chat(2), model="gpt-4o", policy=Manager(lambda _: dict[str, str]()["boom"]))
-
-
-def test_a_policy_of_the_users_own_plans() -> None:
-    """An object whose class is a Policy is asked for its plan."""
-
-    class Nothing(Policy):
-        name = "nothing"
-
-        def plan(self, view: View, budget: Budget, meter: Any) -> Plan:  # noqa: ANN401, ARG002 - nothing matters to it
-            return Plan(policy=self.name)
-
-    assert fit(chat(3), model="gpt-4o", policy=Nothing()).omitted == ()
-
-
 # --- repairs --------------------------------------------------------------------------------------------------------------
 
 
@@ -318,20 +297,22 @@ def test_a_refused_field_costs_one_message_its_identity() -> None:
     assert "made_up" in str(fitted.report.changes[0])
 
 
-@pytest.mark.parametrize(
-    "audio", [{"id": "audio_1"}, {"id": "audio_1", "data": "UklGRg==", "transcript": "A heron.", "expires_at": 1}]
-)
-def test_a_spoken_answer_goes_back_by_its_id(audio: dict[str, Any]) -> None:
+def test_a_spoken_answer_goes_back_by_its_id() -> None:
     """Chat completions: it is not an empty message, and what a response says beside the id is left out."""
-    messages = [
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": None, "audio": audio},
-        {"role": "user", "content": "What?"},
+    cases: list[dict[str, Any]] = [
+        {"id": "audio_1"},
+        {"id": "audio_1", "data": "UklGRg==", "transcript": "A heron.", "expires_at": 1},
     ]
-    fitted = fit(messages, model="gpt-4o-audio-preview")
-    assert fitted.messages[1] == {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
-    assert (fitted.messages[1] is messages[1]) is (len(audio) == 1)
-    assert fitted.omitted == ()
+    for audio in cases:
+        messages = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": None, "audio": audio},
+            {"role": "user", "content": "What?"},
+        ]
+        fitted = fit(messages, model="gpt-4o-audio-preview")
+        assert fitted.messages[1] == {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}, audio
+        assert (fitted.messages[1] is messages[1]) is (len(audio) == 1), audio
+        assert fitted.omitted == (), audio
 
 
 def test_a_refusal_is_not_an_empty_message() -> None:
@@ -346,13 +327,14 @@ def test_a_refusal_is_not_an_empty_message() -> None:
     assert not fitted.omitted
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
-@pytest.mark.parametrize("content", ["", " \n", None, []])
-def test_a_list_that_says_nothing_is_refused(model: str, content: object) -> None:
+def test_a_list_that_says_nothing_is_refused() -> None:
     """No turn is invented, instructions beside the list or not."""
-    for messages in ([], [{"role": "user", "content": content}]):
-        with pytest.raises(InvalidInput, match="nothing to send"):
-            fit(messages, model=model, system="be brief")
+    cases_0: list[object] = ["", " \n", None, []]
+    for content in cases_0:
+        for model in ["gpt-4o", "claude-sonnet-4-5"]:
+            for messages in ([], [{"role": "user", "content": content}]):
+                with pytest.raises(InvalidInput, match="nothing to send"):
+                    fit(messages, model=model, system="be brief")
 
 
 def test_instructions_alone_are_a_list_where_they_are_messages() -> None:
@@ -382,9 +364,9 @@ LOOP: dict[str, Any] = {"role": "user"}
 LOOP["content"] = [LOOP]
 
 
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
+def test_what_is_not_a_message_is_named_by_its_place() -> None:
+    """Never a bare TypeError or RecursionError."""
+    cases: list[tuple[Any, str]] = [
         ("hi", "The messages are a str, not a list"),
         ({"role": "user", "content": "hi"}, "The messages are a dict, not a list"),
         (None, "The messages are a NoneType, not a list"),
@@ -396,19 +378,17 @@ LOOP["content"] = [LOOP]
         ([{"role": "user", "content": [object()]}], "Item 0 of the messages: "),
         ([{"role": "user", "output": "hi"}], "Item 0 of the messages has no content; its keys: role, output"),
         ([LOOP], "Item 0 of the messages contains itself"),
-    ],
-)
-def test_what_is_not_a_message_is_named_by_its_place(messages: Any, says: str) -> None:  # noqa: ANN401 - anything
-    """Never a bare TypeError or RecursionError."""
-    with pytest.raises(InvalidInput) as caught:
-        fit(messages, model="gpt-4o", dialect_name="openai-chat")
-    assert says in str(caught.value)
-    assert isinstance(caught.value, InvalidMessage) or "itself" in says
+    ]
+    for messages, says in cases:
+        with pytest.raises(InvalidInput) as caught:
+            fit(messages, model="gpt-4o", dialect_name="openai-chat")
+        assert says in str(caught.value), (messages, says)
+        assert isinstance(caught.value, InvalidMessage) or "itself" in says, (messages, says)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_a_wrong_argument_is_named() -> None:
+    """With its value and what to pass."""
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"model": 5}, "The model is 5"),
         ({"budget": "50%"}, "The budget is '50%'"),
         ({"budget": 0}, "The budget is 0"),
@@ -427,28 +407,13 @@ def test_what_is_not_a_message_is_named_by_its_place(messages: Any, says: str) -
         ({"system": 5}, "Instructions are a text"),
         ({"counter": 5}, "The counter is 5"),
         ({"dialect_name": 5}, "no dialect 5"),
-    ],
-)
-def test_a_wrong_argument_is_named(words: dict[str, Any], says: str) -> None:
-    """With its value and what to pass."""
-    with pytest.raises((InvalidInput, NotFound), match=says):
-        fit(chat(1), **{"model": "gpt-4o", **words})
+    ]
+    for words, says in cases:
+        with pytest.raises((InvalidInput, NotFound), match=says):
+            fit(chat(1), **{"model": "gpt-4o", **words})
 
 
 def test_generators_and_tuples_are_lists() -> None:
     """Any iterable of messages is read once."""
     given_ = chat(2)
     assert fit(iter(given_), model="gpt-4o").messages == fit(tuple(given_), model="gpt-4o").messages == given_
-
-
-def test_the_list_given_does_not_change() -> None:
-    """Nor do tools and instructions."""
-    given_, tools = chat(30), [copy.deepcopy(TOOLS["openai-chat"])]
-    before = copy.deepcopy((given_, tools))
-    fit(given_, model="gpt-4o", tools=tools, budget=5_000)
-    assert (given_, tools) == before
-
-
-def test_fit_is_in_the_face() -> None:
-    """`palaver.fit` and `palaver.Fit`."""
-    assert isinstance(palaver.fit(chat(1), model="gpt-4o"), Fit)

@@ -22,47 +22,49 @@ NAMES = sorted(LISTS)
 CUTTING = sorted(set(POLICIES) - {"full"})
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_long_list_fits_in_its_dialect(name: str) -> None:
+def test_a_long_list_fits_in_its_dialect() -> None:
     """Within the budget, valid, nothing of the caller's changed, untouched messages his own, every omission recalled."""
-    for policy in CUTTING:
-        given_ = LISTS[name](30)
-        before = copy.deepcopy(given_)
-        fitted = fit(given_, model=MODELS[name], policy=policy, budget=9_000, tools=[TOOLS[name]])
-        assert given_ == before
-        assert fitted.tokens <= 9_000 < fitted.tokens_before
-        assert faults(name, fitted) == []
-        own = {id(item) for item in given_}
-        assert all((id(item) in own) == (item in before) for item in fitted.messages)
-        assert fitted.messages[-1] is given_[-1]
-        handles = [handle for gone in fitted.omitted for handle in gone.handles()]
-        assert handles
-        for handle in handles:
-            assert fitted.recall(handle) is given_[handle.seq] if handle.block is None else fitted.recall(handle)
+    for name in NAMES:
+        for policy in CUTTING:
+            given_ = LISTS[name](30)
+            before = copy.deepcopy(given_)
+            fitted = fit(given_, model=MODELS[name], policy=policy, budget=9_000, tools=[TOOLS[name]])
+            assert given_ == before, name
+            assert fitted.tokens <= 9_000 < fitted.tokens_before, name
+            assert faults(name, fitted) == [], name
+            own = {id(item) for item in given_}
+            assert all((id(item) in own) == (item in before) for item in fitted.messages), name
+            assert fitted.messages[-1] is given_[-1], name
+            handles = [handle for gone in fitted.omitted for handle in gone.handles()]
+            assert handles, name
+            for handle in handles:
+                assert fitted.recall(handle) is given_[handle.seq] if handle.block is None else fitted.recall(handle), (
+                    name
+                )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_fits_comes_back_as_it_is(name: str) -> None:
+def test_what_fits_comes_back_as_it_is() -> None:
     """The same objects, an empty report, nothing omitted, no tools."""
-    given_ = LISTS[name](2)
-    fitted = fit(given_, model=MODELS[name], budget=100_000)
-    assert all(one is own for one, own in zip(fitted.messages, given_, strict=True))
-    assert (fitted.report.changes, fitted.omitted, fitted.tools) == ((), (), [])
-    assert fitted.tokens == fitted.tokens_before
+    for name in NAMES:
+        given_ = LISTS[name](2)
+        fitted = fit(given_, model=MODELS[name], budget=100_000)
+        assert all(one is own for one, own in zip(fitted.messages, given_, strict=True)), name
+        assert (fitted.report.changes, fitted.omitted, fitted.tools) == ((), (), []), name
+        assert fitted.tokens == fitted.tokens_before, name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_cleared_output_changes_nothing_else(name: str) -> None:
+def test_a_cleared_output_changes_nothing_else() -> None:
     """Of a patched message everything but the output stays: ids, names, signatures, custom fields."""
-    given_ = LISTS[name](12)
-    fitted = fit(given_, model=MODELS[name], policy="offload", budget=7_000)
-    assert len(fitted.messages) == len(given_)
-    changed = [(one, own) for one, own in zip(fitted.messages, given_, strict=True) if one is not own]
-    assert changed
-    for one, own in changed:
-        assert "recall" in json.dumps(one)
-        assert one.keys() == own.keys()
-        assert _shape(one) == _shape(own)
+    for name in NAMES:
+        given_ = LISTS[name](12)
+        fitted = fit(given_, model=MODELS[name], policy="offload", budget=7_000)
+        assert len(fitted.messages) == len(given_), name
+        changed = [(one, own) for one, own in zip(fitted.messages, given_, strict=True) if one is not own]
+        assert changed, name
+        for one, own in changed:
+            assert "recall" in json.dumps(one), name
+            assert one.keys() == own.keys(), name
+            assert _shape(one) == _shape(own), name
 
 
 def _shape(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -74,16 +76,16 @@ def _shape(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return "..." if isinstance(value, str) and ("recall" in value or PAGE[:40] in value) else value
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_law_7_a_growing_list_gives_prefixes(name: str) -> None:
+def test_law_7_a_growing_list_gives_prefixes() -> None:
     """Between two steps of the cut, what was sent before is sent again; steps are rare."""
-    whole = LISTS[name](40, PAGE[:1_500])
-    edits, last = 0, list[Item]()
-    for end in (at for at, item in enumerate(whole, 1) if "ask" in json.dumps(item)):
-        messages = fit(whole[:end], model=MODELS[name], budget=8_000).messages
-        edits += messages[: len(last)] != last
-        last = messages
-    assert 0 < edits <= 3 * fit(whole, model=MODELS[name], budget=8_000).tokens_before / 4_000
+    for name in NAMES:
+        whole = LISTS[name](40, PAGE[:1_500])
+        edits, last = 0, list[Item]()
+        for end in (at for at, item in enumerate(whole, 1) if "ask" in json.dumps(item)):
+            messages = fit(whole[:end], model=MODELS[name], budget=8_000).messages
+            edits += messages[: len(last)] != last
+            last = messages
+        assert 0 < edits <= 3 * fit(whole, model=MODELS[name], budget=8_000).tokens_before / 4_000, name
 
 
 def test_reasoning_goes_with_what_it_led_to() -> None:
@@ -139,18 +141,18 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:  # noqa: ANN401 - a
     return made
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_any_odd_value_gives_a_valid_list_or_a_typed_error(name: str) -> None:
+def test_any_odd_value_gives_a_valid_list_or_a_typed_error() -> None:
     """Each value of a list replaced by None, an empty list, a number and so on: never a bare TypeError, never a null that a provider refuses."""
-    for path in paths(SMALL[name]):
-        for odd in ODD:
-            messages = put(SMALL[name], path, odd)
-            try:
-                fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
-            except InvalidInput:
-                continue
-            assert faults(name, fitted) == [], (path, odd)
-            assert not _null(fitted.messages), (path, odd)
+    for name in NAMES:
+        for path in paths(SMALL[name]):
+            for odd in ODD:
+                messages = put(SMALL[name], path, odd)
+                try:
+                    fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
+                except InvalidInput:
+                    continue
+                assert faults(name, fitted) == [], (path, odd)
+                assert not _null(fitted.messages), (path, odd)
 
 
 def _null(value: Any) -> bool:  # noqa: ANN401 - any JSON
@@ -165,37 +167,40 @@ def _null(value: Any) -> bool:  # noqa: ANN401 - any JSON
     )
 
 
-@pytest.mark.parametrize("arguments", [None, {"page": 1}, '{"page": 1', "", "[1]"])
-@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
-def test_arguments_are_a_json_object_as_text(name: str, arguments: object) -> None:
+def test_arguments_are_a_json_object_as_text() -> None:
     """Whatever the caller's list holds: servers that parse a history take no other."""
-    function = {"name": "sh", "arguments": arguments}
-    call: Item = {"type": "function_call", "call_id": "c", **function}
-    if name == "openai-chat":
-        call = {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c", "type": "function", "function": function}],
-        }
-    fitted = fit([{"role": "user", "content": "go"}, call], model=MODELS[name])
-    made = fitted.messages[1]
-    text = made["arguments"] if name == "openai-responses" else made["tool_calls"][0]["function"]["arguments"]
-    assert isinstance(json.loads(text), dict)
-    assert "page" in text or not arguments or arguments == "[1]"
+    cases_1: list[object] = [None, {"page": 1}, '{"page": 1', "", "[1]"]
+    for name in ["openai-chat", "openai-responses"]:
+        for arguments in cases_1:
+            function = {"name": "sh", "arguments": arguments}
+            call: Item = {"type": "function_call", "call_id": "c", **function}
+            if name == "openai-chat":
+                call = {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"id": "c", "type": "function", "function": function}],
+                }
+            fitted = fit([{"role": "user", "content": "go"}, call], model=MODELS[name])
+            made = fitted.messages[1]
+            text = made["arguments"] if name == "openai-responses" else made["tool_calls"][0]["function"]["arguments"]
+            assert isinstance(json.loads(text), dict), (name, arguments)
+            assert "page" in text or not arguments or arguments == "[1]", (name, arguments)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_d16_equal_call_ids_in_two_turns_stay_apart(name: str) -> None:
+def test_d16_equal_call_ids_in_two_turns_stay_apart() -> None:
     """A server that counts its calls from 0 in every turn: each call keeps its own result."""
-    text = json.dumps(LISTS[name](4, "out"))
-    for number in range(4):
-        text = (
-            text.replace(f'"c{number}"', '"same"').replace(f'"t{number}"', '"same"').replace(f'"d{number}"', '"other"')
-        )
-    fitted = fit(json.loads(text), model=MODELS[name])
-    assert faults(name, fitted) == []
-    said = json.dumps(fitted.messages)
-    assert [f'"{number}: out"' in said for number in range(4)] == [True] * 4
+    for name in NAMES:
+        text = json.dumps(LISTS[name](4, "out"))
+        for number in range(4):
+            text = (
+                text.replace(f'"c{number}"', '"same"')
+                .replace(f'"t{number}"', '"same"')
+                .replace(f'"d{number}"', '"other"')
+            )
+        fitted = fit(json.loads(text), model=MODELS[name])
+        assert faults(name, fitted) == [], name
+        said = json.dumps(fitted.messages)
+        assert [f'"{number}: out"' in said for number in range(4)] == [True] * 4, name
 
 
 # --- any list -------------------------------------------------------------------------------------------------------------
@@ -314,15 +319,17 @@ def test_texts_take_the_dialect_of_model_or_caller() -> None:
         fit(texts, model="gpt-4o", dialect_name="morse")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_tools_tell_the_dialect_and_take_room(name: str) -> None:
+def test_tools_tell_the_dialect_and_take_room() -> None:
     """The schema of a tool counts, and a list is read as its tools are written."""
-    words = [{"role": "user", "content": "hi"}]
-    if name != "gemini":
-        assert fit(words, model="my-model", tools=[TOOLS[name]]).tokens > fit(words, model="my-model").tokens + 10
-    with pytest.raises(InvalidMessage, match="Item 0 of the messages has no") as caught:
-        fit([{"text": "not a message"}], model="my-model", tools=[TOOLS[name]])
-    assert f"read as {name} because item 0 of the tools" in caught.value.hint
+    for name in NAMES:
+        words = [{"role": "user", "content": "hi"}]
+        if name != "gemini":
+            assert (
+                fit(words, model="my-model", tools=[TOOLS[name]]).tokens > fit(words, model="my-model").tokens + 10
+            ), name
+        with pytest.raises(InvalidMessage, match="Item 0 of the messages has no") as caught:
+            fit([{"text": "not a message"}], model="my-model", tools=[TOOLS[name]])
+        assert f"read as {name} because item 0 of the tools" in caught.value.hint, name
 
 
 def test_a_grammar_of_a_custom_tool_counts() -> None:
@@ -392,16 +399,16 @@ def test_contents_of_googles_client_come_back_themselves() -> None:
     assert "recall" in str(fitted.messages[2])
 
 
-@pytest.mark.parametrize("role", ["developer", "system"])
-def test_instructions_survive_a_list_written_anew(role: str) -> None:
+def test_instructions_survive_a_list_written_anew() -> None:
     """A call without an id cannot be patched; the instructions before it stay in their role."""
-    said = {"role": role, "content": "Never touch main."}
-    call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
-    fitted = fit(
-        [said, call, {"role": "user", "content": "hi"}],
-        model="gpt-5.2",
-        tools=[{"type": "function", "name": "sh", "parameters": SCHEMA}],
-    )
-    assert fitted.messages[0] == said
-    assert fitted.system is None
-    assert faults("openai-responses", fitted) == []
+    for role in ["developer", "system"]:
+        said = {"role": role, "content": "Never touch main."}
+        call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
+        fitted = fit(
+            [said, call, {"role": "user", "content": "hi"}],
+            model="gpt-5.2",
+            tools=[{"type": "function", "name": "sh", "parameters": SCHEMA}],
+        )
+        assert fitted.messages[0] == said, role
+        assert fitted.system is None, role
+        assert faults("openai-responses", fitted) == [], role

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -39,6 +40,11 @@ class Manager(ContextManager):
     def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - whatever dialog there is
         """Return what the function makes of a dialog."""
         return self.does(dialog)
+
+
+def returned(value: object, dialog: object) -> object:  # noqa: ARG001 - a manager's argument
+    """Return a value, whatever the dialog."""
+    return value
 
 
 def sent(view: View) -> list[tuple[str, object]]:
@@ -174,12 +180,13 @@ def test_a15_a_manager_drops_the_middle() -> None:
     assert len(seen[0].messages) == 10
 
 
-@pytest.mark.parametrize("given", [None, 5, "text", object(), [], Plan(policy="x")])
-def test_a_manager_that_returns_no_dialog_fails(given: object) -> None:
+def test_a_manager_that_returns_no_dialog_fails() -> None:
     """Such as None where the return was forgotten: the error says what came, and what to return."""
-    with pytest.raises(PolicyFailed, match=f"returned a {type(given).__name__}") as caught:
-        run(lambda _: given, CHAT)
-    assert "return" in caught.value.hint
+    cases: list[object] = [None, 5, "text", object(), [], Plan(policy="x")]
+    for wrong in cases:
+        with pytest.raises(PolicyFailed, match=f"returned a {type(wrong).__name__}") as caught:
+            run(partial(returned, wrong), CHAT)
+        assert "return" in caught.value.hint, wrong
 
 
 def test_a_manager_that_raises_fails_the_turn() -> None:
@@ -307,15 +314,16 @@ def test_a18_a_class_without_a_name_is_refused() -> None:
         Runtime().register_context_manager(Nameless)
 
 
-@pytest.mark.parametrize("given", [None, {"type": None}, {"type": "null"}, {}])
-def test_a18_r170_none_and_null_disable(given: object) -> None:
+def test_a18_r170_none_and_null_disable() -> None:
     """Then there is no manager."""
-    assert policy(given) is None  # type: ignore[arg-type]
+    cases: list[object] = [None, {"type": None}, {"type": "null"}, {}]
+    for config in cases:
+        assert policy(config) is None, config  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+def test_a18_what_is_not_a_policy_is_named_with_what_is_close() -> None:
+    """R174: an error for each way to get it wrong, and what to do."""
+    cases: list[tuple[object, str]] = [
         ("pallaver", "Close: palaver"),
         ({"type": "opencodde"}, "Close: opencode"),
         ({"max_tokens": 5}, "has no 'type'"),
@@ -324,12 +332,10 @@ def test_a18_r170_none_and_null_disable(given: object) -> None:
         (Manager, "is the class Manager"),
         ({"type": "palaver", "max_token": 5}, "max_tokens"),
         ({"type": "palaver", "model_name": 5}, "model_name is 5"),
-    ],
-)
-def test_a18_what_is_not_a_policy_is_named_with_what_is_close(given: object, says: str) -> None:
-    """R174: an error for each way to get it wrong, and what to do."""
-    with pytest.raises(PalaverError, match=says):
-        policy(given)  # type: ignore[arg-type]
+    ]
+    for config, says in cases:
+        with pytest.raises(PalaverError, match=says):
+            policy(config)  # type: ignore[arg-type]
 
 
 def test_c15_a_policy_is_a_manager_too() -> None:

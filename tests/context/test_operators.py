@@ -114,13 +114,13 @@ def test_every_block_in_another_form_names_its_handle(name: str, cut: int) -> No
     assert all(any(place.seq in span for span in spans) for place in dropped)
 
 
-@pytest.mark.parametrize("name", ["clear", "hide_media", "shorten"])
-def test_a38_a_reference_is_never_replaced_by_a_reference(name: str) -> None:
+def test_a38_a_reference_is_never_replaced_by_a_reference() -> None:
     """R282: applied again to the view that it made, an operator changes nothing."""
-    first = OPERATORS[name](laid_out(MIXED), 9)
-    again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(Characters())), 9)
-    assert first.plan("p").rewrites
-    assert not again.plan("p").rewrites
+    for name in ["clear", "hide_media", "shorten"]:
+        first = OPERATORS[name](laid_out(MIXED), 9)
+        again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(Characters())), 9)
+        assert first.plan("p").rewrites, name
+        assert not again.plan("p").rewrites, name
 
 
 def test_clear_keeps_small_outputs_and_excluded_tools() -> None:
@@ -219,7 +219,8 @@ def test_a_dropped_exchange_keeps_no_form() -> None:
     assert {rewrite.target.seq for rewrite in both.plan("p").rewrites} == {8, 10}
 
 
-@pytest.mark.parametrize("operator", [clear, drop, partial(drop, first=1)])
-def test_a_cut_at_the_beginning_changes_nothing(operator: Operator) -> None:
+def test_a_cut_at_the_beginning_changes_nothing() -> None:
     """Nothing is old."""
-    assert not operator(laid_out(work(3)), 0).plan("p")
+    operators: list[Operator] = [clear, drop, partial(drop, first=1)]
+    for operator in operators:
+        assert not operator(laid_out(work(3)), 0).plan("p"), operator

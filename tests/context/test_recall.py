@@ -17,9 +17,9 @@ ID = "3f2a91c07b5e"
 SEQS = st.integers(0, 10**6)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_places_are_read_as_views_print_them() -> None:
+    """Handles, lists, ranges, and several of them."""
+    cases: list[tuple[str, tuple[Handle | Span, ...]]] = [
         (f"{ID}:12", (Handle(DialogId(ID), 12),)),
         (f" {ID}:12:0 ", (Handle(DialogId(ID), 12, 0),)),
         (f"{ID}:12-40", (Span(DialogId(ID), 12, 41),)),
@@ -27,20 +27,16 @@ SEQS = st.integers(0, 10**6)
         (f"{ID}:12 to {ID}:40", (Span(DialogId(ID), 12, 41),)),
         (f"{ID}:1,7, 9", tuple(Handle(DialogId(ID), seq) for seq in (1, 7, 9))),
         (f"{ID}:1,5-6; {ID}:9", (Handle(DialogId(ID), 1), Span(DialogId(ID), 5, 7), Handle(DialogId(ID), 9))),
-    ],
-)
-def test_places_are_read_as_views_print_them(text: str, expected: tuple[Handle | Span, ...]) -> None:
-    """Handles, lists, ranges, and several of them."""
-    assert places(text) == expected
+    ]
+    for text, expected in cases:
+        assert places(text) == expected, (text, expected)
 
 
-@pytest.mark.parametrize(
-    "text", ["", ";", "12", "the third message", f"{ID}:x", f"{ID}:1-99999", "%s" * 50, f"{ID}:1,"]
-)
-def test_what_is_not_a_handle_is_refused(text: str) -> None:
+def test_what_is_not_a_handle_is_refused() -> None:
     """Also what names more entries than one answer has."""
-    with pytest.raises(InvalidInput):
-        places(text)
+    for text in ["", ";", "12", "the third message", f"{ID}:x", f"{ID}:1-99999", "%s" * 50, f"{ID}:1,"]:
+        with pytest.raises(InvalidInput):
+            places(text)
 
 
 @given(st.lists(SEQS, min_size=1, max_size=9, unique=True))
@@ -72,12 +68,17 @@ def test_recall_is_paged() -> None:
     assert len(first) + len(second) > 30_000
 
 
-@pytest.mark.parametrize(
-    "args", [{}, {"handle": "7"}, {"handle": 7}, {"handle": f"{ID}:99"}, {"handle": f"{ID}:1", "offset": 10**9}]
-)
-def test_a_wrong_call_is_answered(args: dict[str, object]) -> None:
+def test_a_wrong_call_is_answered() -> None:
     """A model reads what is wrong; nothing raises."""
-    assert recalled(args, _read)
+    cases: list[dict[str, object]] = [
+        {},
+        {"handle": "7"},
+        {"handle": 7},
+        {"handle": f"{ID}:99"},
+        {"handle": f"{ID}:1", "offset": 10**9},
+    ]
+    for args in cases:
+        assert recalled(args, _read), args
 
 
 def test_search_finds_messages_with_all_words() -> None:

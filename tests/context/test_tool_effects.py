@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +11,9 @@ from palaver.log import ToolSpec
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.md\n+hello\n*** End Patch"
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "expected"),
-    [
+def test_the_table_knows_tools_and_arguments_by_name() -> None:
+    """A tool that is not in the table did nothing, whatever its arguments are called."""
+    cases: list[tuple[str, dict[str, object], Effect]] = [
         ("Read", {"file_path": "/a.py", "limit": 5}, Effect(reads=("/a.py",))),
         ("read_file", {"absolute_path": "/a.py"}, Effect(reads=("/a.py",))),
         ("read_many_files", {"paths": ["a", "b"]}, Effect(reads=("a", "b"))),
@@ -33,11 +32,9 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b
         ("Read", {}, Effect()),
         ("Read", {"file_path": 5}, Effect()),
         ("", {"command": "ls"}, Effect()),
-    ],
-)
-def test_the_table_knows_tools_and_arguments_by_name(tool: str, arguments: dict[str, object], expected: Effect) -> None:
-    """A tool that is not in the table did nothing, whatever its arguments are called."""
-    assert effect(tool, arguments) == expected
+    ]
+    for tool, arguments, expected in cases:
+        assert effect(tool, arguments) == expected, (tool, arguments, expected)
 
 
 def test_a_declaration_wins_over_the_table() -> None:

@@ -14,9 +14,9 @@ from palaver.errors import InvalidInput
 COUNTS = st.integers(0, 500_000)
 
 
-@pytest.mark.parametrize(
-    ("trigger", "quiet", "firing"),
-    [
+def test_r300_a_trigger_fires_strictly_beyond_its_figure() -> None:
+    """Exactly at the figure it is quiet, and what it says when it fires is one clause."""
+    cases: list[tuple[Trigger, Figures, Figures | None]] = [
         (Overflow(), Figures(tokens=9_000_000), Figures(overflow=True)),
         (EventCount(), Figures(events=120), Figures(events=121)),
         (EventCount(limit=5), Figures(events=5), Figures(events=6)),
@@ -26,33 +26,27 @@ COUNTS = st.integers(0, 500_000)
         (Tokens(), Figures(tokens=9_000_000), None),
         (Idle(), Figures(idle=3_599, tokens=20_000), Figures(idle=3_600, tokens=20_000)),
         (Idle(least=30_000), Figures(idle=9_999, tokens=30_000), Figures(idle=9_999, tokens=30_001)),
-    ],
-)
-def test_r300_a_trigger_fires_strictly_beyond_its_figure(
-    trigger: Trigger, quiet: Figures, firing: Figures | None
-) -> None:
-    """Exactly at the figure it is quiet, and what it says when it fires is one clause."""
-    assert trigger.why(quiet) == ""
-    if firing is not None:
-        assert trigger.why(firing)
-        assert fired([trigger], firing) == Fired(trigger.name, trigger.why(firing))
+    ]
+    for trigger, quiet, firing in cases:
+        assert trigger.why(quiet) == "", (trigger, quiet, firing)
+        if firing is not None:
+            assert trigger.why(firing), (trigger, quiet, firing)
+            assert fired([trigger], firing) == Fired(trigger.name, trigger.why(firing)), (trigger, quiet, firing)
 
 
-@pytest.mark.parametrize(
-    ("trigger", "words"),
-    [
+def test_a_trigger_that_always_fires_is_refused() -> None:
+    """The error names the figure and its bounds."""
+    cases: list[tuple[type[Any], dict[str, float]]] = [
         (Tokens, {"share": 0}),
         (Tokens, {"share": 1.1}),
         (Tokens, {"limit": 0}),
         (EventCount, {"limit": 0}),
         (EventCount, {"limit": True}),
         (Idle, {"seconds": 0}),
-    ],
-)
-def test_a_trigger_that_always_fires_is_refused(trigger: type[Any], words: dict[str, float]) -> None:
-    """The error names the figure and its bounds."""
-    with pytest.raises(InvalidInput, match="Give a"):
-        trigger(**words)
+    ]
+    for trigger, words in cases:
+        with pytest.raises(InvalidInput, match="Give a"):
+            trigger(**words)
 
 
 @given(COUNTS, COUNTS, COUNTS)

@@ -118,14 +118,16 @@ def test_the_front_beats_all_others(found: dict[int, tuple[int, int]]) -> None:
     assert all(any(beats(points[one], points[name]) for one in best) for name in points.keys() - best)
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "my-own-model"])
-def test_without_a_cache_every_token_read_costs_as_input(model: str) -> None:
+def test_without_a_cache_every_token_read_costs_as_input() -> None:
     """In calls, in recalls, in the optimum and for policies: what is charged for a call is what the optimum is charged for it."""
-    found = sheet(model, lifetime=0)
-    assert found.cache_read == found.cache_write == found.input
-    assert recall_charge(1, 200, 1_000, found) == pytest.approx((1_000 + 200 + 60) * found.input + 60 * found.output)
-    load = Load(new=(2_000, 500), warm=(False, True), prefix=1_000, output=10, after=9_000, room=10_000)
-    assert optimum(load, found) == pytest.approx(_bill((0, 3_000, 5), (0, 3_500, 5), prices=found))
+    for model in ["claude-sonnet-4-5", "my-own-model"]:
+        found = sheet(model, lifetime=0)
+        assert found.cache_read == found.cache_write == found.input, model
+        assert recall_charge(1, 200, 1_000, found) == pytest.approx(
+            (1_000 + 200 + 60) * found.input + 60 * found.output
+        ), model
+        load = Load(new=(2_000, 500), warm=(False, True), prefix=1_000, output=10, after=9_000, room=10_000)
+        assert optimum(load, found) == pytest.approx(_bill((0, 3_000, 5), (0, 3_500, 5), prices=found)), model
 
 
 def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:

@@ -26,8 +26,10 @@ LIMIT = 3_000
 class Recorder:
     """Answers with numbered summaries, and keeps the requests."""
 
-    def __init__(self, answer: Callable[[int], SummaryAnswer] = lambda n: SummaryAnswer(text=f"Summary {n}.")) -> None:
-        self.answer = answer
+    def __init__(
+        self, answer: Callable[[int], SummaryAnswer] = lambda n: SummaryAnswer(text=f"Summary {n}."), window: int = 0
+    ) -> None:
+        self.answer, self.window = answer, window
         self.requests: list[SummaryRequest] = []
 
     async def __call__(self, request: SummaryRequest, /) -> SummaryAnswer:
@@ -89,11 +91,11 @@ def test_seed_004_r272_a_summary_from_scratch() -> None:
 
 def test_seed_004_r271_long_input_is_read_in_pieces() -> None:
     """R271: each piece is folded into the answer to the one before; every exchange that leaves is in exactly one."""
-    dialog, recorder, meter = talk(), Recorder(), Meter(counter("gpt-4o"))
+    dialog, recorder, meter = talk(), Recorder(window=3_334), Meter(counter("gpt-4o"))
     view, budget, fold = dialog.view(), Budget.of_input(LIMIT), policy("fold", "gpt-4o")
     assert fold is not None
     composed = compose(view, fold, budget, meter)
-    done = asyncio.run(summarize(view, composed, recorder, budget, meter, input_tokens=2_500))
+    done = asyncio.run(summarize(view, composed, recorder, budget, meter))
     assert done.requests == len(recorder.requests) > 1
     assert [request.running for request in recorder.requests[1:]] == [f"Summary {n}." for n in range(1, done.requests)]
     assert sum("question <0>" in request.transcript for request in recorder.requests) == 1

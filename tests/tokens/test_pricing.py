@@ -69,21 +69,19 @@ def test_the_parts_add_up(plain: int, read: int, written: int, output: int, mode
     assert [part > 0 for part in parts] == [count > 0 for count in (plain, read, written, output)]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
+def test_an_unknown_price_is_an_error() -> None:
+    """Nothing is ever priced at zero for want of knowledge, and no host's price is taken that was not named."""
+    cases: list[str] = [
         "no-such-model",
         "ollama/deepseek-r1",  # one's own machine
         "meta-llama/Llama-3.1-70B-Instruct",  # a maker who serves nobody; twenty hosts, twenty prices
         "github_copilot/gpt-4o",  # a flat rate: the data have the model, without a price
-    ],
-)
-def test_an_unknown_price_is_an_error(model: str) -> None:
-    """Nothing is ever priced at zero for want of knowledge, and no host's price is taken that was not named."""
-    with pytest.raises(NotFound, match="no price for the model"):
-        price({"input_tokens": 1, "output_tokens": 1}, model)
-    with pytest.raises(NotFound):
-        rates(model)
+    ]
+    for model in cases:
+        with pytest.raises(NotFound, match="no price for the model"):
+            price({"input_tokens": 1, "output_tokens": 1}, model)
+        with pytest.raises(NotFound):
+            rates(model)
 
 
 def test_a_usage_that_contradicts_itself_is_refused() -> None:

@@ -111,7 +111,7 @@ class Facts:
     @cached_property
     def recorded(self) -> list[int]:
         """The recorded sizes of the view's exchanges."""
-        return [self.meter.recorded(each) for each in self.view.exchanges]
+        return [each.size for each in self.view.exchanges]
 
     @cached_property
     def past(self) -> int:
@@ -394,7 +394,7 @@ class Layout:
         """
         layout = self
         for each in plan.drops:
-            layout = layout.without(each.index, each.index + 1 if each.stop is None else each.stop, each.reason)
+            layout = layout.without(each.indexes.start, each.indexes.stop, each.reason)
         changes: dict[int, list[Rewrite | Remove]] = {}
         every: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
         for change in every:

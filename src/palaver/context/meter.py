@@ -25,7 +25,7 @@ from palaver.tokens import Counter, count_block, count_tools
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.words import from_harness
 
-__all__ = ["Bytes", "Measure", "Messages", "Meter", "Pieces", "Size", "media_in"]
+__all__ = ["Bytes", "Measure", "Meter", "Pieces", "Size", "media_in"]
 
 BYTES_PER_TOKEN = 3.6
 """Recorded bytes for one o200k_base token, over the recorded sessions (median of sessions; `bench/` has the command)."""
@@ -89,14 +89,14 @@ class Share(NamedTuple):
 
 
 class Measure(ABC):
-    """Measures views in one unit, so that the same operators work on tokens, bytes, media and messages.
+    """Measures views in one unit, so that the same operators work on tokens, bytes and media.
 
     What is found out about an exchange is remembered here, and nowhere else: counting a view of 100,000 tokens anew takes 60 ms, adding up remembered
     sizes 0.1 ms.
 
     Attributes:
         unit: The name of the unit.
-        recorded_per_unit: What `recorded` is for one unit, about.
+        recorded_per_unit: Recorded bytes for one unit, about.
         per_request: Around any request.
         per_message: Around a message.
         between: Between two parts of the instructions.
@@ -129,10 +129,6 @@ class Measure(ABC):
     @abstractmethod
     def share(self, content: Content) -> Share:
         """Measure a block, its media apart."""
-
-    def recorded(self, exchange: Exchange) -> int:
-        """Return what cuts are ruled by: a size that is in the header and never changes."""
-        return exchange.size
 
     def block(self, content: Content) -> int:
         """Measure a block with its media."""
@@ -311,8 +307,11 @@ class Bytes(Measure):
                 return self.between + _json(content)
 
 
-class _Count(Measure):
-    """Counts things that no text has."""
+class Pieces(Measure):
+    """Counts images and sounds: texts and schemas have none."""
+
+    unit = "images and sounds"
+    recorded_per_unit = 1_000.0
 
     def text(self, text: str) -> int:  # noqa: ARG002 - a text has none
         """Return 0."""
@@ -324,37 +323,9 @@ class _Count(Measure):
         """Return 0."""
         return 0
 
-
-class Pieces(_Count):
-    """Counts images and sounds."""
-
-    unit = "images and sounds"
-    recorded_per_unit = 1_000.0
-
     def share(self, content: Content) -> Share:
         """Count the images and sounds of a block."""
         return Share(0, sum(1 for _ in media_in(content)))
-
-
-class Messages(_Count):
-    """Counts messages, for the policies that act on events or turns."""
-
-    unit = "messages"
-
-    def share(self, content: Content) -> Share:  # noqa: ARG002 - messages are counted by exchange
-        """Return nothing."""
-        return Share(0, 0)
-
-    def recorded(self, exchange: Exchange) -> int:
-        """Return the exchange's number of messages."""
-        return exchange.messages
-
-    def _measured(self, exchange: Exchange) -> Share:
-        return Share(exchange.messages or 1, 0)
-
-    def derived(self, text: str, label: str) -> int:  # noqa: ARG002 - whatever it says
-        """Return 1."""
-        return 1
 
 
 def media_in(content: Content) -> Iterator[Media]:

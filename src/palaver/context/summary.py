@@ -29,14 +29,11 @@ from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, Turn, View
 
 __all__ = [
     "HEADINGS",
-    "INPUT_TOKENS",
-    "SECONDS",
     "Summarized",
     "Summarizer",
     "SummaryAnswer",
     "SummaryRequest",
     "due",
-    "given",
     "summarize",
 ]
 
@@ -50,13 +47,13 @@ HEADINGS = (
 )
 """The sections of a summary (source document 004, change 5)."""
 
-INPUT_TOKENS = 100_000
+_READ = 100_000
 """What a summarizer reads at once where nobody says: less than the window of any model in use."""
 
 _READ_PERCENT = 75
 """The percentage of its window that a summarizer reads at once: its answer and what is counted wrong need the rest."""
 
-SECONDS = 300.0
+_SECONDS = 300.0
 """After so many seconds an answer is given up."""
 
 _LONGEST = 4_000
@@ -161,16 +158,6 @@ class Summarizer(Protocol):
         ...
 
 
-def given(text: str) -> Summarizer:
-    """Return a summarizer that answers with a text that is at hand."""
-
-    async def answer(request: SummaryRequest, /) -> SummaryAnswer:
-        del request
-        return SummaryAnswer(text=text)
-
-    return answer
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarized:
     """A composed view with a new summary, or as it was and the reason why.
@@ -212,7 +199,7 @@ def due(view: View, plan: Plan, *, anew: bool = False) -> tuple[Exchange, ...]:
     running = _running(view)
     covered = () if anew or running is None else _sources(running)
     past = () if covered == () and running is not None and not anew else reversed(tuple(omitted(view)))
-    leaving = [view.exchanges[index] for each in plan.drops for index in range(each.index, each.stop or each.index + 1)]
+    leaving = [view.exchanges[index] for each in plan.drops for index in each.indexes]
     return tuple(
         replace(each, changes={at: how for at, how in each.changes.items() if how.reason is Reason.QUARANTINED})
         if each.changes
@@ -248,15 +235,12 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
     *,
     headings: tuple[str, ...] = HEADINGS,
     focus: str = "",
-    running: str | None = None,
     anew: bool = False,
-    input_tokens: int | None = None,
-    seconds: float = SECONDS,
 ) -> Summarized:
     """Put a summary beside the record of a composed view.
 
     Whatever goes wrong (the summarizer raises, takes too long, answers nothing, is cut off, calls tools or writes more than there is room for), the composed view stays
-    as it was, and what is due goes into the next request.
+    as it was, and what is due goes into the next request. What exceeds three quarters of the summarizer's `window` is read in pieces, each with the answer to the one before.
 
     Args:
         view: The view that was composed.
@@ -266,56 +250,57 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
         meter: Counts tokens.
         headings: The sections.
         focus: What to dwell on.
-        running: The summary so far; by default the one in the view.
         anew: Whether to summarise from scratch what was summarised before.
-        input_tokens: What the summarizer reads at once; more is read in pieces, each with the answer to the one before. By default three quarters of
-            its `window`.
-        seconds: After so many seconds an answer is given up.
     """
-    old = _running(view)
-    before = _text(old) if running is None else running
-    told = _transcript(due(view, composed.plan, anew=anew))
-    if not told:
-        return Summarized(composed=composed, summary=before)
+    old, covered = _running(view), due(view, composed.plan, anew=anew)
+    done = Summarized(composed=composed, summary=_text(old))
+    if not covered:
+        return done
     room = budget.limit - composed.after.total + (0 if old is None else meter.exchange(old))
     most = min(room, budget.limit // _SHARE, _LONGEST)
     if most < _LEAST:
-        return Summarized(composed=composed, summary=before, failed=f"only {max(most, 0):,} tokens are free for it")
-    record = next((each.text for each in composed.plan.inserts if each.label == "record"), "")
+        return replace(done, failed=f"only {max(most, 0):,} tokens are free for it")
     empty = SummaryRequest(
         transcript="",
-        running="" if anew else before,
-        record=record,
+        running="" if anew else done.summary,
+        record=next((each.text for each in composed.plan.inserts if each.label == "record"), ""),
         headings=headings,
         focus=focus,
         words=max(most // 2, 60),
     )
-    reads = input_tokens or getattr(summarizer, "window", 0) * _READ_PERCENT // 100 or INPUT_TOKENS
-    pieces = list(_pieces(told, max(reads - most - meter.text(empty.prompt()), _LEAST), meter.text))
+    reads = getattr(summarizer, "window", 0) * _READ_PERCENT // 100 or _READ
+    pieces = list(_pieces(covered, max(reads - most - meter.text(empty.prompt()), _LEAST), meter.text))
     if len(pieces) > _REQUESTS:
-        why = f"it would take {len(pieces):,} requests, and {_REQUESTS} is the most"
-        return Summarized(composed=composed, summary=before, failed=why)
-    done = Summarized(composed=composed, summary=before)
-    text = empty.running
-    for piece in pieces:
-        request = replace(empty, transcript=piece, running=text, view=view if len(pieces) == 1 else None)
-        answer, failed = await _asked(summarizer, request, seconds)
-        done = replace(done, requests=done.requests + 1)
+        return replace(done, failed=f"it would take {len(pieces):,} requests, and {_REQUESTS} is the most")
+    whole = view if len(pieces) == 1 else None
+    requests = [replace(empty, transcript=piece, view=whole) for piece in pieces]
+    done = await _answered(summarizer, requests, done, meter.text, most)
+    return done if done.failed else replace(done, composed=_put_in(view, composed, done.summary, covered, meter))
+
+
+async def _answered(
+    summarizer: Summarizer, requests: Sequence[SummaryRequest], done: Summarized, count: Callable[[str], int], most: int
+) -> Summarized:
+    """Ask one request after the other, each with the answer to the one before, up to the first that fails."""
+    text = requests[0].running
+    for number, request in enumerate(requests, 1):
+        answer, failed = await _asked(summarizer, replace(request, running=text))
+        done = replace(done, requests=number, failed=failed)
         if answer is not None:
-            usages = (*done.usages, *(() if answer.usage is None else (answer.usage,)))
-            done = replace(done, usages=usages, model=answer.model)
-            text, failed = answer.text.strip(), _unusable(answer, meter.text, most)
-        if failed:
-            return replace(done, failed=failed)
-    return replace(done, composed=_put_in(view, composed, text, meter, anew=anew), summary=text)
+            usages = done.usages if answer.usage is None else (*done.usages, answer.usage)
+            done = replace(done, usages=usages, model=answer.model, failed=_unusable(answer, count, most))
+            text = answer.text.strip()
+        if done.failed:
+            return done
+    return replace(done, summary=text)
 
 
-async def _asked(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> tuple[SummaryAnswer | None, str]:
+async def _asked(summarizer: Summarizer, request: SummaryRequest) -> tuple[SummaryAnswer | None, str]:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(_SECONDS):
             return await summarizer(request), ""
     except TimeoutError:
-        return None, f"it took longer than {seconds:g} seconds"
+        return None, f"it took longer than {_SECONDS:g} seconds"
     except Exception as error:  # noqa: BLE001 - a summarizer is the caller's code: whatever it raises, the record stands
         return None, f"{type(error).__name__}: {error}"
 
@@ -332,11 +317,10 @@ def _unusable(answer: SummaryAnswer, count: Callable[[str], int], most: int) -> 
     return f"it has {size:,} tokens, and {most:,} are free for it" if size > most else ""
 
 
-def _put_in(view: View, composed: Composed, text: str, meter: Meter, *, anew: bool) -> Composed:
+def _put_in(view: View, composed: Composed, text: str, covered: Sequence[Exchange], meter: Meter) -> Composed:
     """Return the composed view with a summary before the record, in place of the running one."""
-    covered = due(view, composed.plan, anew=anew)
     old = [index for index, each in enumerate(view.exchanges) if each.derived == "summary"]
-    gone = [Drop(index=index, reason=Reason.FOLDED) for index in old if not _drops(composed.plan, index)]
+    left = {index for each in composed.plan.drops for index in each.indexes}
     sources = [run for index in old for run in _sources(view.exchanges[index])]
     sources += [Run(dialog=run.dialog, start=run.start, stop=run.stop) for each in covered for run in each.runs]
     insert = Insert(
@@ -346,27 +330,22 @@ def _put_in(view: View, composed: Composed, text: str, meter: Meter, *, anew: bo
         sources=tuple(_joined(sources)),
         trust=min(block.trust for each in covered for block in each.blocks()),
     )
+    gone = [Drop(index=index, reason=Reason.FOLDED) for index in old if index not in left]
     plan = replace(composed.plan, drops=(*composed.plan.drops, *gone), inserts=(insert, *composed.plan.inserts))
     made = apply(view, plan)
     return replace(composed, view=made, plan=plan, after=meter.view(made))
 
 
-def _drops(plan: Plan, index: int) -> bool:
-    return any(each.index <= index < (each.stop or each.index + 1) for each in plan.drops)
-
-
-def _joined(runs: Sequence[Run]) -> Iterator[Run]:
-    """Iterate over runs, those that touch as one."""
-    last: Run | None = None
+def _joined(runs: Sequence[Run]) -> Sequence[Run]:
+    """Return runs in order, those that touch as one."""
+    found: list[Run] = []
     for run in sorted(runs, key=lambda each: (each.dialog, each.start)):
+        last = found[-1] if found else None
         if last is not None and last.dialog == run.dialog and run.start <= last.stop:
-            last = Run(dialog=last.dialog, start=last.start, stop=max(last.stop, run.stop))
-            continue
-        if last is not None:
-            yield last
-        last = run
-    if last is not None:
-        yield last
+            found[-1] = Run(dialog=run.dialog, start=last.start, stop=max(last.stop, run.stop))
+        else:
+            found.append(run)
+    return found
 
 
 # --- the transcript -------------------------------------------------------------------------------------------------------
@@ -378,15 +357,13 @@ def _text(exchange: Exchange | None) -> str:
     return "\n".join(block.content.content for block in exchange.blocks() if isinstance(block.content, TextContent))
 
 
-def _transcript(exchanges: Sequence[Exchange]) -> list[str]:
-    """Return each exchange as text, each block with its speaker and handle."""
-    return ["\n".join(_lines(exchange)) for exchange in exchanges]
-
-
-def _lines(exchange: Exchange) -> Iterator[str]:
-    for turn in exchange.turns:
-        for block in turn.blocks:
-            yield f"{_who(turn, block)} [{block.origin}]: {_said(block, block.content)}"
+def _transcript(exchange: Exchange) -> str:
+    """Return an exchange as text, each block with its speaker and handle."""
+    return "\n".join(
+        f"{_who(turn, block)} [{block.origin}]: {_said(block, block.content)}"
+        for turn in exchange.turns
+        for block in turn.blocks
+    )
 
 
 def _who(turn: Turn, block: Block) -> str:
@@ -411,11 +388,11 @@ def _cut(block: Block, text: str) -> str:
     return text if len(text) <= _RESULT else head_and_tail(block.origin, text, _RESULT)
 
 
-def _pieces(texts: Sequence[str], room: int, count: Callable[[str], int]) -> Iterator[str]:
-    """Join texts into pieces of at most `room` tokens, in order; a larger text is divided."""
+def _pieces(exchanges: Sequence[Exchange], room: int, count: Callable[[str], int]) -> Iterator[str]:
+    """Return the transcript in pieces of at most `room` tokens; the text of a larger exchange is divided."""
     current: list[str] = []
     used = 0
-    for text in (part for whole in texts for part in _divided(whole, room, count)):
+    for text in (part for each in exchanges for part in _divided(_transcript(each), room, count)):
         size = count(text) + 1
         if current and used + size > room:
             yield "\n".join(current)

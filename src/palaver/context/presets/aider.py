@@ -93,12 +93,10 @@ class Aider(Preset):
             return super().plan(view, budget, meter)
         room = min(self.map_tokens, budget.limit // _MAP_SHARE)
         plan = super().plan(view, budget.with_limit(budget.limit - room), meter)
-        gone = [
-            view.exchanges[index] for each in plan.drops for index in range(each.index, each.stop or each.index + 1)
-        ]
+        gone = [view.exchanges[index] for each in plan.drops for index in each.indexes]
         free = room - meter.derived("", "notice")
         text = self.repo_map.for_exchanges(gone, free, meter.counter.text) if gone else ""
-        before = max((each.stop or each.index + 1 for each in plan.drops), default=0)
+        before = max((each.indexes.stop for each in plan.drops), default=0)
         return (
             replace(plan, inserts=(*plan.inserts, Insert(before=before, text=text, label="notice"))) if text else plan
         )

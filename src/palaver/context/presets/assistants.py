@@ -214,9 +214,9 @@ def largest_messages(layout: Layout, messages: int) -> int:
     most = size = number = start = 0
     exchanges = layout.view.exchanges
     for each in exchanges if messages else ():
-        size, number = size + layout.meter.recorded(each), number + each.messages
+        size, number = size + each.size, number + each.messages
         while number - exchanges[start].messages >= messages:
-            size, number = size - layout.meter.recorded(exchanges[start]), number - exchanges[start].messages
+            size, number = size - exchanges[start].size, number - exchanges[start].messages
             start += 1
         most = max(most, size)
     return int(most / layout.meter.recorded_per_unit)

@@ -26,8 +26,8 @@ _LARGE, _SHOWN = 0.20, 0.05
 """Shares of the limit: an output of more than a fifth is shown in part, as a twentieth. Source: docs/study.md; shares of 0.1 to 0.4 and 0.01 to 0.05 were tried."""
 
 _CLEARED = 0.05
-"""Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. Source: docs/study.md. A share of a half keeps a hundredth more
-evidence for a bill that is 3 to 8 % higher: what is cleared and folded later is written to the cache twice."""
+"""Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. A larger share keeps hardly more and costs more, because what
+is cleared and folded later is written to the cache twice. Source: docs/study.md."""
 
 
 class Palaver(Preset):
