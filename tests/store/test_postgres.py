@@ -21,7 +21,7 @@ from palaver.store.lease import acquire, guard
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
 from palaver.store.postgres.opening import newest_format
-from palaver.store.postgres.texts import from_stored, to_stored
+from palaver.store.postgres.database import from_stored, to_stored
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.postgres import Server, server

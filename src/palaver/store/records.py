@@ -82,23 +82,6 @@ def frozen_metadata(text: str) -> Mapping[str, object]:
     return EMPTY if text == "{}" else FrozenDict(_stored_json(text, dict, "metadata"))
 
 
-def ids_text(ids: Sequence[str]) -> str | None:
-    """Return a list of ids as JSON text; None when it is empty."""
-    return json.dumps(ids) if ids else None
-
-
-_QUOTES = 2  # of one id
-
-
-def ids_in(text: str | None) -> tuple[str, ...]:
-    """Read a list of ids; None is an empty one. One id, as most headers have, is read without a JSON decoder."""
-    if text is None:
-        return ()
-    if text.count('"') == _QUOTES and "\\" not in text and text[:2] == '["' and text[-2:] == '"]':
-        return (text[2:-2],)
-    return tuple(_stored_json(text, list, "a list of call ids"))
-
-
 def spans_text(spans: Sequence[Span]) -> str:
     """Return ranges as JSON text."""
     return json.dumps([(span.dialog, span.start, span.stop) for span in spans], separators=(",", ":"))
@@ -181,8 +164,8 @@ def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_he
     return tuple(made)
 
 
-def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:
-    """Refuse entries of another store that do not follow what is here, or whose bodies do not match their headers.
+def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> tuple[Header, ...]:
+    """Return the headers of entries of another store; refuse what does not follow what is here, and bodies that do not match their headers.
 
     Raises:
         InvalidInput: There is such an entry.
@@ -193,6 +176,7 @@ def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:
         if body_digest(body) != header.digest:
             raise InvalidInput(f"The body of entry {header.seq} does not match its digest.")
         last = header
+    return tuple(header for header, _body in entries)
 
 
 def check_changes(changes: Mapping[str, object]) -> None:
@@ -290,6 +274,23 @@ def check_node(
 # --- headers ----------------------------------------------------------------------------------------------------------------------
 
 
+_CALLS, _OPEN_CALLS = (Header._fields.index(name) for name in ("calls", "open_calls"))
+_QUOTES = 2  # of one id
+
+
+def _ids_text(ids: Sequence[str]) -> str | None:
+    return json.dumps(ids) if ids else None
+
+
+def _ids_in(text: str | None) -> tuple[str, ...]:
+    """Read a list of ids; None is an empty one. One id, as most headers have, is read without a JSON decoder."""
+    if text is None:
+        return ()
+    if text.count('"') == _QUOTES and "\\" not in text and text[:2] == '["' and text[-2:] == '"]':
+        return (text[2:-2],)
+    return tuple(_stored_json(text, list, "a list of call ids"))
+
+
 def header_sum(header: Header) -> int:
     """Return the checksum that a store keeps with a header: CRC-32 over all its fields."""
     seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest = (
@@ -298,6 +299,23 @@ def header_sum(header: Header) -> int:
     numbers = pack("<7qd", seq, turn_head, view_base, open_turn, number, size, total, at)
     texts = "\0".join((kind, role, response, *header[14:], *calls, "", *open_calls))
     return crc32(texts.encode("utf-8", "surrogatepass"), crc32(numbers + digest))
+
+
+def header_values(header: Header) -> dict[str, Any]:
+    """Return a header as the values of a statement."""
+    lists = {"calls": _ids_text(header.calls), "open_calls": _ids_text(header.open_calls)}
+    return header._asdict() | lists | {"check_sum": header_sum(header)}
+
+
+def header_in(row: Sequence[Any]) -> Header | None:
+    """Return the header of a row; None when it is not what its checksum says."""
+    *values, check = row
+    try:
+        values[_CALLS], values[_OPEN_CALLS] = _ids_in(values[_CALLS]), _ids_in(values[_OPEN_CALLS])
+        made = Header._make(values)
+        return made if header_sum(made) == check else None
+    except Exception:  # noqa: BLE001 - whatever a damaged value makes of it
+        return None
 
 
 def derived_header(header: Header, body: bytes, last: Header) -> Header:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache
 from types import MappingProxyType
@@ -21,8 +21,7 @@ from palaver.errors import InvalidInput, PalaverError, StoreBusy
 from palaver.store import text
 from palaver.store.postgres.faults import fault, unknown_outcome
 from palaver.store.postgres.opening import Connection, Opener
-from palaver.store.postgres.texts import from_stored, to_stored
-from palaver.store.sql.database import DatabaseOf, Row
+from palaver.store.sql.database import DatabaseOf, Row, Rows
 from palaver.store.sql.statements import statements
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
@@ -48,41 +47,23 @@ def _statements(schema: str) -> Mapping[str, str]:
     return MappingProxyType({name: _VALUE.sub(r"%(\1)s", one) for name, one in named.items()})
 
 
-class PostgresRows:
+class PostgresRows(Rows):
     """A connection, for statements by their names; texts go in and come out as the rest of palaver has them."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         self._connection = connection
-        self._sql = _statements(schema)
+        self.sql = _statements(schema)
 
-    def all(self, statement: str, /, **values: object) -> list[Row]:
-        """Execute a statement and return all its rows."""
-        return list(map(_given, self._ask(self._sql[statement], values).fetchall()))
-
-    def one(self, statement: str, /, **values: object) -> Row | None:
-        """Execute a statement and return its first row."""
-        row = self._ask(self._sql[statement], values).fetchone()
-        return None if row is None else _given(row)
-
-    def run(self, statement: str, /, **values: object) -> None:
-        """Send a statement that returns no rows; its error may come with the next one that does, or at the end of the transaction."""
-        self._ask(self._sql[statement], values)
-
-    def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
-        """Send a statement once for each of the values."""
-        for one in values:
-            self._ask(self._sql[statement], one)
+    def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
+        """Send SQL and return what waits for its rows."""
+        held = {name: to_stored(one) if isinstance(one, str) else one for name, one in values.items()}
+        asking = self._connection.execute(sql, held, binary=True)
+        self._connection.wait(_flushed(self._connection))
+        return map(_given, asking)
 
     def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
-        """Execute a statement with conditions, and return all its rows."""
-        asked = self._sql[statement].replace("/*where*/", _VALUE.sub(r"%(\1)s", conditions))
-        return list(map(_given, self._ask(asked, values).fetchall()))
-
-    def _ask(self, asked: str, values: Mapping[str, object]) -> psycopg.Cursor[Row]:
-        held = {name: to_stored(one) if isinstance(one, str) else one for name, one in values.items()}
-        asking = self._connection.execute(asked, held, binary=True)
-        self._connection.wait(_flushed(self._connection))
-        return asking
+        """Execute a statement with conditions in place of its mark, and return all its rows."""
+        return super().where(statement, _VALUE.sub(r"%(\1)s", conditions), **values)
 
 
 def _flushed(connection: Connection) -> Generator[Wait, Ready | int, None]:
@@ -90,6 +71,26 @@ def _flushed(connection: Connection) -> Generator[Wait, Ready | int, None]:
     while connection.pgconn.flush():
         if (yield Wait.RW) & Ready.R:
             connection.pgconn.consume_input()
+
+
+# Texts from outside, as PostgreSQL can hold them: it has every character of Unicode but U+0000. That is stored as U+001A and `0`, and U+001A,
+# which ordinary texts do not hold, as U+001A and `1`. Every other text is stored as it is.
+
+_ESCAPE = "\x1a"
+
+
+def to_stored(text: str) -> str:
+    """Return a text as it is stored."""
+    if "\x00" in text or _ESCAPE in text:
+        return text.replace(_ESCAPE, f"{_ESCAPE}1").replace("\x00", f"{_ESCAPE}0")
+    return text
+
+
+def from_stored(text: str) -> str:
+    """Return a stored text as it was."""
+    if _ESCAPE in text:
+        return text.replace(f"{_ESCAPE}0", "\x00").replace(f"{_ESCAPE}1", _ESCAPE)
+    return text
 
 
 def _given(row: Row) -> Row:
@@ -224,7 +225,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
         anew (https://www.postgresql.org/docs/current/sql-vacuum.html). It waits for every reader, keeps everybody out meanwhile, and needs as
         much room as the tables.
         """
-        self._require_writable()
+        self.require_writable()
         tables = sql.SQL(", ").join(sql.Identifier(self._schema, name) for name in _SCRUBBED.split(", "))
         try:
             with self.lent() as connection:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition, local
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from palaver.errors import PalaverError, StoreBusy, StoreError
 from palaver.store.records import closed
@@ -20,28 +20,39 @@ Connection = TypeVar("Connection")
 _KEPT_IDLE = 8  # more threads at once are served too; their connections are closed afterwards
 
 
-class Rows(Protocol):
-    """A connection that is lent, for statements by their names."""
+class Rows(ABC):
+    """A connection that is lent, for statements by their names.
+
+    Attributes:
+        sql: The statements, by name.
+    """
+
+    sql: Mapping[str, str]
+
+    @abstractmethod
+    def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
+        """Execute SQL and return what reads its rows, if somebody does."""
 
     def all(self, statement: str, /, **values: object) -> list[Row]:
         """Execute a statement and return all its rows."""
-        ...
+        return list(self.ask(self.sql[statement], values))
 
     def one(self, statement: str, /, **values: object) -> Row | None:
         """Execute a statement and return its first row."""
-        ...
+        return next(self.ask(self.sql[statement], values), None)
 
     def run(self, statement: str, /, **values: object) -> None:
-        """Execute a statement that returns no rows; it may be sent with the next one."""
-        ...
+        """Execute a statement that returns no rows; its error may come with the next one that does, or with the end of the transaction."""
+        self.ask(self.sql[statement], values)
 
     def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
         """Execute a statement that returns no rows, once for each of the values."""
-        ...
+        for one in values:
+            self.ask(self.sql[statement], one)
 
     def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
         """Execute a statement with conditions in place of its mark, and return all its rows."""
-        ...
+        return list(self.ask(self.sql[statement].replace("/*where*/", conditions), values))
 
 
 class _Current(NamedTuple):
@@ -155,14 +166,19 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Lend a connection; the database's errors leave the block in palaver's words."""
         connection, process = self._borrow(), os.getpid()
         try:
-            yield connection
-        except BaseException as error:
-            translated = self.translated(error, connection)
+            with self._translating(connection):
+                yield connection
+        finally:
             self._give_back(connection, process)
-            if translated is not None:
+
+    @contextmanager
+    def _translating(self, connection: Connection) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if (translated := self.translated(error, connection)) is not None:
                 raise translated from error
             raise
-        self._give_back(connection, process)
 
     def _borrow(self) -> Connection:
         if self._process != os.getpid():
@@ -253,45 +269,58 @@ class DatabaseOf(ABC, Generic[Connection]):
         if current is None:
             with self.lent() as connection:
                 yield self.rows(connection)
-            return
-        try:
-            yield current.rows
-        except BaseException as error:
-            translated = self.translated(error, current.connection)
-            if translated is not None:
-                raise translated from error
-            raise
+        else:
+            with self._translating(current.connection):
+                yield current.rows
+
+    def all(self, statement: str, /, **values: object) -> list[Row]:
+        """Execute one statement that only reads, and return all its rows."""
+        with self.reading() as rows:
+            return rows.all(statement, **values)
+
+    def one(self, statement: str, /, **values: object) -> Row | None:
+        """Execute one statement that only reads, and return its first row."""
+        with self.reading() as rows:
+            return rows.one(statement, **values)
+
+    def pages(self, statement: str, after: object, /, key: int = 0, size: int = 512) -> Iterator[Row]:
+        """Return the rows after some key, a page at a time: nothing stays open between two pages, so a slow reader hinders nobody."""
+        while page := self.all(statement, after=after, rows=size):
+            yield from page
+            after = page[-1][key]
 
     @contextmanager
     def writing(self) -> Iterator[Rows]:
         """Lend a connection for one transaction that writes; inside a transaction of this thread, for one step of it."""
-        self._require_writable()
+        self.require_writable()
         current = self._current()
         if current is not None:
             with self._step(current):
                 yield current.rows
-            return
-        with self.lent() as connection, self._whole(connection):
-            yield self.rows(connection)
+        else:
+            with self.lent() as connection, self._whole(connection):
+                yield self.rows(connection)
 
     @contextmanager
     def transaction(self, lock: str = "") -> Iterator[None]:
         """Make one transaction of the writes of this thread inside the block."""
-        if self._current() is not None:
-            with self.writing():
-                self._lock(lock)
+        current = self._current()
+        if current is not None:
+            with self._step(current):
+                self._lock(current, lock)
                 yield
             return
-        self._require_writable()
+        self.require_writable()
         with self.lent() as connection, self._whole(connection):
-            self._own.current = _Current(self.rows(connection), connection, os.getpid())
+            self._own.current = current = _Current(self.rows(connection), connection, os.getpid())
             try:
-                self._lock(lock)
+                self._lock(current, lock)
                 yield
             finally:
                 self._own.current = None
 
-    def _require_writable(self) -> None:
+    def require_writable(self) -> None:
+        """Refuse to write into a store that was opened read-only."""
         if not self.writable:
             raise StoreError(
                 f"{self.place} was opened read-only.",
@@ -299,9 +328,8 @@ class DatabaseOf(ABC, Generic[Connection]):
                 hint="Open it for writing, or as another user.",
             )
 
-    def _lock(self, name: str) -> None:
-        current = self._current()
-        if name and current is not None:
+    def _lock(self, current: _Current, name: str) -> None:
+        if name:
             self.lock(current.connection, name)
 
     @contextmanager
@@ -310,17 +338,14 @@ class DatabaseOf(ABC, Generic[Connection]):
         process = os.getpid()
         self.begin(connection)
         try:
-            yield
-            self._require_progress(connection, process)
-            self.commit(connection)
-        except BaseException as error:  # an interrupt, too, is undone
-            translated = None
+            with self._translating(connection):
+                yield
+                self._require_progress(connection, process)
+                self.commit(connection)
+        except BaseException:  # an interrupt, too, is undone
             self.undone += 1
             if process == os.getpid():
-                translated = self.translated(error, connection)
                 self.rollback(connection)
-            if translated is not None:
-                raise translated from error
             raise
 
     @contextmanager
@@ -330,19 +355,15 @@ class DatabaseOf(ABC, Generic[Connection]):
         self._require_progress(connection, current.process)
         self.command(connection, "SAVEPOINT step")
         try:
-            yield
-            self._current()
-            self.command(connection, "RELEASE step")
-        except BaseException as error:  # as above
-            if current.process != os.getpid():
-                raise
-            translated = self.translated(error, connection)
+            with self._translating(connection):
+                yield
+                self._current()
+                self.command(connection, "RELEASE step")
+        except BaseException:  # as above
             self.undone += 1
-            if self.in_progress(connection):
+            if current.process == os.getpid() and self.in_progress(connection):
                 self.command(connection, "ROLLBACK TO step")
                 self.command(connection, "RELEASE step")
-            if translated is not None:
-                raise translated from error
             raise
 
     def _require_progress(self, connection: Connection, process: int) -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 
-from palaver.ids import BlobId, DialogId, SessionId, now
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle
-from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, retotalled
-from palaver.store.records import MIN_PREFIX_DIGITS, blob_digest, references, unknown
+from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
+from palaver.store.records import blob_digest, header_values, references, unknown
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Rows
-from palaver.store.sql.sessions import session_no
-
-_PAGE = 10_000
-
-
-@contextmanager
-def erasing(db: Database) -> Iterator[SqlEraser]:
-    """Begin an erasure: one transaction."""
-    with db.transaction():
-        yield SqlEraser(db)
+from palaver.store.sql.rows import end, missing, session_no
 
 
 class SqlEraser:
@@ -34,9 +24,8 @@ class SqlEraser:
         if not placed:
             return
         with self._db.writing() as rows:
-            _id, session, dialog_no = self._locked(rows, dialog_id)
-            place = {"session_no": session, "dialog_no": dialog_no}
-            length = log.end(rows, dialog_id)[1]
+            place = self._locked(rows, dialog_id)
+            length = end(rows, dialog_id)[1]
             wrong = next((one.seq for one in placed if not 0 <= one.seq < length), None)
             if wrong is not None:
                 raise unknown("handle", str(Handle(dialog_id, wrong)))
@@ -46,7 +35,7 @@ class SqlEraser:
             for one in placed:
                 self._put(rows, place, one)
             changed = [made for was, made in zip(old, retotalled(old, placed, before), strict=True) if made != was]
-            rows.many("header_set", [{**place, **_written(log.header_values(made))} for made in changed])
+            rows.many("header_set", [{**place, **header_values(made)} for made in changed])
 
     def _put(self, rows: Rows, place: dict[str, int], one: Placed) -> None:
         where = {**place, "seq": one.seq}
@@ -56,11 +45,11 @@ class SqlEraser:
         rows.many("reference_add", [{**where, "digest": bytes.fromhex(each)} for each in references(one.body)])
 
     @staticmethod
-    def _locked(rows: Rows, dialog_id: DialogId) -> log.Place:
+    def _locked(rows: Rows, dialog_id: DialogId) -> dict[str, int]:
         row = rows.one("dialog_lock_alone", dialog_id=dialog_id)
         if row is None:
-            raise log.unknown_dialog(rows, dialog_id)
-        return dialog_id, row[0], row[1]
+            raise missing(rows, "dialog", dialog_id)
+        return {"session_no": row[0], "dialog_no": row[1]}
 
     def clear_dialog(self, dialog_id: DialogId) -> None:
         """Empty a node's metadata."""
@@ -72,10 +61,9 @@ class SqlEraser:
         """Delete dialogs."""
         with self._db.writing() as rows:
             for dialog_id in dialog_ids:
-                _id, session, dialog_no = self._locked(rows, dialog_id)
-                for statement in ("indexed_remove", "entries_remove", "dialog_references_remove"):
-                    rows.run(statement, session_no=session, dialog_no=dialog_no)
-                rows.run("dialog_remove", dialog_no=dialog_no)
+                place = self._locked(rows, dialog_id)
+                for statement in ("indexed_remove", "entries_remove", "dialog_references_remove", "dialog_remove"):
+                    rows.run(statement, **place)
 
     def remove_session(self, session_id: SessionId) -> None:
         """Delete a session."""
@@ -87,13 +75,9 @@ class SqlEraser:
     def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
         """Return those payloads that nothing names."""
         with self._db.writing() as rows:
-            return frozenset(one for one in sorted(blob_ids) if self._is_unnamed(rows, blob_digest(one)))
-
-    @staticmethod
-    def _is_unnamed(rows: Rows, digest: bytes) -> bool:
-        """Lock the payload, then look: whoever names it puts it first, and waits there."""
-        rows.one("blob_lock", digest=digest)
-        return rows.one("blob_named", digest=digest) is None
+            for one in sorted(blob_ids):  # locked first: whoever names one puts it before, and waits there
+                rows.one("blob_lock", digest=blob_digest(one))
+            return frozenset(one for one in blob_ids if rows.one("blob_named", digest=blob_digest(one)) is None)
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
@@ -114,28 +98,3 @@ class SqlEraser:
         """Write a receipt."""
         with self._db.writing() as rows:
             rows.run("receipt_put", receipt_id=receipt.receipt_id, receipt=receipt.text, pending=receipt.pending)
-
-
-def _written(values: dict[str, object]) -> dict[str, object]:
-    return {name: values[name] for name in ("seq", "kind", "size", "total", "digest", "check_sum")}
-
-
-def gone(db: Database, thing: Thing, name: str) -> Gone | None:
-    """Return when something was erased; a dialog may be named by the first digits of its id."""
-    with db.reading() as rows:
-        found = rows.one("gone_get", thing=thing, name=name)
-        if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
-            found = rows.one("gone_beginning", thing=thing, name=name, beyond=f"{name}g")
-    return None if found is None else Gone(*found)
-
-
-def strays(db: Database) -> Iterator[Stray]:
-    """Return the payloads that nothing names."""
-    after, at = b"", now()
-    while True:
-        with db.reading() as rows:
-            page = rows.all("strays", after=after, rows=_PAGE)
-        yield from (Stray(BlobId(digest.hex()), size, at - put_at) for digest, size, put_at in page)
-        if len(page) < _PAGE:
-            return
-        after = page[-1][0]

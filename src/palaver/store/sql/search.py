@@ -11,7 +11,7 @@ from palaver.store import text
 from palaver.store.protocol import Hit
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Row
-from palaver.store.sql.sessions import session_no
+from palaver.store.sql.rows import Place, session_no
 
 _BATCH_ENTRIES = 256
 _BATCH_CHARACTERS = 1 << 20  # a batch holds the write lock for some tens of milliseconds
@@ -23,7 +23,7 @@ _NEVER = 1 << 62
 class _Batch:
     """Entries of one dialog from `start` (inclusive) to `stop` (exclusive): their digests, and the texts found in them by number."""
 
-    place: log.Place
+    place: Place
     start: int
     stop: int
     digests: list[bytes] = field(default_factory=list)
@@ -48,7 +48,7 @@ def index(db: Database, extract: Callable[[str, bytes], str], limit: int | None,
     return done
 
 
-def _batches(db: Database, extract: Callable[[str, bytes], str], place: log.Place, bounds: range) -> Iterator[_Batch]:
+def _batches(db: Database, extract: Callable[[str, bytes], str], place: Place, bounds: range) -> Iterator[_Batch]:
     """Read and extract outside of any transaction: others write meanwhile."""
     batch = _Batch(place, bounds.start, bounds.start)
     for seq, body, kind, digest in log.judged(db, place, bounds):
@@ -83,13 +83,6 @@ def _add(db: Database, batch: _Batch) -> bool:
         rows.many("text_add", made)
         rows.run("watermark_set", **place, upto=batch.stop)
     return True
-
-
-def lag(db: Database) -> int:
-    """Return how many entries are not in the index."""
-    with db.reading() as rows:
-        (found,) = rows.one("lag") or (0,)
-    return int(found)
 
 
 def search(db: Database, query: str, session_id: SessionId | None, limit: int) -> Iterator[Hit]:

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Self
 
+from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import Draft, Header, Node
+from palaver.log import NOTHING, Draft, Header, Node, next_header
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import blob_digest, check_drafts, check_kinds, checked, unknown
-from palaver.store.sql import erasing, log, search, sessions, verify
-from palaver.store.sql import rows as records
-from palaver.store.sql.database import Database
+from palaver.store.records import (
+    MIN_PREFIX_DIGITS,
+    appended,
+    blob_digest,
+    check_changes,
+    check_drafts,
+    check_kinds,
+    check_prefix,
+    check_taken,
+    checked,
+    header_in,
+    header_values,
+    references,
+    unknown,
+)
+from palaver.store.sql import log, rows, search, verify
+from palaver.store.sql.database import Database, Rows
+from palaver.store.sql.erasing import SqlEraser
+from palaver.store.sql.rows import Place, missing, refuse_gone, session_no, values_of
 from palaver.store.sql.statements import Migration
+from palaver.store.sql.tree import Tree
 
-_PAGE = 512
+_EVER = 1e300  # a time after all others
+_ALL = 1 << 62
+_SESSIONS_READ = 200  # at a time
 
 
 class SqlStore:
@@ -32,7 +52,7 @@ class SqlStore:
         self.url = url
         self.durability: Durability = durability
         self._db = db
-        self._tree = sessions.Tree(db)
+        self._tree = Tree(db)
         self._migrations = migrations
 
     def __enter__(self) -> Self:
@@ -57,16 +77,22 @@ class SqlStore:
     def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
         """Write a new session, and its first dialog."""
         kept, node = checked(record), None if root is None else checked(root)
-        with self._db.writing() as rows:
-            sessions.add(rows, kept)
+        with self._db.writing() as db:
+            refuse_gone(db, "session", record.session_id)
+            row = db.one("session_add", **values_of(kept))
+            if row is None:
+                raise InvalidInput(f"A session with the id {record.session_id} exists.")
+            db.run("activity_add", session_no=row[0], at=max(record.created_at, record.updated_at))
             if node is not None:
-                made = self._tree.add(rows, node)
-                sessions.change(rows, record.session_id, {"root": made.dialog_id})
+                db.run("session_set", **values_of(replace(kept, root=self._tree.add(db, node).dialog_id)))
 
     def session(self, session_id: SessionId) -> SessionRecord:
         """Return a session, also one in the trash."""
-        with self._db.reading() as rows:
-            return sessions.get(rows, session_id)
+        with self._db.reading() as db:
+            row = db.one("session_get", session_id=session_id)
+            if row is None:
+                raise missing(db, "session", session_id)
+        return rows.session(row)
 
     def sessions(
         self,
@@ -80,25 +106,43 @@ class SqlStore:
     ) -> Iterator[SessionRecord]:
         """Return sessions, newest activity first."""
         filters = {"tenant": tenant, "name": name, "subject": subject}
-        return sessions.newest_first(self._db, filters, after, limit, trashed=trashed)
+        wanted = {name: value for name, value in filters.items() if value is not None}
+        where = "".join(f" AND s.{name} = :{name}" for name in wanted)
+        where += f" AND s.trashed_at IS {'NOT ' if trashed else ''}NULL"
+        at, session_id = (_EVER, "") if after is None else (after.updated_at, after.session_id)
+        most = _ALL if limit is None else min(max(0, limit), _ALL)
+        with self._db.reading() as db:
+            found = db.where("sessions_listed", where, **wanted, at=at, session_id=session_id, limit=most)
+        return self._numbered([row[0] for row in found])
+
+    def _numbered(self, numbers: list[int]) -> Iterator[SessionRecord]:
+        """Read sessions by their numbers, a page at a time; one that was erased meanwhile is left out."""
+        for start in range(0, len(numbers), _SESSIONS_READ):
+            page = numbers[start : start + _SESSIONS_READ]
+            found = {row[0]: row[1:] for row in self._db.all("sessions_get", numbers=page)}
+            yield from (rows.session(found[number]) for number in page if number in found)
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
         """Return ids of sessions that begin with a prefix."""
-        with self._db.reading() as rows:
-            return sessions.beginning(rows, prefix, limit)
+        bounds = {"prefix": check_prefix(prefix), "beyond": f"{prefix}g", "limit": max(0, limit)}
+        return tuple(SessionId(row[0]) for row in self._db.all("sessions_beginning", **bounds))
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
-        with self._db.writing() as rows:
-            return sessions.change(rows, session_id, changes)
+        check_changes(changes)
+        with self._db.writing() as db:
+            session_no(db, session_id, lock=True)
+            record = checked(replace(self.session(session_id), **changes))
+            db.run("session_set", **values_of(record))
+        return record
 
     # --- the tree ---------------------------------------------------------------------------------------------------------------
 
     def create_dialog(self, node: Node) -> Node:
         """Write a dialog's node and return it with `order` set."""
         kept = checked(node)
-        with self._db.writing() as rows:
-            return self._tree.add(rows, kept)
+        with self._db.writing() as db:
+            return self._tree.add(db, kept)
 
     def node(self, dialog_id: DialogId) -> Node:
         """Return a dialog's node."""
@@ -117,38 +161,70 @@ class SqlStore:
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
         check_drafts(drafts)
-        return log.append(self._db, dialog_id, drafts, turn_head)
+        if not drafts:
+            return appended(dialog_id, self.last(dialog_id), (), turn_head)
+        return self._write(
+            dialog_id, [one.body for one in drafts], lambda last: appended(dialog_id, last, drafts, turn_head)
+        )
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Append an entry that may stand beside a turn."""
         check_drafts((draft,))
-        return log.annotate(self._db, dialog_id, draft)
+        return self._write(dialog_id, [draft.body], lambda last: (next_header(draft, last, turn=False),))[0]
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
         """Write entries of another store as they are (`palaver.store.copying`)."""
-        log.take(self._db, dialog_id, taken)
+        if taken:
+            self._write(dialog_id, [body for _header, body in taken], lambda last: check_taken(last, taken))
+
+    def _write(
+        self, dialog_id: DialogId, bodies: Sequence[bytes], follow: Callable[[Header], tuple[Header, ...]]
+    ) -> tuple[Header, ...]:
+        """Write what follows the newest header, in one transaction that keeps other writers out of the dialog."""
+        with self._db.writing() as db:
+            db.run("dialog_lock", dialog_id=dialog_id)
+            (_id, session_no, dialog_no), last = self._newest(db, dialog_id)
+            made = follow(last)
+            place = {"session_no": session_no, "dialog_no": dialog_no}
+            for header, body in zip(made, map(bytes, bodies), strict=True):
+                db.run("entry_add", **place, **header_values(header), body=body)
+                for named in references(body):
+                    db.run("reference_add", **place, seq=header.seq, digest=bytes.fromhex(named))
+            db.run("touch", session_no=session_no, at=max(header.at for header in made))
+            return made
+
+    @staticmethod
+    def _newest(db: Rows, dialog_id: DialogId) -> tuple[Place, Header]:
+        """Return the place of a dialog, and its newest header; `NOTHING` when it has none."""
+        row = db.one("newest", dialog_id=dialog_id)
+        if row is None:
+            raise missing(db, "dialog", dialog_id)
+        place = (dialog_id, row[0], row[1])
+        return place, NOTHING if row[2] is None else header_in(row[2:]) or log.repaired(db, place, row[2:])
 
     def last(self, dialog_id: DialogId) -> Header:
         """Return the newest header of a dialog's own entries, `NOTHING` when it has none."""
-        with self._db.reading() as rows:
-            return log.newest(rows, dialog_id)[1]
+        with self._db.reading() as db:
+            return self._newest(db, dialog_id)[1]
 
     def header(self, dialog_id: DialogId, seq: int) -> Header:
         """Return one header of a dialog's own entries."""
-        with self._db.reading() as rows:
-            return log.one_header(rows, dialog_id, seq)
+        with self._db.reading() as db:
+            return log.one_header(db, dialog_id, seq)
 
     def headers(
         self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
     ) -> Iterator[Header]:
         """Return the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
-        return log.headers(self._db, dialog_id, start, stop, reverse=reverse)
+        statement = "headers_down" if reverse else "headers_up"
+        return log.headers(self._db, dialog_id, start, stop, statement, reverse=reverse)
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
     ) -> Iterator[Header]:
         """Return the headers of own entries of some kinds, newest first."""
-        return log.latest_of_kind(self._db, dialog_id, check_kinds(kinds), start, stop)
+        wanted = sorted(check_kinds(kinds))
+        return log.headers(self._db, dialog_id, start, stop, "latest_of_kind", reverse=True, kinds=wanted)
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Return numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
@@ -156,23 +232,22 @@ class SqlStore:
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Return one body."""
-        with self._db.reading() as rows:
-            return log.one_body(rows, dialog_id, seq)
+        with self._db.reading() as db:
+            return log.one_body(db, dialog_id, seq)
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> BlobId:
         """Store a payload under its SHA-256, once, and return the id."""
         digest = sha256(data).digest()
-        with self._db.writing() as rows:
-            rows.run("blob_touch", digest=digest, size=len(data), at=now())
-            rows.run("blob_add", digest=digest, data=bytes(data))
+        with self._db.writing() as db:
+            db.run("blob_touch", digest=digest, size=len(data), at=now())
+            db.run("blob_add", digest=digest, data=bytes(data))
         return BlobId(digest.hex())
 
     def blob(self, blob_id: BlobId) -> bytes:
         """Return a payload."""
-        with self._db.reading() as rows:
-            row = rows.one("blob_get", digest=blob_digest(blob_id))
+        row = self._db.one("blob_get", digest=blob_digest(blob_id))
         if row is None:
             raise unknown("blob", blob_id)
         data: bytes = row[0]
@@ -180,37 +255,33 @@ class SqlStore:
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Return whether a payload is stored."""
-        with self._db.reading() as rows:
-            return rows.one("blob_has", digest=blob_digest(blob_id)) is not None
+        return self._db.one("blob_has", digest=blob_digest(blob_id)) is not None
 
     def blob_ids(self) -> Iterator[BlobId]:
         """Return the ids of all payloads, in order (`palaver.store.copying`)."""
-        after = b""
-        while True:
-            with self._db.reading() as rows:
-                page = rows.all("blob_ids", after=after, rows=_PAGE)
-            yield from (BlobId(digest.hex()) for (digest,) in page)
-            if len(page) < _PAGE:
-                return
-            after = page[-1][0]
+        return (BlobId(digest.hex()) for (digest,) in self._db.pages("blob_ids", b""))
 
     def put_source(self, record: SourceRecord) -> None:
-        """Write, or replace, the record of a foreign conversation."""
+        """Write, or replace, the record of a foreign conversation, and what it names: its payloads, and those in the list of its pieces."""
         kept = checked(record)
-        with self._db.writing() as rows:
-            sessions.put_source(rows, kept)
+        with self._db.writing() as db:
+            number = session_no(db, kept.session_id)
+            row = db.one("source_put", **values_of(kept) | {"session_no": number})
+            place = {"session_no": number, "dialog_no": 0, "seq": row[0] if row else 0}
+            db.run("references_remove", **place)
+            named = verify.source_names(db, kept.raw, kept.index)
+            db.many("reference_add", [{**place, "digest": bytes.fromhex(one)} for one in sorted(named)])
 
     def source(self, identity: str) -> SourceRecord | None:
         """Return the record of a foreign conversation, or None."""
-        with self._db.reading() as rows:
-            row = rows.one("source_get", identity=identity)
-        return None if row is None else records.source(row)
+        row = self._db.one("source_get", identity=identity)
+        return None if row is None else rows.source(row)
 
     def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
         """Return the foreign conversations that a session came from, by identity."""
-        with self._db.reading() as rows:
-            found = rows.all("sources_of", session_no=sessions.session_no(rows, session_id))
-        return tuple(sorted(map(records.source, found), key=lambda one: one.identity))
+        with self._db.reading() as db:
+            found = db.all("sources_of", session_no=session_no(db, session_id))
+        return tuple(sorted(map(rows.source, found), key=lambda one: one.identity))
 
     # --- search -----------------------------------------------------------------------------------------------------------------
 
@@ -226,7 +297,8 @@ class SqlStore:
 
     def index_lag(self) -> int:
         """Return how many entries are not yet in the full-text index."""
-        return search.lag(self._db)
+        (found,) = self._db.one("lag") or (0,)
+        return int(found)
 
     def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
         """Return the entries that hold all words of `query`, newest first, in sessions that are not in the trash."""
@@ -244,33 +316,35 @@ class SqlStore:
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`); the clock is the database's."""
-        with self._db.writing() as rows:
-            found = rows.one("lease_get", name=name) or ("", 0, 0.0)
-            (clock,) = rows.one("clock") or (now(),)
+        with self._db.writing() as db:
+            found = db.one("lease_get", name=name) or ("", 0, 0.0)
+            (clock,) = db.one("clock") or (now(),)
             made = change(Lease(name, *found), float(clock))
-            rows.run("lease_set", name=name, holder=made.holder, token=made.token, until=made.until)
+            db.run("lease_set", name=name, holder=made.holder, token=made.token, until=made.until)
             return made
 
     # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
 
-    def erasing(self) -> AbstractContextManager[Eraser]:
+    @contextmanager
+    def erasing(self) -> Iterator[Eraser]:
         """Begin an erasure: one transaction."""
-        return erasing.erasing(self._db)
+        with self._db.transaction():
+            yield SqlEraser(self._db)
 
     def gone(self, thing: Thing, name: str) -> Gone | None:
-        """Return when something was erased, or None."""
-        return erasing.gone(self._db, thing, name)
+        """Return when something was erased; a dialog may be named by the first digits of its id."""
+        found = self._db.one("gone_get", thing=thing, name=name)
+        if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
+            found = self._db.one("gone_beginning", thing=thing, name=name, beyond=f"{name}g")
+        return None if found is None else Gone(*found)
 
     def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
         """Return all that is remembered to be erased."""
-        with self._db.reading() as rows:
-            found = rows.all("gone_all")
-        return ((thing, name, Gone(at, receipt)) for thing, name, at, receipt in found)
+        return ((thing, name, Gone(at, receipt)) for thing, name, at, receipt in self._db.all("gone_all"))
 
     def receipts(self) -> tuple[KeptReceipt, ...]:
         """Return all receipts, the oldest first."""
-        with self._db.reading() as rows:
-            return tuple(KeptReceipt(*row) for row in rows.all("receipts_all"))
+        return tuple(KeptReceipt(*row) for row in self._db.all("receipts_all"))
 
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Remove what was deleted from the storage, and return what is still pending."""
@@ -278,22 +352,25 @@ class SqlStore:
 
     def strays(self) -> Iterator[Stray]:
         """Return the payloads that nothing names."""
-        return erasing.strays(self._db)
+        at = now()
+        return (
+            Stray(BlobId(digest.hex()), size, at - put_at) for digest, size, put_at in self._db.pages("strays", b"")
+        )
 
     def note_file(self, session_id: SessionId, file: NotedFile) -> None:
         """Remember that a session was written to a file."""
-        with self._db.writing() as rows:
-            rows.run("file_put", session_no=sessions.session_no(rows, session_id), **file._asdict())
+        with self._db.writing() as db:
+            db.run("file_put", session_no=session_no(db, session_id), **file._asdict())
 
     def forget_file(self, session_id: SessionId, path: str) -> None:
         """Forget a noted file."""
-        with self._db.writing() as rows:
-            rows.run("file_remove", session_no=sessions.session_no(rows, session_id), path=path)
+        with self._db.writing() as db:
+            db.run("file_remove", session_no=session_no(db, session_id), path=path)
 
     def files(self, session_id: SessionId) -> tuple[NotedFile, ...]:
         """Return the noted files of a session."""
-        with self._db.reading() as rows:
-            found = rows.all("files_of", session_no=sessions.session_no(rows, session_id))
+        with self._db.reading() as db:
+            found = db.all("files_of", session_no=session_no(db, session_id))
         return tuple(NotedFile(*row) for row in found)
 
     def close(self) -> None:

@@ -9,11 +9,10 @@ from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import rule
 from palaver.store import text
-from palaver.store.records import SHORT_DIGITS, references
+from palaver.store.records import SHORT_DIGITS, header_in, listed, references
 from palaver.store.sql import log
-from palaver.store.sql import rows as records
 from palaver.store.sql.database import Database, Rows
-from palaver.store.sql.sessions import source_names
+from palaver.store.sql.rows import Place, node_sum
 from palaver.store.sql.statements import Migration
 
 Found = tuple[str, str, str]
@@ -25,7 +24,6 @@ _LOOSE = {
     "watermarks": ("wrong_index", "The index says that it holds more entries than there are."),
 }
 _UNNAMED = "The payloads that it is said to name are not those that it names."
-_PAGE = 512
 
 
 def faults(db: Database, done: tuple[Migration, ...], extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
@@ -59,36 +57,35 @@ def _sources(db: Database) -> Iterator[Found]:
                 yield f"source {identity}", "loose_rows", _UNNAMED
 
 
+def source_names(rows: Rows, raw: str | None, index: str | None) -> set[BlobId]:
+    """Return the payloads that a source names: its own, and those in the list of its pieces."""
+    found = None if raw is None else rows.one("blob_get", digest=bytes.fromhex(raw))
+    pieces = set[BlobId]() if found is None else listed(found[0])
+    return {BlobId(one) for one in (raw, index) if one is not None} | pieces
+
+
 def _named(rows: Rows, place: dict[str, int]) -> set[BlobId]:
     return {BlobId(digest.hex()) for (digest,) in rows.all("references_of", **place)}
 
 
 def _dialogs(db: Database, extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
     """Look at every row of every dialog: its checksum, what it names, and its text in the index."""
-    after = 0
-    while True:
-        with db.reading() as rows:
-            page = rows.all("dialogs_indexed", after=after, rows=_PAGE)
-        for dialog_id, session_no, dialog_no, upto, *shares, check in page:
-            if records.node_sum(dialog_id, *shares) != check:
-                what = "What it says of the entries that it shares does not match its checksum."
-                yield dialog_id[:SHORT_DIGITS], "wrong_ranges", what
-            yield from _dialog(db, (dialog_id, session_no, dialog_no), upto, extract)
-        if not page:
-            return
-        after = page[-1][2]
+    for dialog_id, session_no, dialog_no, upto, *shares, check in db.pages("dialogs_indexed", 0, key=2):
+        if node_sum(dialog_id, *shares) != check:
+            what = "What it says of the entries that it shares does not match its checksum."
+            yield dialog_id[:SHORT_DIGITS], "wrong_ranges", what
+        yield from _dialog(db, (dialog_id, session_no, dialog_no), upto, extract)
 
 
-def _dialog(db: Database, place: log.Place, upto: int, extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
+def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes], str] | None) -> Iterator[Found]:
     dialog_id, session_no, dialog_no = place
     numbers = {"session_no": session_no, "dialog_no": dialog_no}
     length = 0
-    for page in log.raw_headers(db, place):
-        for row in page:
-            length = row[0] + 1
-            if log.header_in(row) is None:
-                what = "Its header does not match its checksum; it is derived from its body when it is read."
-                yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
+    for row in log.pages(db, place, range(log.MOST), "headers_up"):
+        length = row[0] + 1
+        if header_in(row) is None:
+            what = "Its header does not match its checksum; it is derived from its body when it is read."
+            yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
     for seq, body, kind, _digest in log.judged(db, place, range(length)):
         at = f"{dialog_id[:SHORT_DIGITS]}:{seq}"
         with db.reading() as rows:

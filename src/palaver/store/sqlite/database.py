@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from threading import Lock
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import apsw
 
 from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreDamaged
 from palaver.store import text
-from palaver.store.sql.database import DatabaseOf, Row
+from palaver.store.sql.database import DatabaseOf, Row, Rows
 from palaver.store.sql.statements import statements
 from palaver.store.sqlite.faults import busy, fault, moved
 from palaver.store.sqlite.opening import Opener
@@ -44,40 +44,18 @@ def _statements() -> Mapping[str, str]:
     return MappingProxyType(statements("palaver.store.sqlite", _WORDS))
 
 
-class SqliteRows:
+class SqliteRows(Rows):
     """A connection, for statements by their names."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._sql = _statements()
+        self.sql = _statements()
 
-    def all(self, statement: str, /, **values: object) -> list[Row]:
-        """Execute a statement and return all its rows."""
-        return self._read(self._sql[statement], values)
-
-    def one(self, statement: str, /, **values: object) -> Row | None:
-        """Execute a statement and return its first row."""
-        row: Row | None = self._connection.execute(self._sql[statement], values).fetchone()
-        return row
-
-    def run(self, statement: str, /, **values: object) -> None:
-        """Execute a statement that returns no rows."""
-        self._connection.execute(self._sql[statement], values)
-
-    def many(self, statement: str, values: Iterable[Mapping[str, object]]) -> None:
-        """Execute a statement once for each of the values."""
-        self._connection.executemany(self._sql[statement], values)
-
-    def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
-        """Execute a statement with conditions, and return all its rows."""
-        return self._read(self._sql[statement].replace("/*where*/", conditions), values)
-
-    def _read(self, sql: str, values: dict[str, object]) -> list[Row]:
-        for name, value in values.items():
-            if isinstance(value, list):
-                values[name] = json.dumps(value)
-        found: list[Row] = self._connection.execute(sql, values).fetchall()
-        return found
+    def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
+        """Execute SQL and return its cursor; lists are given as JSON."""
+        if "json_each" in sql:
+            values = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+        return self._connection.execute(sql, values)
 
 
 class SqliteDatabase(DatabaseOf[apsw.Connection]):
@@ -241,8 +219,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
                 again = self._look()
                 found = [one for one in found if one in again]
         yield from (("file", "damaged_file", one) for one in found)
-        with self.reading() as rows:
-            headers, bodies = rows.all("row_counts")[0]
+        headers, bodies = self.all("row_counts")[0]
         if headers != bodies:
             yield "bodies", "loose_rows", f"There are {headers} headers and {bodies} bodies; each header has its own."
 

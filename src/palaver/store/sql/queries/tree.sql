@@ -18,15 +18,15 @@ LIMIT 1;
 
 -- name: node_get
 SELECT
-  d.dialog_id, s.session_id, d.owner, d.parent_id, d.shared, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
-  d.created_at, d.relation, d.metadata
+  d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
+  d.created_at, d.relation, d.metadata, d.shared
 FROM {s}dialogs AS d JOIN {s}sessions AS s USING (session_no)
 WHERE d.dialog_id = :dialog_id;
 
 -- name: nodes_of
 SELECT
-  d.dialog_id, s.session_id, d.owner, d.parent_id, d.shared, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
-  d.created_at, d.relation, d.metadata
+  d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
+  d.created_at, d.relation, d.metadata, d.shared
 FROM {s}dialogs AS d JOIN {s}sessions AS s USING (session_no)
 WHERE d.session_no = :session_no AND d.place > :after
 ORDER BY d.place;
