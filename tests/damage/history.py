@@ -13,8 +13,8 @@ from palaver.ids import BlobId, DialogId, SessionId, derive_dialog_id, derive_id
 from palaver.log import Draft, Label, MessageEntry, Node, Place, Span, TurnEnded, TurnStarted, draft
 from palaver.messages import Message
 from palaver.store import MemoryStore, SessionRecord, SourceRecord, Store
-from palaver.store.copying import fingerprint
 from palaver.store.erasing import Erasing, Gone, KeptReceipt, NotedFile, Placed
+from tests.stores import fingerprint
 
 Step: TypeAlias = Callable[[Store], object]
 """Makes one durable step."""

@@ -33,7 +33,7 @@ from palaver import (
 )
 from palaver.log import Approval, ModeChange, Toolset, ToolSpec, decode_entry
 from palaver.messages import canonical_json, thaw
-from palaver.store.lease import Lease, Leasing, acquire, guard
+from palaver.store.lease import Lease, Leasing, acquire, renew
 from palaver.wire import broken_at
 from tests.demand.ground import (
     MODELS,
@@ -121,13 +121,13 @@ def test_d19_a_dead_writers_lease_is_taken_over(lasting: Place, kill: Callable[.
 
     def write_from_the_grave() -> None:
         with store.transaction():
-            guard(store, resurrected)
+            renew(store, resurrected, seconds=600)
             dialog.append(asks("from the grave"))
 
     with unchanged(dialog), pytest.raises(Conflict):
         write_from_the_grave()
     with store.transaction():
-        guard(store, mine)
+        renew(store, mine, seconds=600)
         dialog.append(says("from the second"))
     assert shown(reopened(lasting, dialog)) == ["h", "from the second"]
 

@@ -9,13 +9,14 @@ from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import Header, next_header
 from palaver.store import MemoryStore, Store
-from palaver.store.copying import Copyable, copy_store, fingerprint
+from palaver.store.copying import Copyable, copy_store
 from palaver.store.erasing import Erasing, Gone, Placed, source_name
 from palaver.testing.store_laws import Backend, Begun, begin
 from palaver.testing.store_laws.backend import answer, calls, label, words
 from palaver.testing.store_laws.erasing import erases
 from tests.store.conftest import KINDS
 from tests.store.golden import described, write
+from tests.stores import fingerprint
 
 Make = Callable[[str], Backend]
 

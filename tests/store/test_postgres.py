@@ -17,11 +17,11 @@ from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
 from palaver.ids import DialogId
 from palaver.store import Durability, open_store
 from palaver.store.erasing import Erasing
-from palaver.store.lease import acquire, guard
+from palaver.store.lease import acquire, renew
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
-from palaver.store.postgres.opening import newest_format
 from palaver.store.postgres.database import from_stored, to_stored
+from palaver.store.postgres.opening import newest_format
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.postgres import Server, server
@@ -302,7 +302,7 @@ def test_law_4_store_goes_on_when_its_server_is_back(mortal: Server, exposed: Be
     mortal.kill()
     mortal.start()
     assert exposed.say(b"after")[0].seq == 1
-    guard(store, lease)
+    renew(store, lease, seconds=600)
 
 
 def test_server_that_stays_away_is_told(mortal: Server, exposed: Begun) -> None:

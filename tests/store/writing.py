@@ -9,7 +9,6 @@ from palaver.errors import Conflict
 from palaver.ids import DialogId, new_dialog_id, new_session_id
 from palaver.log import Node
 from palaver.store import SessionRecord, open_store
-from palaver.store.lease import Leasing, acquire
 from palaver.testing.store_laws import begin
 from palaver.testing.store_laws.backend import words
 from tests.forking import serve
@@ -62,14 +61,6 @@ def find_or_create(url: str, said: str, name: str) -> None:
         Path(said).write_text(f"{found.session_id} {found.root}")
 
 
-def die_with_a_lease(url: str, said: str, seconds: float) -> None:
-    """Take a lease, and end without a word."""
-    store = open_store(url)
-    assert isinstance(store, Leasing)
-    Path(said).write_text(str(acquire(store, "n", holder="child", seconds=seconds).token))
-    os._exit(0)
-
-
 def at_once(what: str, files: list[str], **wanted: Any) -> None:  # noqa: ANN401 - what the deed wants
     """Let as many processes do a deed at once as there are files to say something into."""
     children = []
@@ -82,7 +73,7 @@ def at_once(what: str, files: list[str], **wanted: Any) -> None:  # noqa: ANN401
     assert {os.waitpid(child, 0)[1] for child in children} == {0}
 
 
-_DEEDS = {each.__name__: each for each in (write_new, append, compete, find_or_create, die_with_a_lease)}
+_DEEDS = {each.__name__: each for each in (write_new, append, compete, find_or_create)}
 
 if __name__ == "__main__":
     serve(at_once)

@@ -20,12 +20,12 @@ from palaver.formats import Limits
 from palaver.ids import DialogId, SessionId, new_session_id
 from palaver.log import Compaction, Draft, Header, Label, MessageEntry, Place, Run, draft
 from palaver.messages import ImageContent, TextContent, UserMessage
-from palaver.store.copying import fingerprint
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SourceRecord
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts.bundle import export_bundle, import_bundle, import_bundle_file
 from palaver.transcripts.frames import Frame, read_frames, write_frames
+from tests.stores import fingerprint
 
 _PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 

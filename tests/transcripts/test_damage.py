@@ -11,11 +11,11 @@ import pytest
 from palaver.errors import PalaverError, UnsupportedTranscript
 from palaver.log import decode_entry
 from palaver.store import MemoryStore
-from palaver.store.copying import fingerprint
 from palaver.testing.logs import Log, model, user
 from palaver.transcripts import Imported, Importer, examine_file, export_bundle, import_bundle_file
 from tests.formats.samples import KINDS
 from tests.formats.samples import sample as foreign
+from tests.stores import fingerprint
 from tests.transcripts.test_bundle import bundle, sample
 
 FLIPS = (0x01, 0x20, 0xFF)

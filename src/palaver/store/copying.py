@@ -2,27 +2,28 @@
 
 A copy writes what is missing and never changes or deletes an entry, so it can be cut off anywhere and repeated. Entries are written as they
 are, with their headers: also tombstones, and kinds of a later palaver. The full-text index is derived and not copied. Afterwards both stores
-are read again and every part of every session, and every payload, is compared by digest.
+are read again side by side, and every part of every session, and every payload, is compared.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Header, Node
+from palaver.log import Header
 from palaver.store.erasing import Erasing, Thing
-from palaver.store.protocol import SessionRecord, Store
-from palaver.store.records import CHANGEABLE, metadata_text
+from palaver.store.protocol import Store
+from palaver.store.records import CHANGEABLE
 
 _BATCH_ENTRIES = 500
 _BATCH_BYTES = 4 << 20
+_SIZES = ("sessions", "dialogs", "entries", "bytes", "blobs", "written", "others")
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done ("copying", "comparing"), how many sessions are done, and how many there are."""
@@ -102,7 +103,28 @@ def copy_store(source: Store, target: Store, progress: Progress = lambda _what, 
         except (InvalidInput, Erased) as error:
             refused.append(f"session {session_id}: {error.message}")
     _copy_payloads(source, target)  # what a sweep of the target took meanwhile; now it is named there
-    return replace(_compared(source, target, ids, progress, refused), written=written)
+    sizes = Counter[str](sessions=len(ids), written=written, others=len(set(_session_ids(target)) - set(ids)))
+    differences = (*refused, *_compared(source, target, ids, progress, sizes))
+    return Copied(**{name: sizes[name] for name in _SIZES}, differences=differences)
+
+
+def _compared(
+    source: Copyable, target: Copyable, ids: Sequence[SessionId], progress: Progress, sizes: Counter[str]
+) -> Iterator[str]:
+    """Read both stores, count what the source holds, and return in words what differs."""
+    for done, session_id in enumerate(ids):
+        progress("comparing", done, len(ids))
+        yield from (f"session {session_id}: {one}" for one in _differences(source, target, session_id))
+        for node in source.nodes(session_id):
+            last = source.last(node.dialog_id)
+            sizes.update(dialogs=1, entries=last.seq + 1, bytes=last.total)
+    for blob in source.blob_ids():
+        sizes["blobs"] += 1
+        if not target.has_blob(blob):
+            yield f"payload {blob} is missing"
+        elif sha256(target.blob(blob)).hexdigest() != blob:
+            yield f"payload {blob} is damaged"
+    progress("comparing", len(ids), len(ids))
 
 
 def _copy_payloads(source: Copyable, target: Copyable) -> None:
@@ -190,84 +212,23 @@ def _batches(source: Copyable, dialog_id: DialogId, start: int) -> Iterator[list
         yield batch
 
 
-# --- comparing --------------------------------------------------------------------------------------------------------------------
-
-
-def fingerprint(store: Store) -> str:
-    """Return SHA-256 over everything that a store gives back; equal for stores of any kind that hold the same.
-
-    Raises:
-        InvalidInput: The store is of a kind that cannot be copied.
-    """
-    if not isinstance(store, Copyable):
-        raise InvalidInput("The store is of a kind that cannot be copied.")
-    sessions = (f"{one} {sorted(_parts(store, one).items())!r}" for one in _session_ids(store))
-    payloads = (f"{blob} {_payload(store, blob)}" for blob in store.blob_ids())
-    return _digest(chain(sessions, payloads))
-
-
-def _compared(
-    source: Copyable, target: Copyable, ids: Sequence[SessionId], progress: Progress, refused: Iterable[str]
-) -> Copied:
-    differences = list(refused)
-    dialogs = entries = size = blobs = 0
-    for done, session_id in enumerate(ids):
-        progress("comparing", done, len(ids))
-        ours, theirs = _parts(source, session_id), _parts(target, session_id)
-        wrong = (place for place in sorted(ours.keys() | theirs.keys()) if ours.get(place) != theirs.get(place))
-        differences += [f"session {session_id}: {place}" for place in wrong]
-        for node in source.nodes(session_id):
-            last = source.last(node.dialog_id)
-            dialogs, entries, size = dialogs + 1, entries + last.seq + 1, size + last.total
-    for blob in source.blob_ids():
-        blobs += 1
-        there = _payload(target, blob)
-        if there != blob:
-            differences.append(f"payload {blob} is {'damaged' if there else 'missing'}")
-    progress("comparing", len(ids), len(ids))
-    return Copied(
-        sessions=len(ids),
-        dialogs=dialogs,
-        entries=entries,
-        bytes=size,
-        blobs=blobs,
-        written=0,
-        others=len(set(_session_ids(target)) - set(ids)),
-        differences=tuple(dict.fromkeys(differences)),
-    )
-
-
-def _payload(store: Copyable, blob: BlobId) -> str:
-    """Return the digest of a payload as the store gives it back, empty when it is missing."""
-    return sha256(store.blob(blob)).hexdigest() if store.has_blob(blob) else ""
-
-
-def _parts(store: Copyable, session_id: SessionId) -> dict[str, str]:
-    """Return the digests of all that a store gives back of a session, by what it is."""
+def _differences(source: Store, target: Store, session_id: SessionId) -> Iterator[str]:
+    """Read a session from both stores side by side, and return in words which of its parts differ."""
     try:
-        record = store.session(session_id)
+        if target.session(session_id) != source.session(session_id):
+            yield "its record"
     except (NotFound, Erased):
-        return {}
-    parts = {"its record": _digest([_fields(record)])}
-    for node in store.nodes(session_id):
-        bodies = (f"{seq} {sha256(body).hexdigest()}" for seq, body in store.bodies(node.dialog_id))
-        parts[f"dialog {node.dialog_id}, its place in the tree"] = _digest([_fields(node)])
-        parts[f"dialog {node.dialog_id}, its headers"] = _digest(map(repr, store.headers(node.dialog_id)))
-        parts[f"dialog {node.dialog_id}, its bodies"] = _digest(bodies)
-    for origin in store.sources(session_id):
-        parts[f"source {origin.identity}"] = _digest([repr(asdict(origin))])
-    return parts
-
-
-def _fields(value: SessionRecord | Node) -> str:
-    """Return all fields of a record or node as one text, the same for every store."""
-    plain = astuple(replace(value, metadata={}))
-    return f"{plain!r} {json.dumps(json.loads(metadata_text(value.metadata)), sort_keys=True)}"
-
-
-def _digest(texts: Iterable[str]) -> str:
-    """Return one digest for many texts, in constant memory."""
-    whole = sha256()
-    for text in texts:
-        whole.update(text.encode("utf-8", "surrogatepass") + b"\n")
-    return whole.hexdigest()
+        yield "it is not there"
+        return
+    there = {node.dialog_id: node for node in target.nodes(session_id)}
+    for node in source.nodes(session_id):
+        if there.pop(node.dialog_id, None) != node:
+            yield f"dialog {node.dialog_id}, its place in the tree"
+            continue
+        for what in ("headers", "bodies"):
+            pairs = zip_longest(*(getattr(store, what)(node.dialog_id) for store in (source, target)))
+            if any(ours != theirs for ours, theirs in pairs):
+                yield f"dialog {node.dialog_id}, its {what}"
+    yield from (f"dialog {dialog_id}, which the source has not" for dialog_id in there)
+    if target.sources(session_id) != source.sources(session_id):
+        yield "its sources"

@@ -1,13 +1,13 @@
 """Leases: one process at a time does something, and another takes over when it dies.
 
 Nothing that palaver writes needs a lease: sequence numbers decide between writers. A lease is for work that should not be done twice at once:
-answering a user, calling a tool that charges. It ends by itself. Whoever takes it over gets a larger *token*; `guard` inside a transaction
+answering a user, calling a tool that charges. It ends by itself. Whoever takes it over gets a larger *token*; `renew` inside a transaction
 refuses the writes of a holder that slept through its end (M. Kleppmann, "How to do distributed locking", 2016)::
 
     lease = acquire(store, "answers:4711", holder="worker 3", seconds=30)
     ...
     with store.transaction():
-        guard(store, lease)
+        renew(store, lease, seconds=30)
         store.append(dialog_id, drafts, turn_head)
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import Conflict, InvalidInput
@@ -64,9 +64,8 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
         Conflict: Someone has it; also the same holder, who renews what he has.
         InvalidInput: The holder is empty, or the time is not a positive number.
     """
-    _check(seconds)
-    if not holder:
-        raise InvalidInput("A lease needs a holder: say who takes it.")
+    if not holder or not 0 < seconds < inf:
+        raise InvalidInput("A lease needs a holder and lasts a positive number of seconds.")
 
     def change(found: Lease, now: float) -> Lease:
         if found.holder and found.until > now:
@@ -77,14 +76,20 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
 
 
 def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
-    """Keep a lease for so many seconds from now. One that has ended can be renewed as long as nobody has taken it over.
+    """Keep a lease for so many seconds from now; at the beginning of a transaction, this protects the writes of the block.
+
+    A lease that has ended can be renewed as long as nobody has taken it over.
 
     Raises:
         Conflict: It was taken over, or released.
-        InvalidInput: The time is not a positive number.
     """
-    _check(seconds)
-    return store.change_lease(lease.name, lambda found, now: replace(_ours(found, lease), until=now + seconds))
+
+    def change(found: Lease, now: float) -> Lease:
+        if (found.holder, found.token) != (lease.holder, lease.token):
+            raise _held(found)
+        return replace(found, until=now + seconds)
+
+    return store.change_lease(lease.name, change)
 
 
 def release(store: Leasing, lease: Lease) -> None:
@@ -96,21 +101,6 @@ def release(store: Leasing, lease: Lease) -> None:
     store.change_lease(lease.name, change)
 
 
-def guard(store: Leasing, lease: Lease) -> None:
-    """Raise when a lease was taken over. At the beginning of a transaction it protects the writes of the block.
-
-    Raises:
-        Conflict: It was taken over, or released.
-    """
-    store.change_lease(lease.name, lambda found, _now: _ours(found, lease))
-
-
-def _ours(found: Lease, lease: Lease) -> Lease:
-    if (found.holder, found.token) != (lease.holder, lease.token):
-        raise _held(found)
-    return found
-
-
 def _held(found: Lease) -> Conflict:
     who = f"{found.holder!r} holds it" if found.holder else "nobody holds it any more"
     return Conflict(
@@ -118,8 +108,3 @@ def _held(found: Lease) -> Conflict:
         why=f"The lease {found.name!r} is not ours: {who}, with token {found.token}.",
         hint="Wait for its end and acquire it again.",
     )
-
-
-def _check(seconds: float) -> None:
-    if not (isfinite(seconds) and seconds > 0):
-        raise InvalidInput(f"A lease lasts a positive number of seconds, not {seconds!r}.")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from threading import RLock, get_ident
 from typing import TypeVar
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle, Node
-from palaver.store.erasing import Gone, KeptReceipt, NotedFile, Thing
+from palaver.log import NOTHING, Handle, Header, Node
+from palaver.store.erasing import Gone, KeptReceipt, NotedFile, Placed, Thing, retotalled
 from palaver.store.lease import Lease
-from palaver.store.memory.log import Log
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import (
     MIN_PREFIX_DIGITS,
     SHORT_DIGITS,
+    UNLISTED,
     check_node,
     closed,
     listed,
@@ -25,14 +26,48 @@ from palaver.store.records import (
     unknown,
 )
 
-__all__ = ["Contents"]
+__all__ = ["Contents", "Log"]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
+@dataclass(slots=True)
+class Log:
+    """One dialog: its node, its own entries, the numbers of its entries by kind, and its indexed texts in order."""
+
+    node: Node
+    headers: list[Header] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    kinds: dict[str, list[int]] = field(default_factory=dict)
+    texts: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def last(self) -> Header:
+        """The newest header, `NOTHING` when there is none."""
+        return self.headers[-1] if self.headers else NOTHING
+
+    def add(self, header: Header, body: bytes) -> None:
+        """Add an entry."""
+        self.bodies.append(body)
+        self.headers.append(header)
+        if header.kind not in UNLISTED:
+            self.kinds.setdefault(header.kind, []).append(header.seq)
+
+    def cut(self, length: int) -> None:
+        """Remove the entries from a number on."""
+        del self.headers[length:], self.bodies[length:]
+        for numbers in self.kinds.values():
+            del numbers[bisect_left(numbers, length) :]
+
+    def of_kinds(self, kinds: Collection[str], start: int, stop: int | None) -> list[Header]:
+        """Return headers of some kinds, newest first."""
+        found = sorted((seq for kind in kinds for seq in self.kinds.get(kind, ())), reverse=True)
+        return [self.headers[seq] for seq in found if start <= seq and (stop is None or seq < stop)]
+
+
 class Contents:
-    """What a store in memory holds. Whoever asks for anything is inside `using` or `transaction`.
+    """What a store in memory holds, and what may be done to it inside an erasure. Whoever asks for anything is inside `using` or `transaction`.
 
     Attributes:
         logs: The dialogs, in the order in which they were created.
@@ -224,3 +259,57 @@ class Contents:
     def _in_session(self, dialog_id: DialogId, session_id: SessionId) -> Log | None:
         log = self.logs.get(dialog_id)
         return log if log is not None and log.node.session_id == session_id else None
+
+    # --- erasing: a changed log is a new one, and the old one is what an undo goes back to -----------------------------------------
+
+    def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
+        """Overwrite entries, and set the sizes of all that follow."""
+        log = self.log(dialog_id)
+        bodies, texts = list(log.bodies), list(log.texts)
+        for one in placed:
+            self.place(dialog_id, one.seq)
+            bodies[one.seq] = bytes(one.body)
+            if one.seq < len(texts):
+                texts[one.seq] = (texts[one.seq][0], "")
+        made = Log(log.node, texts=texts)
+        for header, body in zip(retotalled(log.headers, placed, 0), bodies, strict=True):
+            made.add(header, body)
+        self.set(self.logs, dialog_id, made)
+
+    def clear_dialog(self, dialog_id: DialogId) -> None:
+        """Empty a node's metadata."""
+        log = self.log(dialog_id)
+        self.set(self.logs, dialog_id, replace(log, node=replace(log.node, metadata={})))
+
+    def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
+        """Delete dialogs."""
+        for dialog_id in dialog_ids:
+            log = self.log(dialog_id)
+            self.remove(self.logs, dialog_id)
+            self.remove(self.trees[log.node.session_id], dialog_id[:SHORT_DIGITS])
+
+    def remove_session(self, session_id: SessionId) -> None:
+        """Delete a session."""
+        self.session(session_id)
+        for identity in [one.identity for one in self.sources.values() if one.session_id == session_id]:
+            self.remove(self.sources, identity)
+        for key in [one for one in self.files if one[0] == session_id]:
+            self.remove(self.files, key)
+        self.remove(self.sessions, session_id)
+        self.remove(self.active, session_id)
+
+    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
+        """Delete payloads."""
+        for one in blob_ids:
+            self.remove(self.blobs, one)
+            self.remove(self.put_at, one)
+
+    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
+        """Remember what was erased."""
+        for one in things:
+            if one not in self.gone:
+                self.set(self.gone, one, gone)
+
+    def keep_receipt(self, receipt: KeptReceipt) -> None:
+        """Write a receipt."""
+        self.set(self.receipts, receipt.receipt_id, receipt)

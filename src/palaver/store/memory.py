@@ -13,11 +13,9 @@ from palaver.errors import Ambiguous
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
+from palaver.store.contents import Contents, Log
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
-from palaver.store.memory.contents import Contents
-from palaver.store.memory.erasing import MemoryEraser
-from palaver.store.memory.log import Log
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
     appended,
@@ -332,7 +330,7 @@ class MemoryStore:
     def erasing(self) -> Iterator[Eraser]:
         """Begin an erasure: one transaction."""
         with self.transaction():
-            yield MemoryEraser(self.contents)
+            yield self.contents
 
     def gone(self, thing: Thing, name: str) -> Gone | None:
         """Return when something was erased, or None."""
