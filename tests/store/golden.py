@@ -19,7 +19,7 @@ from palaver.log import Draft, Node, Span
 from palaver.store import SessionRecord, SourceRecord, SqliteStore, Store
 from palaver.store.copying import Copyable
 from palaver.store.postgres import PostgresStore
-from palaver.store.postgres.address import address
+from palaver.store.postgres.opening import address
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAYLOAD = bytes(range(256)) * 40

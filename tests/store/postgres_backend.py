@@ -7,7 +7,7 @@ import psycopg
 from palaver.ids import DialogId
 from palaver.store import Durability, Store
 from palaver.store.postgres import PostgresStore
-from palaver.store.postgres.address import address
+from palaver.store.postgres.opening import address
 from palaver.testing.store_laws import Backend
 from tests.postgres import Server
 

@@ -16,8 +16,8 @@ import pytest
 from palaver.ids import DialogId, SessionId, derive_dialog_id, derive_id
 from palaver.log import Node, Span
 from palaver.store import Durability, SessionRecord, SqliteStore, Store
-from palaver.store.postgres.address import address
 from palaver.store.postgres.database import _statements
+from palaver.store.postgres.opening import address
 from palaver.store.sqlite.opening import Opener
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import label

@@ -19,9 +19,8 @@ from palaver.store import Durability, open_store
 from palaver.store.erasing import Erasing
 from palaver.store.lease import acquire, renew
 from palaver.store.postgres import PostgresStore
-from palaver.store.postgres.address import address
 from palaver.store.postgres.database import from_stored, to_stored
-from palaver.store.postgres.opening import newest_format
+from palaver.store.postgres.opening import address, newest_format
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.postgres import Server, server

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from palaver.cli.terminal import store_url
 from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
 from palaver.store import MemoryStore, Store, open_store
-from palaver.store.finding import find_session
+from palaver.store.connect import find_session
 
 if TYPE_CHECKING:
     from palaver.log import Handle

@@ -75,17 +75,13 @@ def copy(
     if target in {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database.")
     with opened(store) as source, closing(open_store(target)) as there:
-        done = copy_store(source, there, _progress if sys.stderr.isatty() and not json else lambda *_: None)
+        done = copy_store(source, there)
     names = ("sessions", "dialogs", "entries", "bytes", "blobs", "written", "others")
     row = {name: getattr(done, name) for name in names} | {"equal": done.equal, "differences": list(done.differences)}
     size = f"{counted(done.sessions, 'session')}, {counted(done.entries, 'entry')}, {counted(done.blobs, 'payload')}"
     verdict = "Both are equal." if done.equal else "They are NOT equal:"
     emit(json, row, f"{size}; {done.written:,} entries written. {verdict}", *listed(done.differences, _SHOWN))
     return Exit.OK if done.equal else Exit.FOUND
-
-
-def _progress(what: str, done: int, of: int) -> None:
-    sys.stderr.write(f"\r\x1b[K{what} {done:,} of {of:,}{os.linesep if done == of else ''}")
 
 
 @app.command(name="sweep")

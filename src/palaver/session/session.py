@@ -23,9 +23,8 @@ from palaver.session.recall import recall, searchable, whole
 from palaver.session.replay_log import LogBase, follower_of, read_log
 from palaver.session.tree import Tree, tree_lines
 from palaver.store import Hit, SessionRecord, Store
-from palaver.store.connect import StoreLike, opened_store
-from palaver.store.finding import find_session
-from palaver.store.redacting import RedactLike, redacted_store
+from palaver.store.connect import StoreLike, find_session, opened_store
+from palaver.store.redacting import RedactLike, redacting
 
 if TYPE_CHECKING:
     from palaver.session.branches import Rewind
@@ -122,7 +121,7 @@ class Session:
         known, owned = opened_store(store, create=True)
         opened: OpenSession[Dialog]
         opened, _ = OpenSession.create(
-            redacted_store(known, redact),
+            redacting(known, redact),
             name,
             owner=owner,
             subject=subject,
@@ -164,7 +163,7 @@ class Session:
             StoreError: The store cannot be opened or read.
         """
         known, owned = opened_store(store, create=create)
-        known = redacted_store(known, redact)
+        known = redacting(known, redact)
         if create:
             with known.transaction(lock=f"session {reference}"):
                 if not any(True for _ in known.sessions(name=reference, limit=1)):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from threading import RLock, get_ident
 from typing import TypeVar
 
-from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import NOTHING, Handle, Header, Node
 from palaver.store.erasing import Gone, KeptReceipt, NotedFile, Placed, Thing, retotalled
@@ -72,8 +71,7 @@ class Contents:
     Attributes:
         logs: The dialogs, in the order in which they were created.
         trees: Of each session, its dialogs by their first digits, in order.
-        sessions: The sessions; when they were last active is in `active`.
-        active: When each session was last active, in seconds since 1970-01-01 UTC.
+        sessions: The sessions.
         blobs: The payloads.
         put_at: When each payload was stored last.
         sources: The records of foreign conversations, by identity.
@@ -89,7 +87,6 @@ class Contents:
         self.logs: dict[DialogId, Log] = {}
         self.trees: dict[SessionId, dict[str, DialogId]] = {}
         self.sessions: dict[SessionId, SessionRecord] = {}
-        self.active: dict[SessionId, float] = {}
         self.blobs: dict[BlobId, bytes] = {}
         self.put_at: dict[BlobId, float] = {}
         self.sources: dict[str, SourceRecord] = {}
@@ -169,7 +166,7 @@ class Contents:
         if found is None:
             self.refuse_gone("session", session_id)
             raise unknown("session", session_id)
-        return replace(found, updated_at=self.active[session_id])
+        return found
 
     def log(self, dialog_id: DialogId) -> Log:
         """Return a dialog."""
@@ -222,16 +219,8 @@ class Contents:
 
     def touch(self, session_id: SessionId, at: float) -> None:
         """Record activity; it never goes back."""
-        if at > self.active[session_id]:
-            self.set(self.active, session_id, at)
-
-    def add_session(self, record: SessionRecord) -> None:
-        """Add a session."""
-        self.refuse_gone("session", record.session_id)
-        if record.session_id in self.sessions:
-            raise InvalidInput(f"A session with the id {record.session_id} exists.")
-        self.set(self.sessions, record.session_id, record)
-        self.set(self.active, record.session_id, max(record.created_at, record.updated_at))
+        if at > self.sessions[session_id].updated_at:
+            self.set(self.sessions, session_id, replace(self.sessions[session_id], updated_at=at))
 
     def add_dialog(self, node: Node) -> Node:
         """Add a dialog."""
@@ -296,7 +285,6 @@ class Contents:
         for key in [one for one in self.files if one[0] == session_id]:
             self.remove(self.files, key)
         self.remove(self.sessions, session_id)
-        self.remove(self.active, session_id)
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""

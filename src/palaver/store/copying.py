@@ -8,25 +8,23 @@ are read again side by side, and every part of every session, and every payload,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, zip_longest
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header
-from palaver.store.erasing import Erasing, Thing
+from palaver.store.erasing import Erasing
 from palaver.store.protocol import Store
 from palaver.store.records import CHANGEABLE
 
 _BATCH_ENTRIES = 500
 _BATCH_BYTES = 4 << 20
 _SIZES = ("sessions", "dialogs", "entries", "bytes", "blobs", "written", "others")
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done ("copying", "comparing"), how many sessions are done, and how many there are."""
 
 
 @runtime_checkable
@@ -76,13 +74,12 @@ class Copied:
         return not self.differences
 
 
-def copy_store(source: Store, target: Store, progress: Progress = lambda _what, _done, _of: None) -> Copied:
+def copy_store(source: Store, target: Store) -> Copied:
     """Copy everything into another store, and compare.
 
     Args:
         source: The store to copy; it is only read. What is written there meanwhile may show up as a difference: copy again.
         target: The store to copy into; what else it holds is left alone.
-        progress: Is called as the copy proceeds.
 
     Raises:
         InvalidInput: One of them cannot be copied, or they are the same.
@@ -96,24 +93,20 @@ def copy_store(source: Store, target: Store, progress: Progress = lambda _what, 
     refused = list(_copy_erasures(source, target))
     ids = _session_ids(source)
     written = 0
-    for done, session_id in enumerate(ids):
-        progress("copying", done, len(ids))
+    for session_id in ids:
         try:
             written += _copy_session(source, target, session_id)
         except (InvalidInput, Erased) as error:
             refused.append(f"session {session_id}: {error.message}")
     _copy_payloads(source, target)  # what a sweep of the target took meanwhile; now it is named there
     sizes = Counter[str](sessions=len(ids), written=written, others=len(set(_session_ids(target)) - set(ids)))
-    differences = (*refused, *_compared(source, target, ids, progress, sizes))
+    differences = (*refused, *_compared(source, target, ids, sizes))
     return Copied(**{name: sizes[name] for name in _SIZES}, differences=differences)
 
 
-def _compared(
-    source: Copyable, target: Copyable, ids: Sequence[SessionId], progress: Progress, sizes: Counter[str]
-) -> Iterator[str]:
+def _compared(source: Copyable, target: Copyable, ids: Sequence[SessionId], sizes: Counter[str]) -> Iterator[str]:
     """Read both stores, count what the source holds, and return in words what differs."""
-    for done, session_id in enumerate(ids):
-        progress("comparing", done, len(ids))
+    for session_id in ids:
         yield from (f"session {session_id}: {one}" for one in _differences(source, target, session_id))
         for node in source.nodes(session_id):
             last = source.last(node.dialog_id)
@@ -124,7 +117,6 @@ def _compared(
             yield f"payload {blob} is missing"
         elif sha256(target.blob(blob)).hexdigest() != blob:
             yield f"payload {blob} is damaged"
-    progress("comparing", len(ids), len(ids))
 
 
 def _copy_payloads(source: Copyable, target: Copyable) -> None:
@@ -138,22 +130,14 @@ def _copy_erasures(source: Store, target: Store) -> Iterator[str]:
     if not (isinstance(source, Erasing) and isinstance(target, Erasing)):
         return
     for thing, name, gone in source.all_gone():
-        if _holds(target, thing, name):
-            yield f"{thing} {name}: it was erased in the source and is still in the target (receipt {gone.receipt})"
-        elif target.gone(thing, name) is None:
+        there: Any = {"session": target.session, "dialog": target.node}.get(thing)
+        with suppress(NotFound, Erased):
+            if there is not None and there(name):
+                yield f"{thing} {name}: it was erased in the source and is still in the target (receipt {gone.receipt})"
+                continue
+        if target.gone(thing, name) is None:
             with target.erasing() as eraser:
                 eraser.remember([(thing, name)], gone)
-
-
-def _holds(store: Store, thing: Thing, name: str) -> bool:
-    try:
-        if thing == "session":
-            store.session(SessionId(name))
-        elif thing == "dialog":
-            store.node(DialogId(name))
-    except (NotFound, Erased):
-        return False
-    return thing != "source"
 
 
 def _session_ids(store: Store) -> list[SessionId]:

@@ -248,11 +248,6 @@ class Swept:
     removed: tuple[Stray, ...]
     pending: tuple[str, ...] = ()
 
-    @property
-    def size(self) -> int:
-        """The length of what was removed, in bytes."""
-        return sum(one.size for one in self.removed)
-
 
 def sweepable(store: Store, *, older_than: float = DAY) -> tuple[Stray, ...]:
     """Return the payloads that a sweep would remove; nothing is written.

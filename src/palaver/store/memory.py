@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from types import TracebackType
 from typing import Any, Self
 
-from palaver.errors import Ambiguous
+from palaver.errors import Ambiguous, InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
@@ -62,7 +61,11 @@ class MemoryStore:
         """Write a new session, and its first dialog."""
         kept = checked(record)
         with self.contents.transaction():
-            self.contents.add_session(kept)
+            self.contents.refuse_gone("session", kept.session_id)
+            if kept.session_id in self.contents.sessions:
+                raise InvalidInput(f"A session with the id {kept.session_id} exists.")
+            active = replace(kept, updated_at=max(kept.created_at, kept.updated_at))
+            self.contents.set(self.contents.sessions, kept.session_id, active)
             if root is not None:
                 self.update_session(record.session_id, root=self.create_dialog(root).dialog_id)
 
@@ -84,7 +87,7 @@ class MemoryStore:
         """Return sessions, newest activity first."""
         with self.contents.using():
             found = [
-                self.contents.session(one.session_id)
+                one
                 for one in self.contents.sessions.values()
                 if (one.trashed_at is not None) == trashed
                 and tenant in (None, one.tenant)
@@ -110,7 +113,7 @@ class MemoryStore:
         with self.contents.using():
             record = checked(replace(self.contents.session(session_id), **changes))
             self.contents.set(self.contents.sessions, session_id, record)
-            return self.contents.session(session_id)
+            return record
 
     # --- the tree ---------------------------------------------------------------------------------------------------------------
 
@@ -385,9 +388,7 @@ class MemoryStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 

@@ -12,7 +12,7 @@ from palaver.log.redaction import PatternRedactor, Redactor, redact_body, redact
 from palaver.messages import hydrate
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
+__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacting", "redactor_of"]
 
 _Entry = TypeVar("_Entry", bound=Entry)
 
@@ -48,22 +48,12 @@ class RedactingStore:
 
     def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
         """Write a session whose name, working folder and metadata hold no secrets."""
-        clean = replace(
-            record,
-            name=self._text(record.name),
-            workdir=self._text(record.workdir),
-            metadata=self._fields(record.metadata),
-        )
-        self.inner.create_session(clean, None if root is None else self._node(root))
+        clean = self._fields({"name": record.name, "workdir": record.workdir, "metadata": record.metadata})
+        self.inner.create_session(replace(record, **clean), None if root is None else self._node(root))
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change a session without writing secrets."""
-        for name in ("name", "workdir"):
-            if isinstance(changes.get(name), str):
-                changes[name] = self._text(changes[name])
-        if isinstance(changes.get("metadata"), Mapping):
-            changes["metadata"] = self._fields(changes["metadata"])
-        return self.inner.update_session(session_id, **changes)
+        return self.inner.update_session(session_id, **changes | self._fields(changes))
 
     def create_dialog(self, node: Node) -> Node:
         """Write a node whose metadata holds no secrets."""
@@ -77,14 +67,15 @@ class RedactingStore:
         return one._replace(body=redact_body(bytes(one.body), self.redactor))
 
     def _node(self, node: Node) -> Node:
-        return replace(node, metadata=self._fields(node.metadata))
+        return replace(node, **self._fields({"metadata": node.metadata}))
 
-    def _text(self, text: str) -> str:
-        return self.redactor.redact(text).text
-
-    def _fields(self, fields: Mapping[str, object]) -> Mapping[str, object]:
-        made: Mapping[str, object] = redact_json(fields, self.redactor)
-        return made
+    def _fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those fields of a session that may hold secrets, without them; what is not of its type is refused by the store."""
+        texts = {name: fields[name] for name in ("name", "workdir") if isinstance(fields.get(name), str)}
+        clean = {name: self.redactor.redact(text).text for name, text in texts.items()}
+        if isinstance(fields.get("metadata"), Mapping):
+            clean["metadata"] = redact_json(fields["metadata"], self.redactor)
+        return clean
 
 
 def redactor_of(redact: RedactLike) -> Redactor | None:
@@ -94,16 +85,11 @@ def redactor_of(redact: RedactLike) -> Redactor | None:
     return redact
 
 
-def redacted_store(store: Store, redact: RedactLike) -> Store:
-    """Return the store behind a redactor, or as it is."""
+def redacting(store: Store, redact: RedactLike) -> Store:
+    """Return a store that redacts what is written through it; the same one without a redactor, and where it has this one already."""
     redactor = redactor_of(redact)
-    return store if redactor is None else redacting(store, redactor)
-
-
-def redacting(store: Store, redactor: Redactor) -> Store:
-    """Return a store that redacts what is written through it; one that already does, with the same redactor, is returned as it is."""
-    if isinstance(store, RedactingStore) and store.redactor is redactor:
-        return cast("Store", store)
+    if redactor is None or (isinstance(store, RedactingStore) and store.redactor is redactor):
+        return store
     return cast("Store", RedactingStore(store, redactor))
 
 

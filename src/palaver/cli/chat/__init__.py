@@ -17,7 +17,7 @@ from palaver.cli.chat.talk import Talk
 from palaver.cli.options import StoreOption
 from palaver.cli.terminal import data_folder, store_url
 from palaver.store import open_store
-from palaver.store.redacting import redacted_store
+from palaver.store.redacting import redacting
 from palaver.tools import Toolbox
 from palaver.tools.portal import entered
 
@@ -47,7 +47,7 @@ def run(
     """
     screen = Screen(None if "memory:" in store_url(store) else data_folder() / "chat_history", COMMANDS)
     with ExitStack() as stack:
-        source = stack.enter_context(closing(redacted_store(open_store(store_url(store)), redact)))
+        source = stack.enter_context(closing(redacting(open_store(store_url(store)), redact)))
         functions = [one for path in tools or () for one in tools_of(path)]
         for number, spelled in enumerate(mcp or (), 1):
             connect = import_module("palaver.tools.mcp").connect  # it needs a package that few installations have

@@ -1,5 +1,5 @@
 """The durable store in a PostgreSQL database. It needs the extra `postgres`."""
 
-from palaver.store.postgres.store import PostgresStore
+from palaver.store.postgres.database import PostgresStore
 
 __all__ = ["PostgresStore"]

@@ -1,27 +1,91 @@
-"""Opening a store's schema: what may be there, how it is made or upgraded, and how each connection is set up."""
+"""Opening a store's schema: where it lies, what may be there, how it is made or upgraded, and how each connection is set up."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from time import monotonic, sleep
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg import ProgrammingError, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
 
 from palaver.errors import InvalidInput, MissingFile, StoreError
 from palaver.ids import now
-from palaver.store.postgres.address import Address
 from palaver.store.postgres.faults import fault, unavailable
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import Row
-from palaver.store.sql.statements import KEPT, Migration, migrations, require_kept
+from palaver.store.sql.statements import KEPT, Migration, check_format, migrations, require_kept
+
+# --- addresses --------------------------------------------------------------------------------------------------------------------
+
+SCHEMA = "palaver"
+"""The schema of a store whose address names none."""
+
+_SCHEMES = {"postgres", "postgresql"}
+_SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}\Z")  # PostgreSQL keeps pg_ for itself, and 63 bytes of a name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a store lies.
+
+    Attributes:
+        url: As `open_store` takes it, with the password if one was given.
+        conninfo: What libpq gets.
+        schema: The schema.
+        place: For people: without a password.
+    """
+
+    url: str
+    conninfo: str
+    schema: str
+    place: str
+
+
+def _why(url: str, error: Exception) -> str:
+    """Say what is wrong with an address, unless that could show a password."""
+    return "it cannot be read" if "@" in url else str(error)
+
+
+def address(url: str) -> Address:
+    """Read an address: `postgresql://user@host:port/database?schema=name`, with every other parameter that libpq knows.
+
+    Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
+
+    Raises:
+        InvalidInput: It is not such an address, or its schema is not a plain name.
+    """
+    try:
+        parts = urlsplit(url)
+        asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        conninfo = parts._replace(
+            query=urlencode([(key, value) for key, value in asked if key != "schema"], safe="/", quote_via=quote)
+        ).geturl()
+        known = conninfo_to_dict(conninfo)
+    except (ValueError, ProgrammingError) as error:
+        raise InvalidInput(f"This is not the address of a PostgreSQL database: {_why(url, error)}.") from None
+    schema = dict(asked).get("schema", SCHEMA)
+    if parts.scheme not in _SCHEMES or _SCHEMA_NAME.match(schema) is None:
+        raise InvalidInput(
+            f"{schema!r} cannot be the schema of a store.", hint="Give letters, digits and underscores, lower case."
+        )
+    where = known.get("host") or known.get("hostaddr") or "the local socket"
+    place = (
+        f"PostgreSQL database {known.get('dbname') or known.get('user') or 'of this user'} at {where}, schema {schema}"
+    )
+    joint = "&" if urlsplit(conninfo).query else "?"
+    return Address(f"{conninfo}{joint}schema={schema}", conninfo, schema, place)
+
+
+# --- connections --------------------------------------------------------------------------------------------------------------------
 
 _RETRY_SECONDS = 0.05
-_OLDEST_SERVER = 130000
 _MARK = "palaver store"
 
 STATEMENT_SECONDS = 60.0
@@ -122,8 +186,8 @@ class Opener:
             found = self._format(connection)
             if not found and not (create and self.writable):
                 raise MissingFile(self.where.place, what="store")
-            if (found or 0) < newest_format():
-                self._upgrade(connection, found or 0)
+            if check_format(self.where.place, found or 0, newest_format(), writable=self.writable):
+                self._upgrade(connection)
 
     @contextmanager
     def _opened(self) -> Iterator[Connection]:
@@ -138,10 +202,6 @@ class Opener:
     def _check_server(self, connection: Connection) -> None:
         """Refuse a server that cannot keep what the store promises."""
         place = self.where.place
-        if connection.info.server_version < _OLDEST_SERVER:
-            raise InvalidInput(
-                f"{place} is served by PostgreSQL {connection.info.server_version // 10000}: 13 is the oldest."
-            )
         names = ("server_encoding", "fsync", "synchronous_commit")
         row = connection.execute(f"SELECT {', '.join(f'current_setting({one!r})' for one in names)}").fetchone()
         encoding, fsync, commit = row or ("", "", "")
@@ -175,23 +235,10 @@ class Opener:
             return 0
         migrated = sql.Identifier(self.where.schema, "migrations")
         newest = connection.execute(sql.SQL("SELECT max(version) FROM {}").format(migrated)).fetchone()
-        found = int(newest[0]) if newest and newest[0] is not None else 0
-        if found > newest_format():
-            raise StoreError(
-                f"{self.where.place} has format {found}; this palaver reads up to {newest_format()}.",
-                reason="too_new",
-                hint="Install a newer palaver. Nothing was changed.",
-            )
-        return found
+        return int(newest[0]) if newest and newest[0] is not None else 0
 
-    def _upgrade(self, connection: Connection, found: int) -> None:
+    def _upgrade(self, connection: Connection) -> None:
         """Do all migrations that are missing and record them, in one transaction, unless another process was faster."""
-        if not self.writable:
-            raise StoreError(
-                f"{self.where.place} has format {found}; reading needs format {newest_format()}.",
-                reason="read_only",
-                hint="Open it once for writing, which upgrades it.",
-            )
         schema = sql.Identifier(self.where.schema)
         with connection.transaction():
             connection.execute("SET LOCAL synchronous_commit TO on")

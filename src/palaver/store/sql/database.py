@@ -143,17 +143,16 @@ class DatabaseOf(ABC, Generic[Connection]):
     def command(self, connection: Connection, command: str) -> None:
         """Execute SAVEPOINT, RELEASE or ROLLBACK TO."""
 
-    @abstractmethod
     def lock(self, connection: Connection, name: str) -> None:
-        """Keep others out of transactions with this name until the end of this one."""
+        """Keep others out of transactions with this name until the end of this one, unless all writers wait for each other anyway."""
 
     @abstractmethod
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
         """Remove what was deleted from the storage, and return what is pending."""
 
-    @abstractmethod
     def faults(self) -> Iterator[tuple[str, str, str]]:
-        """Return what is wrong with the storage itself: (place, code, what)."""
+        """Return what is wrong with the storage itself, (place, code, what), where this is not the business of a server."""
+        return iter(())
 
     @abstractmethod
     def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
@@ -186,12 +185,10 @@ class DatabaseOf(ABC, Generic[Connection]):
             self._renew()
             self.disown(inherited)
         with self._state:
-            if self._lent >= self._most:
-                self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait)
+            if not self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait):
+                raise self.busy(f"all {self._most} connections are in use")
             if not self._open:
                 raise closed(self.place)
-            if self._lent >= self._most:
-                raise self.busy(f"all {self._most} connections are in use")
             self._lent += 1
             idle = self._idle.pop() if self._idle else None
         try:

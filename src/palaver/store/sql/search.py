@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, rule
@@ -19,16 +19,12 @@ _PAGE = 64
 _NEVER = 1 << 62
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Entries of one dialog from `start` (inclusive) to `stop` (exclusive): their digests, and the texts found in them by number."""
+class _Read(NamedTuple):
+    """An entry that was read for the index: its number, its digest, and its text, if it has any."""
 
-    place: Place
-    start: int
-    stop: int
-    digests: list[bytes] = field(default_factory=list)
-    texts: dict[int, str] = field(default_factory=dict)
-    characters: int = 0
+    seq: int
+    digest: bytes
+    said: str
 
 
 def index(db: Database, extract: Callable[[str, bytes], str], limit: int | None, session_id: SessionId | None) -> int:
@@ -41,47 +37,47 @@ def index(db: Database, extract: Callable[[str, bytes], str], limit: int | None,
     done = 0
     for dialog_id, session, dialog_no, upto, length in found:
         stop = length if limit is None else min(length, upto + limit - done)
-        for batch in _batches(db, extract, (dialog_id, session, dialog_no), range(upto, stop)):
-            if not _add(db, batch):
+        place = (dialog_id, session, dialog_no)
+        for batch in _batches(db, extract, place, range(upto, stop)):
+            if not _add(db, place, batch):
                 break  # another process indexes this dialog, or erases in it
-            done += batch.stop - batch.start
+            done += len(batch)
     return done
 
 
-def _batches(db: Database, extract: Callable[[str, bytes], str], place: Place, bounds: range) -> Iterator[_Batch]:
+def _batches(db: Database, extract: Callable[[str, bytes], str], place: Place, bounds: range) -> Iterator[list[_Read]]:
     """Read and extract outside of any transaction: others write meanwhile."""
-    batch = _Batch(place, bounds.start, bounds.start)
+    batch: list[_Read] = []
+    characters = 0
     for seq, body, kind, digest in log.judged(db, place, bounds):
-        if rule(kind).searched and body is not None and (found := extract(kind, body)):
-            batch.texts[seq] = text.composed(found)
-            batch.characters += len(found)
-        batch.digests.append(digest)
-        batch.stop = seq + 1
-        if len(batch.digests) >= _BATCH_ENTRIES or batch.characters >= _BATCH_CHARACTERS:
+        said = extract(kind, body) if rule(kind).searched and body is not None else ""
+        batch.append(_Read(seq, digest, text.composed(said)))
+        characters += len(said)
+        if len(batch) >= _BATCH_ENTRIES or characters >= _BATCH_CHARACTERS:
             yield batch
-            batch = _Batch(place, batch.stop, batch.stop)
-    if batch.digests:
+            batch, characters = [], 0
+    if batch:
         yield batch
 
 
-def _add(db: Database, batch: _Batch) -> bool:
+def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
     """Write a batch and move the watermark, unless another process moved it or erased one of the entries."""
-    _id, session, dialog_no = batch.place
-    place = {"session_no": session, "dialog_no": dialog_no}
+    numbers = {"session_no": place[1], "dialog_no": place[2]}
+    start, stop = batch[0].seq, batch[-1].seq + 1
     made = []
-    for seq, said in batch.texts.items():
-        parts, wholes = text.columns(said)
-        made.append({**place, "seq": seq, "deflated": text.deflated(said), "parts": parts, "wholes": wholes})
+    for seq, _digest, said in batch:
+        if said:
+            parts, wholes = text.columns(said)
+            made.append({**numbers, "seq": seq, "deflated": text.deflated(said), "parts": parts, "wholes": wholes})
     with db.writing() as rows:
-        if rows.one("dialog_lock_index", dialog_no=dialog_no) is None:
+        if rows.one("dialog_lock_index", dialog_no=place[2]) is None:
             return False
-        (upto,) = rows.one("watermark_lock", **place) or (-1,)
-        bounds = {"start": batch.start, "stop": batch.stop, "rows": len(batch.digests)}
-        now = rows.all("bodies_up", **place, **bounds, bytes=_NEVER)
-        if upto != batch.start or [row[3] for row in now] != batch.digests:
+        (upto,) = rows.one("watermark_lock", **numbers) or (-1,)
+        now = rows.all("bodies_up", **numbers, start=start, stop=stop, rows=len(batch), bytes=_NEVER)
+        if upto != start or [row[3] for row in now] != [one.digest for one in batch]:
             return False
         rows.many("text_add", made)
-        rows.run("watermark_set", **place, upto=batch.stop)
+        rows.run("watermark_set", **numbers, upto=stop)
     return True
 
 

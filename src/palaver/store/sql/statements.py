@@ -65,6 +65,27 @@ def migrations(package: str) -> tuple[Migration, ...]:
     return tuple(Migration(int(found["version"]), file.name, file.read_text("utf-8")) for file, found in named if found)
 
 
+def check_format(place: str, found: int, newest: int, *, writable: bool) -> bool:
+    """Return whether a store must be upgraded.
+
+    Raises:
+        StoreError: A later palaver wrote it, or it must be upgraded and was opened read-only.
+    """
+    if found > newest:
+        raise StoreError(
+            f"{place} has format {found}; this palaver reads up to {newest}.",
+            reason="too_new",
+            hint="Install a newer palaver. Nothing was changed.",
+        )
+    if found < newest and not writable:
+        raise StoreError(
+            f"{place} has format {found}; reading needs format {newest}.",
+            reason="read_only",
+            hint="Open it once for writing, which upgrades it.",
+        )
+    return found < newest
+
+
 KEPT = ("sessions", "dialogs", "headers", "entries", "bodies", "blobs", "sources")
 """Tables that hold what cannot be made again, those that a database has of them."""
 

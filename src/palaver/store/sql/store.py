@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from types import TracebackType
 from typing import Any, Self
 
 from palaver.errors import InvalidInput
@@ -58,9 +57,7 @@ class SqlStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def transaction(self, lock: str = "") -> AbstractContextManager[None]:

@@ -105,23 +105,16 @@ def _indexed(
     body: bytes | None,
     extract: Callable[[str, bytes], str] | None,
 ) -> str:
-    """Say how the text in the index differs from what the entry says; empty when it does not."""
+    """Say how the text in the index differs from what the entry says; empty when it does not, or nobody can tell."""
     row = rows.one("text_get", **numbers, seq=seq)
     try:
         kept = "" if row is None else text.inflated(row[0])
     except (zlib.error, UnicodeDecodeError) as error:
         return f"The text that the index keeps of it cannot be read: {error}."
-    return index_fault(kind, body, kept, extract)
-
-
-def index_fault(kind: str, body: bytes | None, kept: str, extract: Callable[[str, bytes], str] | None) -> str:
-    """Say how an indexed text differs from what its entry says; empty when it does not, or nobody can tell."""
-    if extract is None or body is None:
+    if extract is None or body is None or (not kept and b'"erased":' in body):  # the index forgets what was erased
         return ""
     try:
         said = text.composed(extract(kind, body)) if rule(kind).searched else ""
     except InvalidInput:
         return ""  # its body is not an entry: reported where bodies are judged
-    if not kept and b'"erased":' in body:
-        return ""  # the index forgets what was erased
     return "" if kept == said.encode("utf-8", "replace").decode() else "The index keeps another text of it."

@@ -1,5 +1,5 @@
 """The durable store in one SQLite file."""
 
-from palaver.store.sqlite.store import SqliteStore
+from palaver.store.sqlite.database import SqliteStore
 
 __all__ = ["SqliteStore"]

@@ -17,7 +17,7 @@ import apsw
 from palaver.errors import InvalidInput, MissingFile, PalaverError, StoreDamaged, StoreError
 from palaver.ids import now
 from palaver.store.protocol import Durability
-from palaver.store.sql.statements import KEPT, Migration, migrations, require_kept
+from palaver.store.sql.statements import KEPT, Migration, check_format, migrations, require_kept
 from palaver.store.sqlite.faults import fault, os_fault, read_only
 
 APPLICATION_ID = 0x70616C76
@@ -145,8 +145,8 @@ def prepare(opener: Opener, *, create: bool) -> None:
             raise _unreadable(path, error) from error
         if not found and not (create and opener.writable):
             raise MissingFile(path, what="store", hint="The file is empty. Open it for writing to make a store in it.")
-        if found < newest_format():
-            _upgrade(opener, connection, found)
+        if check_format(str(path), found, newest_format(), writable=opener.writable):
+            _upgrade(opener, connection)
     connection.close()
 
 
@@ -224,12 +224,6 @@ def _format(connection: apsw.Connection, path: Path) -> int:
         raise InvalidInput(
             f"{path} is the SQLite database of another program.", hint="It was not touched. Name another file."
         )
-    if found > newest_format():
-        raise StoreError(
-            f"{path} has format {found}; this palaver reads up to {newest_format()}.",
-            reason="too_new",
-            hint="Install a newer palaver. Nothing was changed.",
-        )
     return found
 
 
@@ -245,13 +239,7 @@ def _settled(opener: Opener, connection: apsw.Connection, *, create: bool) -> in
         sleep(_RETRY_SECONDS)
 
 
-def _upgrade(opener: Opener, connection: apsw.Connection, found: int) -> None:
-    if not opener.writable:
-        raise StoreError(
-            f"{opener.path} has format {found}; reading needs format {newest_format()}.",
-            reason="read_only",
-            hint="Open it once for writing, which upgrades it.",
-        )
+def _upgrade(opener: Opener, connection: apsw.Connection) -> None:
     connection.execute("PRAGMA secure_delete=ON; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON").fetchall()
     _use_wal(opener, connection)
     for migration in formats():

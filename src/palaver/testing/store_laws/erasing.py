@@ -290,7 +290,7 @@ class ErasingLaws(LawGroup):
         assert (due.blob_id, due.size) == (old, 3)
         assert due.age >= 2 * DAY
         swept = sweep(store)
-        assert ([one.blob_id for one in swept.removed], swept.size) == ([old], 3)
+        assert [(one.blob_id, one.size) for one in swept.removed] == [(old, 3)]
         assert [store.has_blob(one) for one in (named, old, again)] == [True, False, True]
         assert sweep(store).removed == ()
 
