@@ -27,7 +27,7 @@ def plain_connection(url: str) -> psycopg.Connection[tuple[object, ...]]:
     """Connect to the same server, as anybody would."""
     from psycopg import connect  # noqa: PLC0415 - an extra that this environment may lack
 
-    from palaver.store.postgres.address import address  # noqa: PLC0415 - the same
+    from palaver.store.postgres.opening import address  # noqa: PLC0415 - the same
 
     connection = connect(address(url).conninfo, autocommit=True, prepare_threshold=0)
     connection.execute(_TABLE)
