@@ -33,8 +33,8 @@ def test_places_are_read_as_views_print_them() -> None:
 
 
 def test_what_is_not_a_handle_is_refused() -> None:
-    """Also what names more entries than one answer has."""
-    for text in ["", ";", "12", "the third message", f"{ID}:x", f"{ID}:1-99999", "%s" * 50, f"{ID}:1,"]:
+    """Only handles, lists and ranges are read."""
+    for text in ["", ";", "12", "the third message", f"{ID}:x", "%s" * 50, f"{ID}:1,"]:
         with pytest.raises(InvalidInput):
             places(text)
 
@@ -66,6 +66,20 @@ def test_recall_is_paged() -> None:
     second = recalled({"handle": f"{ID}:7", "offset": PAGE, "limit": 25_000}, _read)
     assert not second.endswith("]")
     assert len(first) + len(second) > 30_000
+
+
+def test_a_page_reads_no_more_than_it_shows() -> None:
+    """A range of any length is read page by page."""
+    read: list[int] = []
+
+    def endless(place: Handle | Span) -> Iterator[Said]:
+        assert isinstance(place, Span)
+        for seq in range(place.start, place.stop):
+            read.append(seq)
+            yield Said(Handle(place.dialog, seq), "user", "x" * 1_000)
+
+    assert recalled({"handle": f"{ID}:0-99999999999"}, endless).endswith(f"[more follows; offset {PAGE}]")
+    assert len(read) < 20
 
 
 def test_a_wrong_call_is_answered() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput, PalaverError
@@ -25,8 +26,6 @@ _SNIPPET = 160
 
 _SPELLED = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seqs>\d{1,12}(?:\s*[-,]\s*\d{1,12})+)\Z")
 """Several entries of one dialog: `3f2a91c07b5e:1,7,9` or `3f2a91c07b5e:12-40`."""
-
-_MOST_PLACES = 1_000
 
 
 def _spec(name: str, description: str, required: str, **properties: Mapping[str, Any]) -> ToolSpec:
@@ -73,7 +72,7 @@ def places(text: str) -> tuple[Handle | Span, ...]:
     """Read what a model writes for `handle`: handles, lists and ranges as views print them, also `A to B` and several after semicolons.
 
     Raises:
-        InvalidInput: The text is none of these, or names more than 1,000 entries.
+        InvalidInput: The text is none of these.
     """
     found: list[Handle | Span] = []
     for part in filter(None, (each.strip() for each in text.split(";"))):
@@ -85,10 +84,8 @@ def places(text: str) -> tuple[Handle | Span, ...]:
             found += _several(several["dialog"], several["seqs"])
         else:
             found.append(Handle.parse(part))
-    if not found or sum(len(each) if isinstance(each, Span) else 1 for each in found) > _MOST_PLACES:
-        raise InvalidInput(
-            f"{text[:_SNIPPET]!r} names no entries, or more than {_MOST_PLACES:,}.", hint="Ask for fewer at a time."
-        )
+    if not found:
+        raise InvalidInput(f"{text[:_SNIPPET]!r} names no entries.")
     return tuple(found)
 
 
@@ -108,18 +105,17 @@ def recalled(args: Mapping[str, Any], read: Callable[[Handle | Span], Iterable[S
         read: Returns what a handle or span names; raises NotFound or Erased where there is nothing.
     """
     offset, limit = _paging(args, PAGE, _LONGEST_PAGE)
+    stop = offset + limit
+    text = ""
     try:
-        quoted = [
-            f"[{said.handle}] {said.who}:\n{said.text}"
-            for place in places(str(args.get("handle", "")))
-            for said in read(place)
-        ]
+        for said in chain.from_iterable(map(read, places(str(args.get("handle", ""))))):
+            quoted = f"[{said.handle}] {said.who}:\n{said.text}"
+            text = f"{text}\n\n{quoted}" if text else quoted
+            if len(text) > stop:
+                return f"{text[offset:stop]}\n[more follows; offset {stop}]"
     except PalaverError as error:
         return f"{error}"
-    text = "\n\n".join(quoted)
-    page = text[offset : offset + limit]
-    rest = len(text) - offset - len(page)
-    return f"{page}\n[{rest:,} more characters; offset {offset + len(page)}]" if rest > 0 else page or "[nothing there]"
+    return text[offset:] or "[nothing there]"
 
 
 def searched(args: Mapping[str, Any], everything: Iterable[Said]) -> str:
