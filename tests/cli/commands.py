@@ -78,7 +78,7 @@ def _text(stream: io.TextIOWrapper) -> str:
     stream.flush()
     buffer = stream.buffer
     assert isinstance(buffer, io.BytesIO)
-    return buffer.getvalue().decode()
+    return buffer.getvalue().decode(errors="surrogateescape")
 
 
 def child(*words: object, **environment: str) -> Ran:

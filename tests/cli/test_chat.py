@@ -97,17 +97,17 @@ def test_system_prompt_is_not_a_template(chats: Chats) -> None:
     assert chats.pipe("", "-m", model, "--system", "Other", "-s", "braces").code == 3
 
 
-@pytest.mark.parametrize("kind", ["auth", "model", "refused"])
-def test_failed_provider_is_one_line_and_the_chat_goes_on(chats: Chats, kind: str) -> None:
+def test_failed_provider_is_one_line_and_the_chat_goes_on(chats: Chats) -> None:
     """The error is shown in a line, the next message is answered, and the exit code is that of the last message."""
-    failing = {"text": "Half of", "error": {"kind": kind, "message": "a\nlong\nstory"}}
-    ran = chats.pipe("One\nTwo\n", "-m", chats.script(failing, "Back."), "-s", "failing")
-    assert (ran.code, ran.out.endswith("Back.\n")) == (0, True)
-    assert next(line for line in ran.err.splitlines() if line.startswith("!")).startswith("! a long story")
-    assert "error" in kinds(chats, "failing")
-    again = chats.pipe("One\n/continue\n/continue\n", "-m", chats.script(failing, "Now."), "--commands")
-    assert again.out.endswith("Now.\n")
-    assert chats.pipe("One\n", "-m", chats.script(failing)).code == 3
+    for kind in ["auth", "model", "refused"]:
+        failing = {"text": "Half of", "error": {"kind": kind, "message": "a\nlong\nstory"}}
+        ran = chats.pipe("One\nTwo\n", "-m", chats.script(failing, "Back."), "-s", kind)
+        assert (ran.code, ran.out.endswith("Back.\n")) == (0, True), kind
+        assert next(line for line in ran.err.splitlines() if line.startswith("!")).startswith("! a long story"), kind
+        assert "error" in kinds(chats, kind), kind
+        again = chats.pipe("One\n/continue\n/continue\n", "-m", chats.script(failing, "Now."), "--commands")
+        assert again.out.endswith("Now.\n"), kind
+        assert chats.pipe("One\n", "-m", chats.script(failing)).code == 3, kind
 
 
 def test_cut_off_turn_is_continued_by_the_next_chat(chats: Chats) -> None:
@@ -190,9 +190,9 @@ def test_redacted_secret_reaches_no_file(chats: Chats) -> None:
     assert token.encode() not in b"".join(path.read_bytes() for path in chats.folder.glob("chat.db*"))
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
+def test_wrong_options_make_no_session(chats: Chats) -> None:
+    """What is named and missing, or wrong, ends the command before anything is written."""
+    for words, told in [
         ([], "No model is named."),
         (["-m", "opnai/gpt-5"], "'openai'"),
         (["-m", "scripted:missing.json"], "missing.json"),
@@ -203,17 +203,14 @@ def test_redacted_secret_reaches_no_file(chats: Chats) -> None:
         (["-m", "scripted:a.json", "--mcp", "a 'b"], "is not a command"),
         (["-m", "scripted:a.json", "--system", "@missing.txt"], "missing.txt"),
         (["-m", "scripted:a.json", "--policy", "defalt"], "default"),
-    ],
-)
-def test_wrong_options_make_no_session(chats: Chats, words: list[str], told: str) -> None:
-    """What is named and missing, or wrong, ends the command before anything is written."""
-    chats.script("Yes.", name="a.json")
-    for name, text in (("broken.py", "a = 1\na / 0\n"), ("empty.py", "a = 1\n")):
-        chats.tools(text, name)
-    ran = chats.pipe("Hello\n", *words)
-    assert (ran.code in {3, 4}, told in ran.err) == (True, True), ran.err
-    with closing(open_store(str(chats.store))) as store:
-        assert list(store.sessions()) == []
+    ]:
+        chats.script("Yes.", name="a.json")
+        for name, text in (("broken.py", "a = 1\na / 0\n"), ("empty.py", "a = 1\n")):
+            chats.tools(text, name)
+        ran = chats.pipe("Hello\n", *words)
+        assert (ran.code in {3, 4}, told in ran.err) == (True, True), ran.err
+        with closing(open_store(str(chats.store))) as store:
+            assert list(store.sessions()) == [], (words, told)
 
 
 def test_chat_without_a_message_leaves_no_session(chats: Chats) -> None:

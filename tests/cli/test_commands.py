@@ -56,12 +56,22 @@ def _options(command: str) -> list[Any]:
     return [one for one in (found.commands[below] if below else found).params if one.name != "help"]
 
 
-def test_there_are_at_most_fifteen_commands() -> None:
-    """In five groups; what a placeholder in a view says, `recall`, works without being listed."""
+def test_help_lists_commands_and_exit_codes() -> None:
+    """Each exit code has its meaning; what a placeholder in a view says, `recall`, works unlisted; without a command nothing was done."""
     assert len(NAMES) <= 15
-    assert len(COMMANDS) == 5
     assert run("recall", "--help").code == 0
     assert "recall" not in run("--help").out.split()
+    assert {int(code) for code in Exit} == {int(part.split()[0]) for part in EXIT_HELP.partition(": ")[2].split("; ")}
+    assert "130 interrupted" in " ".join(run("--help").out.split())
+    ran = run()
+    assert (ran.code, "Sessions:" in ran.out + ran.err) == (2, True)
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """`python -m palaver` is the command line."""
+    ran = subprocess.run([sys.executable, "-m", "palaver", "--version"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, run("--version").out)
+    assert ran.stdout.startswith("palaver 0.")
 
 
 def test_completion_lists_commands_and_options() -> None:
@@ -69,24 +79,6 @@ def test_completion_lists_commands_and_options() -> None:
     typed = {"COMP_WORDS": "palaver view --ex", "COMP_CWORD": "2", "_PALAVER_COMPLETE": "complete_bash"}
     assert "--explain" in child(**typed).out
     assert "sessions" in child(**typed | {"COMP_WORDS": "palaver se", "COMP_CWORD": "1"}).out
-
-
-def test_help_lists_every_exit_code() -> None:
-    """The help of the whole says what each exit code means."""
-    assert {int(code) for code in Exit} == {int(part.split()[0]) for part in EXIT_HELP.partition(": ")[2].split("; ")}
-    assert "130 interrupted" in " ".join(run("--help").out.split())
-
-
-def test_no_words_give_help_and_an_error() -> None:
-    """Without a command there is help, and the exit code says that nothing was done."""
-    ran = run()
-    assert ran.code == 2
-    assert "Sessions:" in ran.out + ran.err
-
-
-def test_version() -> None:
-    """`--version` prints one line."""
-    assert run("--version").out.startswith("palaver 0.")
 
 
 WRONG = [
@@ -256,12 +248,6 @@ def test_an_unknown_session_says_where_names_are(stocked: Palaver) -> None:
     assert "`palaver sessions` lists them" in stocked("show", "nothing").err
 
 
-def test_the_package_runs_as_a_module() -> None:
-    """`python -m palaver` is the command line."""
-    ran = subprocess.run([sys.executable, "-m", "palaver", "--version"], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (0, run("--version").out)
-
-
 def test_tree_lists_every_dialog_and_marks_the_main_one(stocked: Palaver) -> None:
     """An arrow marks the dialog that commands use; each is shown by its id; with --json each has its ranges."""
     rows = stocked("branch", "tree", "talk", "--json").rows()
@@ -301,7 +287,7 @@ def test_recall_brings_back_exactly_what_was_recorded(stocked: Palaver) -> None:
     """Tabs, carriage returns and escape sequences come back as they were: a pipe gets bytes, not a rendering."""
     rows = stocked("show", "talk", "--json").rows()
     handles = [row["handle"] for row in rows if row["kind"] == "message" and row["message"]["role"] == "tool"]
-    texts = [child("recall", handle, "--store", stocked.store).out for handle in handles]
+    texts = [stocked("recall", handle).out for handle in handles]
 
     assert texts[1:] == [f"{CODE}\n", "\x1b[31mred\x1b[0m \x1b]0;title\x07\n"]
     assert stocked("recall", handles[1], "--json").row()["found"]["kind"] == "message"
@@ -329,17 +315,17 @@ def test_search_sees_what_was_imported_since(stocked: Palaver) -> None:
 # --- view, export ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wire", PROFILES)
-def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver, wire: str) -> None:
+def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver) -> None:
     """The keys of the contract; a session that ends on the assistant's words is a history, with --then the next request."""
-    row = stocked("view", "talk", "--wire", wire, "--json").row()
-    asked = stocked("view", "talk", "--wire", wire, "--then", "Go on.", "--json").row()
+    for wire in PROFILES:
+        row = stocked("view", "talk", "--wire", wire, "--json").row()
+        asked = stocked("view", "talk", "--wire", wire, "--then", "Go on.", "--json").row()
 
-    assert {"request", "tokens", "omitted", "report"} <= set(row)
-    assert (row["history"], asked["history"]) == (True, False)
-    assert validate(row["request"], PROFILES[wire], as_history=True) == ()
-    assert validate(asked["request"], PROFILES[wire], as_history=False) == ()
-    assert "Go on." in json.dumps(asked["request"])
+        assert {"request", "tokens", "omitted", "report"} <= set(row), wire
+        assert (row["history"], asked["history"]) == (True, False), wire
+        assert validate(row["request"], PROFILES[wire], as_history=True) == (), wire
+        assert validate(asked["request"], PROFILES[wire], as_history=False) == (), wire
+        assert "Go on." in json.dumps(asked["request"]), wire
 
 
 def test_view_leaves_out_under_a_budget_and_says_what(stocked: Palaver) -> None:
@@ -406,18 +392,18 @@ def test_view_of_the_past_is_shorter(stocked: Palaver) -> None:
     assert views[1] == stocked(*words).row()["view"]
 
 
-@pytest.mark.parametrize("form", EXPORTS)
-def test_export_to_a_file_and_to_standard_output(stocked: Palaver, form: str) -> None:
+def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
     """Both hold the same bytes; the file is private, and what was there before is replaced whole."""
-    target = stocked.file("out", "old")
-    row = stocked("export", "talk", "--to", form, "-o", target, "--json").row()
-    piped = child("export", "talk", "--to", form, "--json", "--store", stocked.store)
+    for form in EXPORTS:
+        target = stocked.file("out", "old")
+        row = stocked("export", "talk", "--to", form, "-o", target, "--json").row()
+        piped = stocked("export", "talk", "--to", form, "--json")
 
-    assert piped.out.encode(errors="surrogateescape") == target.read_bytes()
-    assert json.loads(piped.err) == {**row, "file": None}
-    assert row["bytes"] == target.stat().st_size
-    assert target.stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == []
+        assert piped.out.encode(errors="surrogateescape") == target.read_bytes(), form
+        assert json.loads(piped.err) == {**row, "file": None}, form
+        assert row["bytes"] == target.stat().st_size, form
+        assert target.stat().st_mode & 0o777 == 0o600, form
+        assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == [], form
 
 
 def test_a_bundle_goes_from_store_to_store(stocked: Palaver, tmp_path: Path) -> None:
@@ -435,24 +421,21 @@ def test_a_bundle_goes_from_store_to_store(stocked: Palaver, tmp_path: Path) -> 
     assert other("doctor").code == 0
 
 
-@pytest.mark.parametrize(
-    "pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress], ids=["as is", "gz", "zst"]
-)
-def test_a_bundle_is_read_as_it_lies_there(stocked: Palaver, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_a_bundle_is_read_as_it_lies_there(stocked: Palaver, tmp_path: Path) -> None:
     """A bundle that was compressed since is imported, examined and repaired like one as it was written; a damaged one is called damaged."""
     bundle = tmp_path / "talk.palaver"
     stocked("export", "talk", "--to", "bundle", "-o", bundle)
     whole = bundle.read_bytes()
-    bundle.write_bytes(pack(whole))
-    other = Palaver(tmp_path / "other")
-
-    assert other("doctor", bundle).out.startswith(f"{bundle}: talk: healthy")
-    assert other("import", bundle, "--json").row()["outcome"] == "new"
-    assert other("import", bundle, "--json").row()["outcome"] == "unchanged"
-    bundle.write_bytes(pack(whole[:-100]))
-    for command in ("import", "doctor"):
-        ran = other(command, bundle)
-        assert (ran.code, "is damaged at byte" in ran.err) == (3, True), command
+    packs: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, zstandard.ZstdCompressor().compress]
+    for number, pack in enumerate(packs):
+        other = Palaver(tmp_path / str(number))
+        bundle.write_bytes(pack(whole))
+        assert other("doctor", bundle).out.startswith(f"{bundle}: talk: healthy")
+        assert other("import", bundle, "--json").row()["outcome"] == "new"
+        bundle.write_bytes(pack(whole[:-100]))
+        for command in ("import", "doctor"):
+            ran = other(command, bundle)
+            assert (ran.code, "is damaged at byte" in ran.err) == (3, True), command
 
 
 def test_a_bundle_that_grew_says_so(stocked: Palaver, tmp_path: Path) -> None:

@@ -45,17 +45,17 @@ def test_a_quoted_interrupt_is_not_one() -> None:
         assert not is_interrupt(above)
 
 
-@pytest.mark.parametrize("length", [1, 2, 5])
-def test_errors_that_are_their_own_cause_come_to_an_end(length: int) -> None:
+def test_errors_that_are_their_own_cause_come_to_an_end() -> None:
     """`raise error from error` is legal, and so are longer circles; an interrupt in one is found."""
-    circle: list[BaseException] = [ValueError(str(number)) for number in range(length)]
-    for error, cause in zip(circle, [*circle[1:], circle[0]], strict=True):
-        error.__cause__ = cause
-    assert not any(map(is_interrupt, circle))
-    pressed = KeyboardInterrupt()
-    pressed.__cause__ = circle[0]
-    circle[-1].__cause__ = pressed
-    assert all(map(is_interrupt, circle))
+    for length in [1, 2, 5]:
+        circle: list[BaseException] = [ValueError(str(number)) for number in range(length)]
+        for error, cause in zip(circle, [*circle[1:], circle[0]], strict=True):
+            error.__cause__ = cause
+        assert not any(map(is_interrupt, circle)), length
+        pressed = KeyboardInterrupt()
+        pressed.__cause__ = circle[0]
+        circle[-1].__cause__ = pressed
+        assert all(map(is_interrupt, circle)), length
 
 
 def _wait_for_it() -> None:

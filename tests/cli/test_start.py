@@ -40,19 +40,18 @@ def rooms(found: set[str]) -> set[str]:
     return {name.removeprefix("palaver.") for name in found if name.startswith("palaver.")}
 
 
-@pytest.mark.parametrize("columns", [1, 40, 80, 200])
-def test_the_list_cuts_nothing(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal of any width each command's sentence is there to its end, over as many lines as it needs."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    listed = "".join(run("--help").out.split())
-    for name, (_, said) in ((name, found) for group in COMMANDS.values() for name, found in group.items()):
-        assert "".join(f"{name}{said}".split()) in listed
+    for columns in [1, 40, 80, 200]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        listed = "".join(run("--help").out.split())
+        for name, (_, said) in ((name, found) for group in COMMANDS.values() for name, found in group.items()):
+            assert "".join(f"{name}{said}".split()) in listed
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["sesions"], []])
-def test_what_needs_no_command_loads_none(words: list[str]) -> None:
+def test_what_needs_no_command_loads_none() -> None:
     """Help, the version and wrong words need neither a store nor messages: only the errors, whose words they may have to tell."""
-    found = modules(RUN.format(words=words))
+    found = modules("".join(RUN.format(words=words) for words in (["--help"], ["--version"], ["sesions"], [])))
     assert rooms(found) == {"cli", *ERRORS}
     assert found.isdisjoint({"apsw", "anyio", "tiktoken", "yaml"})
 

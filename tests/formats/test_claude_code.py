@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from palaver.log import Compaction, ContextEdit, Custom, ErrorEntry, MessageEntry, ModeChange, ModelChange
 from palaver.messages import ImageContent, Role, Speaker, ToolResultContent
 from tests.formats.reading import Read, read_bytes
@@ -126,17 +124,17 @@ def sidechain(agent: str | None) -> Claude:
     return session
 
 
-@pytest.mark.parametrize("agent", [None, "abc123"])
-def test_sidechain_is_a_dialog_of_the_sub_agent(tmp_path: Path, agent: str | None) -> None:
+def test_sidechain_is_a_dialog_of_the_sub_agent(tmp_path: Path) -> None:
     """It shares nothing with the dialog that started it, and names the call where the file links both."""
-    found = read(tmp_path, sidechain(agent))
-    key = f"agent:{agent}" if agent else "side:s1"
-    branch = found.branch(key)
-    assert (branch.parent, branch.at, branch.relation) == ("main", 0, "subagent")
-    assert (branch.owner, branch.metadata) == (("reviewer", {"call": "t1"}) if agent else (key, {}))
-    assert [message.id for message in found.said(key)] == ["s1", "s2", "s3"]
-    assert [message.id for message in found.said()] == ["u1", "a1", "r1"]
-    assert (found.counted(), found.conversations[0].main) == (6, "main")
+    for agent in [None, "abc123"]:
+        found = read(tmp_path, sidechain(agent))
+        key = f"agent:{agent}" if agent else "side:s1"
+        branch = found.branch(key)
+        assert (branch.parent, branch.at, branch.relation) == ("main", 0, "subagent"), agent
+        assert (branch.owner, branch.metadata) == (("reviewer", {"call": "t1"}) if agent else (key, {})), agent
+        assert [message.id for message in found.said(key)] == ["s1", "s2", "s3"], agent
+        assert [message.id for message in found.said()] == ["u1", "a1", "r1"], agent
+        assert (found.counted(), found.conversations[0].main) == (6, "main"), agent
 
 
 def test_file_of_a_sub_agent_is_part_of_a_session(tmp_path: Path) -> None:
@@ -177,22 +175,22 @@ def bounded(session: Claude, logical: str) -> Claude:
     return session
 
 
-@pytest.mark.parametrize("logical", ["a3", "not-in-the-file"])
-def test_compaction_shows_what_the_agent_saw(tmp_path: Path, logical: str) -> None:
+def test_compaction_shows_what_the_agent_saw(tmp_path: Path) -> None:
     """Afterwards the view is the summary and what follows; the whole is still there."""
-    session = bounded(small(), logical)
-    session.user("c1", "This session is being continued: a.txt was found.", isCompactSummary=True)
-    session.user("u2", "And now?")
-    session.model("a4", "msg_3", text("Nothing."))
-    found = read(tmp_path, session)
-    (entry,) = [entry for entry in found.entries() if isinstance(entry, Compaction)]
-    assert (entry.foreign, entry.policy, entry.tokens_before) == (True, "claude-code", 9000)
-    assert entry.tokens_after < entry.tokens_before
-    summary = "user: This session is being continued: a.txt was found."
-    assert found.shown() == [summary, "user: And now?", "assistant: Nothing."]
-    assert len(found.shown(whole=True)) == 7
-    assert sum(gone.messages for gone in found.view().omissions) == 4
-    assert ([branch.dialog for branch in found.branches], found.counted()) == (["main"], 8)
+    for logical in ["a3", "not-in-the-file"]:
+        session = bounded(small(), logical)
+        session.user("c1", "This session is being continued: a.txt was found.", isCompactSummary=True)
+        session.user("u2", "And now?")
+        session.model("a4", "msg_3", text("Nothing."))
+        found = read(tmp_path, session)
+        (entry,) = [entry for entry in found.entries() if isinstance(entry, Compaction)]
+        assert (entry.foreign, entry.policy, entry.tokens_before) == (True, "claude-code", 9000), logical
+        assert entry.tokens_after < entry.tokens_before, logical
+        summary = "user: This session is being continued: a.txt was found."
+        assert found.shown() == [summary, "user: And now?", "assistant: Nothing."], logical
+        assert len(found.shown(whole=True)) == 7, logical
+        assert sum(gone.messages for gone in found.view().omissions) == 4, logical
+        assert ([branch.dialog for branch in found.branches], found.counted()) == (["main"], 8), logical
 
 
 def test_compaction_in_a_fork_covers_what_it_inherited(tmp_path: Path) -> None:

@@ -56,21 +56,21 @@ def file_of(kind: str, value: Any) -> bytes:  # noqa: ANN401
 # --- cut ------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", LINES)
-def test_lines_cut_at_every_byte(tmp_path: Path, kind: str) -> None:
+def test_lines_cut_at_every_byte(tmp_path: Path) -> None:
     """Every record before the cut is read, and what was cut is reported."""
-    whole = sample(kind)
-    ends = [at for at, byte in enumerate(whole) if byte == ord("\n")]
-    before = 0
-    for cut in range(0, len(whole), max(len(whole) // 400, 1)):
-        found = read_or_refused(tmp_path, whole[:cut])
-        if found is None:
-            assert cut <= ends[2]
-            continue
-        assert found.codes()["torn_tail"] == (whole[cut - 1] != ord("\n") and cut not in ends)
-        assert found.counted() >= before
-        before = found.counted()
-    assert read_bytes(tmp_path, whole[:-1]).counted() == read_bytes(tmp_path, whole).counted()
+    for kind in LINES:
+        whole = sample(kind)
+        ends = [at for at, byte in enumerate(whole) if byte == ord("\n")]
+        before = 0
+        for cut in range(0, len(whole), max(len(whole) // 400, 1)):
+            found = read_or_refused(tmp_path, whole[:cut])
+            if found is None:
+                assert cut <= ends[2], kind
+                continue
+            assert found.codes()["torn_tail"] == (whole[cut - 1] != ord("\n") and cut not in ends), kind
+            assert found.counted() >= before, kind
+            before = found.counted()
+        assert read_bytes(tmp_path, whole[:-1]).counted() == read_bytes(tmp_path, whole).counted(), kind
 
 
 def ends_of_messages(kind: str) -> list[int]:
@@ -87,33 +87,35 @@ def ends_of_messages(kind: str) -> list[int]:
     return ends
 
 
-@pytest.mark.parametrize("kind", DOCUMENTS)
-def test_documents_cut_at_every_byte(tmp_path: Path, kind: str) -> None:
+def test_documents_cut_at_every_byte(tmp_path: Path) -> None:
     """Every message before the cut is read, and the cut is reported; a file too short to show its format is refused."""
-    whole, ends = sample(kind), ends_of_messages(kind)
-    seen = False
-    for cut in range(0, len(whole), len(whole) // 200):
-        found = read_or_refused(tmp_path, whole[:cut])
-        assert found is not None or not seen, "a longer file is refused"
-        if found is not None:
-            seen = True
-            assert found.counted() == sum(1 for end in ends if end <= cut), cut
-            assert "torn_tail" in found.codes()
-    assert seen
+    for kind in DOCUMENTS:
+        whole, ends = sample(kind), ends_of_messages(kind)
+        seen = False
+        for cut in range(0, len(whole), len(whole) // 200):
+            found = read_or_refused(tmp_path, whole[:cut])
+            assert found is not None or not seen, "a longer file is refused"
+            if found is not None:
+                seen = True
+                assert found.counted() == sum(1 for end in ends if end <= cut), cut
+                assert "torn_tail" in found.codes(), kind
+        assert seen, kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_cut_file_that_is_whole_again_goes_on(tmp_path: Path, kind: str) -> None:
+def test_cut_file_that_is_whole_again_goes_on(tmp_path: Path) -> None:
     """What an import of a cut file took stands; the whole file adds the rest to it."""
-    whole = sample(kind)
-    straight = imported(MemoryStore(), written(tmp_path, whole))
-    for cut in range(len(whole) * 3 // 5, len(whole), max(len(whole) // 9, 1)):
-        store = MemoryStore()
-        before = imported(store, written(tmp_path, whole[:cut]))
-        after = imported(store, written(tmp_path, whole))
-        assert {one.outcome for one in after} <= {"grown", "new", "unchanged"}
-        assert [(one.records, one.dialogs) for one in after] == [(one.records, one.dialogs) for one in straight]
-        assert {one.session_id for one in before} <= {one.session_id for one in after}
+    for kind in KINDS:
+        whole = sample(kind)
+        straight = imported(MemoryStore(), written(tmp_path, whole))
+        for cut in range(len(whole) * 3 // 5, len(whole), max(len(whole) // 9, 1)):
+            store = MemoryStore()
+            before = imported(store, written(tmp_path, whole[:cut]))
+            after = imported(store, written(tmp_path, whole))
+            assert {one.outcome for one in after} <= {"grown", "new", "unchanged"}, kind
+            assert [(one.records, one.dialogs) for one in after] == [(one.records, one.dialogs) for one in straight], (
+                kind
+            )
+            assert {one.session_id for one in before} <= {one.session_id for one in after}, kind
 
 
 # --- changed ----------------------------------------------------------------------------------------------------------------------
@@ -193,25 +195,25 @@ def test_records_in_any_order_and_number(tmp_path: Path, kind: str, data: st.Dat
 # --- the same ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reading_again_gives_the_same(tmp_path: Path, kind: str) -> None:
+def test_reading_again_gives_the_same(tmp_path: Path) -> None:
     """A reader keeps nothing: every event of a second reading equals that of the first."""
-    path = written(tmp_path, sample(kind))
-    assert read_file(path).events == read_file(path).events
+    for kind in KINDS:
+        path = written(tmp_path, sample(kind))
+        assert read_file(path).events == read_file(path).events, kind
 
 
-@pytest.mark.parametrize("kind", LINES)
-def test_grown_file_begins_with_what_it_was(tmp_path: Path, kind: str) -> None:
+def test_grown_file_begins_with_what_it_was(tmp_path: Path) -> None:
     """Of a longer file the same puts come in the same dialogs, and then more."""
-    lines = sample(kind).splitlines(keepends=True)
-    for count in range(3, len(lines)):
-        before, after = (
-            read_bytes(tmp_path, b"".join(lines[:count])),
-            read_bytes(tmp_path, b"".join(lines[: count + 1])),
-        )
-        assert [(put.dialog, put.record, put.digest) for put in after.puts][: len(before.puts)] == [
-            (put.dialog, put.record, put.digest) for put in before.puts
-        ]
+    for kind in LINES:
+        lines = sample(kind).splitlines(keepends=True)
+        for count in range(3, len(lines)):
+            before, after = (
+                read_bytes(tmp_path, b"".join(lines[:count])),
+                read_bytes(tmp_path, b"".join(lines[: count + 1])),
+            )
+            assert [(put.dialog, put.record, put.digest) for put in after.puts][: len(before.puts)] == [
+                (put.dialog, put.record, put.digest) for put in before.puts
+            ], kind
 
 
 @SLOW

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.log import Invocation, MessageEntry, Toolset
-from palaver.store.memory import MemoryStore
-from tests.formats.reading import Read, imported, read_bytes, written
+from tests.formats.reading import Read, read_bytes
 from tests.formats.samples import TOOL, as_sent, calls, chat, document, series, snapshot, tar
 
 
@@ -92,14 +91,6 @@ def test_another_agents_calls_in_between_are_a_branch(tmp_path: Path) -> None:
     found = read(tmp_path, [*series(), between])
     assert [branch.dialog for branch in found.branches] == ["main", "branch:1"]
     assert (len(invocations(found)), found.branch("branch:1").at, found.counted()) == (3, 0, 7)
-
-
-def test_archive_that_grew_adds_its_new_calls(tmp_path: Path) -> None:
-    """The calls that were there add nothing."""
-    store = MemoryStore()
-    (first,) = imported(store, written(tmp_path, calls(series()[:2])))
-    (grown,) = imported(store, written(tmp_path, calls(series())))
-    assert (grown.session_id, grown.outcome, grown.dialogs) == (first.session_id, "grown", 1)
 
 
 def test_folders_of_an_archive_are_runs(tmp_path: Path) -> None:

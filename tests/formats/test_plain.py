@@ -32,20 +32,23 @@ def name_of(folder: Path, data: bytes) -> str:
         return detect(source).name
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", LISTS)
-def test_every_shape_of_both_interfaces(tmp_path: Path, shape: str, name: str) -> None:
+def test_every_shape_of_both_interfaces(tmp_path: Path) -> None:
     """It is recognised, read whole into valid histories, and adds nothing the second time."""
-    messages = LISTS[name]()
-    path = written(tmp_path, SHAPES[shape](messages))
-    assert name_of(tmp_path, path.read_bytes()) == name
-    store = MemoryStore()
-    found = imported(store, path)
-    count = 2 if shape in {"lines", "objects"} else 1
-    assert [(one.records, one.messages) for one in found] == [(len(messages), len(messages))] * count
-    assert {loss.code for one in found for loss in one.losses} <= {"no_instructions"}
-    assert all(refused(store, view) == [] for view in views(store, found))
-    assert [one.entries for one in imported(store, path)] == [0] * count
+    for name, make in LISTS.items():
+        for shape, form in SHAPES.items():
+            messages = make()
+            path = written(tmp_path, form(messages))
+            assert name_of(tmp_path, path.read_bytes()) == name, (name, shape)
+            store = MemoryStore()
+            found = imported(store, path)
+            count = 2 if shape in {"lines", "objects"} else 1
+            assert [(one.records, one.messages) for one in found] == [(len(messages), len(messages))] * count, (
+                name,
+                shape,
+            )
+            assert {loss.code for one in found for loss in one.losses} <= {"no_instructions"}, (name, shape)
+            assert all(refused(store, view) == [] for view in views(store, found)), (name, shape)
+            assert [one.entries for one in imported(store, path)] == [0] * count, (name, shape)
 
 
 def test_roles_calls_and_results_are_the_same_blocks(tmp_path: Path) -> None:
@@ -84,9 +87,9 @@ def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
     assert name_of(tmp_path, document({"system": "Be brief.", "messages": plain})) == "anthropic-messages"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_what_is_no_plain_list_is_refused(tmp_path: Path) -> None:
+    """Records of other programs, and lists without messages, are refused with a word about what they look like."""
+    for other in [
         {"version": 1, "sessionId": "s", "messages": [{"role": "user", "content": [], "id": "m", "ts": 1}]},
         {"sessionId": "s", "messages": [{"id": "m", "type": "user", "content": "Hm?"}]},
         [{"role": "user", "parts": [{"text": "Hm?"}]}],
@@ -97,24 +100,9 @@ def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
         [{"role": "wizard", "content": "Hm?"}],
         [{"role": "user"}],
         [1, 2],
-    ],
-)
-def test_what_is_no_plain_list_is_refused(tmp_path: Path, other: Any) -> None:  # noqa: ANN401
-    """Records of other programs, and lists without messages, are refused with a word about what they look like."""
-    with pytest.raises(UnsupportedTranscript, match="is not a transcript palaver can read: it is"):
-        name_of(tmp_path, document(other))
-
-
-def test_list_that_grew_adds_what_is_new(tmp_path: Path) -> None:
-    """The same file with more messages adds those; a changed one makes a branch."""
-    store = MemoryStore()
-    imported(store, written(tmp_path, document(chat()[:4])))
-    (grown,) = imported(store, written(tmp_path, document(chat())))
-    assert (grown.outcome, grown.dialogs) == ("grown", 1)
-    changed = chat()
-    changed[1]["content"] = "What?"
-    (again,) = imported(store, written(tmp_path, document(changed)))
-    assert (again.outcome, again.dialogs) == ("rewritten", 2)
+    ]:
+        with pytest.raises(UnsupportedTranscript, match="is not a transcript palaver can read: it is"):
+            name_of(tmp_path, document(other))
 
 
 def test_short_values_beside_the_messages_are_metadata(tmp_path: Path) -> None:

@@ -70,12 +70,6 @@ def test_figures_are_the_manifests(recording: Recording) -> None:
     assert not [loss for loss in found.losses if loss.severity == "loss"]
 
 
-@pytest.mark.parametrize("recording", recordings(*READ, each=1))
-def test_reading_again_gives_the_same(recording: Recording) -> None:
-    """Every event of a second reading equals that of the first, ids and times included."""
-    assert read_file(recording.path).events == read_file(recording.path).events
-
-
 def raw_records(recording: Recording) -> list[dict[str, Any]]:
     """Read a file with a parser of a few lines, independent of the reader's."""
     with recording.path.open("rb") as file:
@@ -89,7 +83,7 @@ def raw_records(recording: Recording) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=3))
+@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=2))
 def test_every_record_is_put_or_reported(recording: Recording) -> None:
     """Each record of the file is an entry, or one of a kind that a note counts."""
     found = read_file(recording.path)
@@ -105,7 +99,7 @@ def test_every_record_is_put_or_reported(recording: Recording) -> None:
     assert len(silent) <= counted
 
 
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=3))
+@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=2))
 def test_session_cut_short_is_a_beginning_of_the_whole(tmp_path: Path, recording: Recording) -> None:
     """What is read of half a file is the beginning of what is read of all of it, dialog by dialog."""
     with open_source(recording.path) as source:
@@ -123,7 +117,7 @@ def by_dialog(found: Read) -> dict[str, list[tuple[str, bytes]]]:
     return records
 
 
-@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=4))
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=2))
 def test_usage_of_a_response_is_counted_once(recording: Recording) -> None:
     """Usage over all messages is that of the last line of each response, or the session's total."""
     last: dict[str, int] = {}
@@ -136,7 +130,7 @@ def test_usage_of_a_response_is_counted_once(recording: Recording) -> None:
     assert sum(message.usage.output_tokens for message in said(read_file(recording.path))) == sum(last.values())
 
 
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=4))
+@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=2))
 def test_views_pair_calls_and_results_as_the_manifest_does(recording: Recording) -> None:
     """Dialog by dialog, as many calls lack a result and as many results a call as the manifest counts."""
     found, store = read_file(recording.path), MemoryStore()
@@ -150,7 +144,7 @@ def test_views_pair_calls_and_results_as_the_manifest_does(recording: Recording)
     assert (missing, unpaired) == (recording.count("unpaired_calls"), recording.count("unpaired_results"))
 
 
-@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=4))
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=2))
 def test_compaction_leaves_out_what_it_says(recording: Recording) -> None:
     """Every message up to a compaction is kept by it or among what it leaves out, and the default view is the smaller one."""
     found = read_file(recording.path)
@@ -181,7 +175,7 @@ def spans(found: Read, dialog: str, stop: int) -> list[tuple[str, int]]:
     return [*inherited, (dialog, stop)]
 
 
-@pytest.mark.parametrize("recording", recordings("mini_swe_agent", "swe_agent", each=3))
+@pytest.mark.parametrize("recording", recordings("mini_swe_agent", "swe_agent", each=2))
 def test_recorded_observations_are_tool_output(recording: Recording) -> None:
     """Where commands are text, the output is the tool's; the user says what the run began with."""
     heard = [message.speaker for message in said(read_file(recording.path)) if message.role is Role.USER]

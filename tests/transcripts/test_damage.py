@@ -19,7 +19,7 @@ from tests.stores import fingerprint
 from tests.transcripts.test_bundle import bundle, sample
 
 FLIPS = (0x01, 0x20, 0xFF)
-EVERY = [pytest.param(29, id="some"), pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)], id="every")]
+EVERY = [pytest.param(61, id="some"), pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)], id="every")]
 
 
 def damaged(whole: bytes, every: int) -> Iterator[tuple[str, bytes]]:

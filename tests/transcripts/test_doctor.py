@@ -102,30 +102,37 @@ def examined(path: Path) -> Diagnosis:
     return found
 
 
-@pytest.mark.parametrize("kind", HEALTHY)
-def test_healthy_transcript_has_no_fault(tmp_path: Path, kind: str) -> None:
+def test_healthy_transcript_has_no_fault(tmp_path: Path) -> None:
     """The formats are told apart, and what is whole is called healthy and valid for every provider."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(HEALTHY[kind])
-    found = examined(path)
+    for kind, data in HEALTHY.items():
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(data)
+        found = examined(path)
 
-    assert (found.healthy, codes(found), set(found.valid.values())) == (True, set(), {True})
-    assert (found.total, found.unreachable, found.session_id) == (found.reachable, 0, None)
+        assert (found.healthy, codes(found), set(found.valid.values())) == (True, set(), {True}), kind
+        assert (found.total, found.unreachable, found.session_id) == (found.reachable, 0, None), kind
 
 
-@pytest.mark.parametrize(("kind", "fault"), CASES)
-def test_each_fault_is_named_with_its_place(tmp_path: Path, kind: str, fault: str) -> None:
+def test_each_fault_is_named_with_its_place(tmp_path: Path) -> None:
     """Broken copies of each format: the fault is named once, by its code, with a place; the next request is still valid."""
-    data, expected = broken(kind)[fault]
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(data)
-    found = examined(path)
+    for kind, fault in CASES:
+        data, expected = broken(kind)[fault]
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(data)
+        found = examined(path)
 
-    assert expected <= {finding.code for finding in found.findings}
-    assert set(Counter(finding.code for finding in found.findings if finding.severity == "fault").values()) <= {1}
-    assert found.healthy == (expected == {"open_call"})  # Codex says nowhere that the response after it is another one
-    assert all(re.match(r"(line|record|whole file)\b", finding.place) and finding.what for finding in found.findings)
-    assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
+        assert expected <= {finding.code for finding in found.findings}, (kind, fault)
+        assert set(Counter(finding.code for finding in found.findings if finding.severity == "fault").values()) <= {
+            1
+        }, (kind, fault)
+        assert found.healthy == (expected == {"open_call"}), (
+            kind,
+            fault,
+        )  # Codex says nowhere that the response after it is another one
+        assert all(
+            re.match(r"(line|record|whole file)\b", finding.place) and finding.what for finding in found.findings
+        ), (kind, fault)
+        assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
 
 
 def test_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
@@ -144,28 +151,28 @@ def test_several_faults_of_one_kind_are_all_counted(tmp_path: Path) -> None:
     assert places == ["record 2", "record 6"]
 
 
-@pytest.mark.parametrize(("kind", "fault"), CASES)
-def test_repair_writes_a_branch_without_the_fault(tmp_path: Path, kind: str, fault: str) -> None:
+def test_repair_writes_a_branch_without_the_fault(tmp_path: Path) -> None:
     """The branch is healthy and valid; the file, the kept copy of it and the original dialog are byte-identical."""
-    data, _ = broken(kind)[fault]
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(data)
-    store = MemoryStore()
-    (one,) = Importer(store).import_path(path)
-    assert one.main is not None
-    before = list(store.bodies(one.main))
-    branch = repair(store, one.main)
-    found = examine(store, one.session_id, branch.dialog_id)
+    for kind, fault in CASES:
+        data, _ = broken(kind)[fault]
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(data)
+        store = MemoryStore()
+        (one,) = Importer(store).import_path(path)
+        assert one.main is not None, (kind, fault)
+        before = list(store.bodies(one.main))
+        branch = repair(store, one.main)
+        found = examine(store, one.session_id, branch.dialog_id)
 
-    assert (codes(found), found.dialogs) == (set(), 1)
-    assert set(found.valid.values()) == {True}
-    assert list(store.bodies(one.main)) == before
-    assert path.read_bytes() == data
-    (source,) = store.sources(one.session_id)
-    assert source.raw is not None
-    assert b"".join(kept(store, source.raw)) == data
-    assert branch.relation == "repair"
-    assert branch.metadata["of"] == one.main
+        assert (codes(found), found.dialogs) == (set(), 1), (kind, fault)
+        assert set(found.valid.values()) == {True}, (kind, fault)
+        assert list(store.bodies(one.main)) == before, (kind, fault)
+        assert path.read_bytes() == data, (kind, fault)
+        (source,) = store.sources(one.session_id)
+        assert source.raw is not None, (kind, fault)
+        assert b"".join(kept(store, source.raw)) == data, (kind, fault)
+        assert branch.relation == "repair", (kind, fault)
+        assert branch.metadata["of"] == one.main, (kind, fault)
 
 
 @pytest.mark.parametrize("kind", HEALTHY)

@@ -95,20 +95,21 @@ def test_session_is_imported_whole_with_its_source(tmp_path: Path) -> None:
     assert other.sources(bare.session_id)[0].raw is None
 
 
-@pytest.mark.parametrize(
-    "change",
-    [lambda data: data, lambda data: data.replace(b"\n", b"\r\n"), lambda data: b"\xef\xbb\xbf" + data],
-    ids=["same", "CRLF", "BOM"],
-)
-def test_importing_again_adds_nothing(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
+def test_importing_again_adds_nothing(tmp_path: Path) -> None:
     """The session is known by what it is: under another name, and after it went through another system."""
-    store = MemoryStore()
-    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
-    copy = tmp_path / "copy.jsonl"
-    copy.write_bytes(change((tmp_path / "s.jsonl").read_bytes()))
-    again = imported(store, copy)
-    assert (again.outcome, again.entries, again.session_id) == ("unchanged", 0, first.session_id)
-    assert len(list(store.sessions())) == 1
+    changes: tuple[Callable[[bytes], bytes], ...] = (
+        bytes,
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: b"\xef\xbb\xbf" + data,
+    )
+    for change in changes:
+        store = MemoryStore()
+        first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(change((tmp_path / "s.jsonl").read_bytes()))
+        again = imported(store, copy)
+        assert (again.outcome, again.entries, again.session_id) == ("unchanged", 0, first.session_id), change
+        assert len(list(store.sessions())) == 1, change
 
 
 def test_grown_file_adds_what_is_new(tmp_path: Path) -> None:
@@ -135,23 +136,23 @@ def test_rewritten_file_becomes_a_branch(tmp_path: Path) -> None:
     assert len(shown(store, other)) == 6
 
 
-@pytest.mark.parametrize("outcome", ["grown", "rewritten"])
-def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path, outcome: str) -> None:
+def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
     """Each is known once it was imported, also one that is a beginning of the other; no version of the file is lost."""
-    store = MemoryStore()
-    lines = talk(6)
-    lines[3] = answer(3, "another answer")
-    one = written(tmp_path / "one.jsonl", talk(4) if outcome == "grown" else talk(6))
-    other = written(tmp_path / "other.jsonl", talk(6) if outcome == "grown" else lines)
-    imported(store, one)
-    second = imported(store, other)
-    assert second.outcome == outcome
-    for path in (one, other, one):
-        again = imported(store, path)
-        assert (again.outcome, again.entries, again.main) == ("unchanged", 0, second.main), path
-        assert ("shrunk" in [loss.code for loss in again.losses]) == (path == one and outcome == "grown")
-    files = {b"".join(kept(store, source.raw)) for source in store.sources(second.session_id) if source.raw}
-    assert files == {other.read_bytes()} | ({one.read_bytes()} if outcome == "rewritten" else set())
+    for outcome in ["grown", "rewritten"]:
+        store = MemoryStore()
+        lines = talk(6)
+        lines[3] = answer(3, "another answer")
+        one = written(tmp_path / "one.jsonl", talk(4) if outcome == "grown" else talk(6))
+        other = written(tmp_path / "other.jsonl", talk(6) if outcome == "grown" else lines)
+        imported(store, one)
+        second = imported(store, other)
+        assert second.outcome == outcome, outcome
+        for path in (one, other, one):
+            again = imported(store, path)
+            assert (again.outcome, again.entries, again.main) == ("unchanged", 0, second.main), path
+            assert ("shrunk" in [loss.code for loss in again.losses]) == (path == one and outcome == "grown"), outcome
+        files = {b"".join(kept(store, source.raw)) for source in store.sources(second.session_id) if source.raw}
+        assert files == {other.read_bytes()} | ({one.read_bytes()} if outcome == "rewritten" else set()), outcome
 
 
 def test_rewritten_branch_keeps_what_it_shares(tmp_path: Path) -> None:
@@ -216,60 +217,64 @@ class FullStore(MemoryStore):
         return super().append(dialog_id, drafts, turn_head)
 
 
-@pytest.mark.parametrize("room", [0, 5, 7, 9])
-def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path, room: int) -> None:
+def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:
     """A full device leaves no half session in sight; importing again gives what one import would have."""
-    path = written(tmp_path / "s.jsonl", branched(8))
-    store, whole = FullStore(), MemoryStore()
-    store.room = room
-    with pytest.raises(StoreError):
-        imported(store, path)
-    assert list(store.sessions()) == []
-    store.room = 10**6
-    one, other = imported(store, path), imported(whole, path)
-    assert len(list(store.sessions())) == 1
-    assert (shown(store, one), one.dialogs) == (shown(whole, other), other.dialogs)
+    for room in [0, 5, 7, 9]:
+        path = written(tmp_path / "s.jsonl", branched(8))
+        store, whole = FullStore(), MemoryStore()
+        store.room = room
+        with pytest.raises(StoreError):
+            imported(store, path)
+        assert list(store.sessions()) == [], room
+        store.room = 10**6
+        one, other = imported(store, path), imported(whole, path)
+        assert len(list(store.sessions())) == 1, room
+        assert (shown(store, one), one.dialogs) == (shown(whole, other), other.dialogs), room
 
 
-@pytest.mark.parametrize("room", range(1, 6))
-def test_growth_that_was_cut_off_is_written_whole_or_not_at_all(tmp_path: Path, room: int) -> None:
+def test_growth_that_was_cut_off_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """It is one transaction."""
-    store = FullStore()
-    store.room = 5
-    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
-    path = written(tmp_path / "s.jsonl", branched(8))
-    store.room = room
-    with pytest.raises(StoreError):
-        imported(store, path)
-    assert len(shown(store, first)) == 4
-    store.room = 100
-    fresh = MemoryStore()
-    assert shown(store, imported(store, path)) == shown(fresh, imported(fresh, path))
-    assert imported(store, path).outcome == "unchanged"
+    for room in range(1, 6):
+        store = FullStore()
+        store.room = 5
+        first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+        path = written(tmp_path / "s.jsonl", branched(8))
+        store.room = room
+        with pytest.raises(StoreError):
+            imported(store, path)
+        assert len(shown(store, first)) == 4, room
+        store.room = 100
+        fresh = MemoryStore()
+        assert shown(store, imported(store, path)) == shown(fresh, imported(fresh, path)), room
+        assert imported(store, path).outcome == "unchanged", room
 
 
 _KILLED = """
 import os, signal, sys
 from palaver.store import SqliteStore
 from palaver.transcripts import Importer
-with SqliteStore(sys.argv[1]) as store:
-    def count(number, limit=int(sys.argv[3])):
-        if number >= limit:
+class Killed(SqliteStore):
+    left = int(sys.argv[3])
+    def append(self, *given):
+        Killed.left -= 1
+        if not Killed.left:
             os.kill(os.getpid(), signal.SIGKILL)
-    list(Importer(store, progress=count).import_path(sys.argv[2]))
+        return super().append(*given)
+with Killed(sys.argv[1]) as store:
+    list(Importer(store).import_path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("limit", [1, 1500])
-def test_killed_import_is_taken_up(tmp_path: Path, limit: int) -> None:
+def test_killed_import_is_taken_up(tmp_path: Path) -> None:
     """A process that dies while it imports leaves nothing in sight, and the next import is whole."""
-    path, file = written(tmp_path / "s.jsonl", talk(3000)), tmp_path / "store.db"
-    done = subprocess.run([sys.executable, "-c", _KILLED, file, path, str(limit)], env=os.environ, check=False)
-    assert done.returncode == -signal.SIGKILL
-    with SqliteStore(file) as store:
-        assert list(store.sessions()) == []
-        (one,) = Importer(store).import_path(path)
-        assert (one.records, one.entries, len(list(store.sessions()))) == (3000, 3001, 1)
+    for limit in (1, 4):
+        path, file = written(tmp_path / "s.jsonl", talk(3000)), tmp_path / f"{limit}.db"
+        done = subprocess.run([sys.executable, "-c", _KILLED, file, path, str(limit)], env=os.environ, check=False)
+        assert done.returncode == -signal.SIGKILL, limit
+        with SqliteStore(file) as store:
+            assert list(store.sessions()) == [], limit
+            (one,) = Importer(store).import_path(path)
+            assert (one.records, one.entries, len(list(store.sessions()))) == (3000, 3001, 1), limit
 
 
 def test_file_that_is_no_transcript_leaves_the_store_as_it_was(tmp_path: Path) -> None:

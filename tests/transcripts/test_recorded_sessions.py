@@ -58,7 +58,7 @@ def check_exports(store: MemoryStore, one: Imported) -> None:
     assert pages.count("\n## ") >= one.messages // 3
 
 
-@pytest.mark.parametrize("recording", recordings(*KINDS, each=2))
+@pytest.mark.parametrize("recording", recordings(*KINDS, each=1))
 def test_a_sample_of_the_recorded_sessions(recording: Recording) -> None:
     """Valid for every provider, nothing unreachable, bundles identical, exports valid, a repaired branch without a fault."""
     check(recording, every=max(1, (recording.count("conversations") or 1) // 5))

@@ -94,13 +94,12 @@ def _side(side: Side) -> dict[str, Any]:
 def fork(
     session: SessionArgument,
     last: Annotated[int, Option("--last", min=0, help="Keep only the last N messages; 0 keeps all.")] = 0,
-    first: Annotated[int, Option("--first", min=0, help="With --last: keep the first N messages, too.")] = 1,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
     """Fork a dialog: the new one shares what was said, and each goes on by itself. Nothing is copied."""
     with found(session, store, writes=True) as (_, dialog, _, _):
-        made = dialog.fork(last, first)
+        made = dialog.fork(last)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
         emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
     return Exit.OK

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 from typer import Argument, BadParameter
 
-from palaver.cli.bill import Bill
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
 from palaver.cli.outcome import Exit
-from palaver.cli.terminal import emit, paged, print_json, say, table
-from palaver.errors import NotFound
+from palaver.cli.terminal import emit, paged, print_rows, say
+from palaver.errors import InvalidInput, NotFound
 from palaver.log import Handle
 from palaver.messages import Content, Role, Usage, words_of
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.differences import CallDifference, Difference, compare
+from palaver.tokens import price
 
-__all__ = ["Answer", "numbered", "run"]
+__all__ = ["Answer", "numbered", "run", "spent"]
 
 _WIDTH = 96
 """Characters of a block that a line shows."""
@@ -64,12 +64,9 @@ def run(
             return Exit.OK
         calls = list(dialog.calls) or _answers(dialog)
         rows = [_row(call) for call in calls]
-        if json:
-            for row in rows:
-                print_json(row)
-        else:
-            if calls:
-                table(("call", "when (UTC)", "model", "read", "cached", "written", "cost", "entry"), map(_cells, rows))
+        if rows:
+            print_rows(json, rows, _COLUMNS)
+        if not json:
             how = "" if not calls else ", recorded" if rows[0]["recorded"] else ", reconstructed from the responses"
             say(f"{counted(len(calls), 'call')}{how}.")
     return Exit.OK
@@ -105,23 +102,41 @@ def _recorded(call: ModelCall | Answer) -> ModelCall:
 
 
 def _row(call: ModelCall | Answer) -> dict[str, Any]:
-    usage, bill = call.usage() if isinstance(call, ModelCall) else call.usage, Bill()
-    if usage:
-        bill.use(usage, call.model, call.at)
+    usage = (call.usage() if isinstance(call, ModelCall) else call.usage) or Usage()
+    dollars, estimated = spent(usage, call.model, call.at)
     row = {"call": call.number, "at": call.at, "model": call.model, "entry": str(call.handle)}
-    row |= {"recorded": isinstance(call, ModelCall), "read": bill.read, "cached": bill.cached, "written": bill.written}
-    row |= {"dollars": bill.dollars or None, "estimated": bill.estimated}
+    row |= {"recorded": isinstance(call, ModelCall), "dollars": dollars or None, "estimated": estimated}
+    row |= {"read": usage.input_tokens, "cached": usage.cache_read_tokens, "written": usage.output_tokens}
     if isinstance(call, ModelCall):
         row |= {name: call.sent[name] for name in ("profile", "digest", "bytes", "compiler") if name in call.sent}
         row["reproducible"] = call.reproducible
     return row
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    time = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S") if row["at"] else ""
-    price = f"{'~' if row['estimated'] else ''}${row['dollars']:.4f}" if row["dollars"] else ""
-    figures = (f"{row[name]:,}" if row[name] else "" for name in ("read", "cached", "written"))
-    return (str(row["call"]), time, row["model"], *figures, price, row["entry"])
+def spent(usage: Usage, model: str, at: float | None) -> tuple[float, bool]:
+    """Return the dollars that an answer cost, 0 where nobody knows, and whether they are of the price list and not the provider's."""
+    if usage.cost.total:
+        return usage.cost.total, False
+    try:
+        return price(usage, model, at).total, True
+    except (NotFound, InvalidInput):
+        return 0.0, False
+
+
+def _figure(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+_COLUMNS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "call": lambda row: str(row["call"]),
+    "when (UTC)": lambda row: datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S") if row["at"] else "",
+    "model": lambda row: row["model"],
+    "read": lambda row: _figure(row["read"]),
+    "cached": lambda row: _figure(row["cached"]),
+    "written": lambda row: _figure(row["written"]),
+    "cost": lambda row: f"{'~' if row['estimated'] else ''}${row['dollars']:.4f}" if row["dollars"] else "",
+    "entry": lambda row: row["entry"],
+}
 
 
 # --- two calls ------------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import BadParameter, Option, confirm
 
 from palaver.agent.summarizing import ModelSummarizer
-from palaver.cli.bill import Bill
+from palaver.cli.calls import spent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, say
@@ -98,11 +98,12 @@ def lines_of(made: CompactionPreview) -> Iterator[str]:
     yield from listed(places, _SHOWN)
     if failed := made.summary_failed:
         yield f"  no summary: {failed}"
-    summary, bill = made.attempt.get("summary") or {}, Bill()
-    for used in summary.get("usages", ()):
-        bill.use(Usage(used), summary.get("model", ""), now())
-    if bill.answers:
-        yield f"  asked {summary.get('model') or 'a model'} for a summary: {bill}"
+    summary = made.attempt.get("summary") or {}
+    if used := [Usage(one) for one in summary.get("usages", ())]:
+        read, wrote = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
+        dollars = sum(spent(one, summary.get("model", ""), now())[0] for one in used)
+        price = f", ${dollars:.4f}" if dollars else ""
+        yield f"  asked {summary.get('model') or 'a model'} for a summary: {read:,} tokens read, {wrote:,} written{price}"
     for text in made.inserted:
         yield "  In their place:"
         yield from (f"  | {line}" for line in text.splitlines())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,8 +24,6 @@ from palaver.transcripts import (
     Importer,
     examine,
     examine_file,
-    import_bundle_file,
-    is_bundle,
     repair,
     to_quarantine,
     unreadable,
@@ -64,8 +62,8 @@ def run(
         healthy = _reported(examine_file(target), every=every, json=json)
         if mend and not healthy:
             with opened(store, create=True) as source:
-                for session_id in _imported(source, target):
-                    _mend(source, session_id, None, json=json)
+                for one in Importer(source).import_path(target):
+                    _mend(source, one.session_id, None, json=json)
         return Exit.OK if healthy else Exit.FOUND
     return _stored(target, store, mend=mend, aside=aside, yes=yes, every=every, json=json)
 
@@ -94,13 +92,6 @@ def _named(store: Store, target: str, *, writes: bool) -> tuple[SessionId, Dialo
     except NotFound as error:
         raise NotFound(target, what="session", close=error.close, hint="There is no such file either.") from error
     return place.session.session_id, None if place.whole else place.dialog.dialog_id
-
-
-def _imported(store: Store, path: str) -> Iterator[SessionId]:
-    if is_bundle(path):
-        yield import_bundle_file(store, path).session_id
-    else:
-        yield from (one.session_id for one in Importer(store).import_path(path))
 
 
 def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Diagnosis:

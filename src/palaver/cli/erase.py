@@ -30,7 +30,6 @@ def run(
     ] = False,
     files: Annotated[bool, Option("--files", help="Also delete the exported files that the preview lists.")] = False,
     finish: Annotated[bool, Option("--finish", help="Only do what is pending of earlier erasures.")] = False,
-    vacuum: Annotated[bool, Option("--vacuum/--no-vacuum", help="Rewrite the storage, so that no bytes stay.")] = True,
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -43,13 +42,13 @@ def run(
     """
     with opened(store, writes=yes or finish) as source:
         if finish:
-            return _report(finish_erasures(source, thorough=vacuum), json=json)
+            return _report(finish_erasures(source), json=json)
         scope = _scope(source, targets or [], subject) | {"children": children, "tombstones": tombstones}
         preview = preview_erasure(source, **scope)
         if not yes:
             emit(json, _row(preview), *_lines(preview))
             return Exit.OK
-        return _report((erase(source, **scope, files=preview.files if files else (), thorough=vacuum),), json=json)
+        return _report((erase(source, **scope, files=preview.files if files else ()),), json=json)
 
 
 def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +13,12 @@ from typer import Argument, BadParameter, Option, confirm
 
 from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened
 from palaver.cli.outcome import Exit, tell
-from palaver.cli.terminal import complain, print_json, say, store_url, visible
+from palaver.cli.terminal import complain, print_json, progress, say, store_url
 from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
 from palaver.formats import Limits
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
-from palaver.store import MemoryStore, Store
-from palaver.store.redacting import redacting
-from palaver.transcripts import Importer, import_bundle_file, in_order, is_bundle, require_something
+from palaver.transcripts import Importer, in_order, require_something
 
 _USUAL = {
     "Claude Code": ".claude/projects",
@@ -66,11 +64,11 @@ def run(
         return _code(failures, files)
     told: Counter[str] = Counter()
     names: list[str] = []
-    with opened(store, create=True) as target, _progress(len(files), hidden=json) as advance:
+    with opened(store, create=True) as target, progress(hidden=json) as advance:
         importer = Importer(target, keep_source=source, subject=subject, again=again, limits=limits)
         importer.redactor = PatternRedactor() if redact else None
-        for path in files:
-            advance(path.name)
+        for number, path in enumerate(files):
+            advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
             try:
                 for row in _imported(importer, path):
                     told.update(("all", row["outcome"]), problems=len(_problems(row)))
@@ -119,10 +117,7 @@ def _useless(store: str | None, files: Sequence[Path], limits: Limits) -> list[P
     refused: list[PalaverError] = []
     for path in files:
         try:
-            if is_bundle(path):
-                import_bundle_file(MemoryStore(), path, limits)
-            else:
-                require_something(path, limits)
+            require_something(path, limits)
         except (InvalidInput, MissingFile) as error:
             refused.append(error)
         except OSError as error:
@@ -139,9 +134,6 @@ def _unreadable(path: Path, error: OSError) -> UnsupportedTranscript:
 def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
     """Import a file, and yield a row for each session in it."""
     try:
-        if is_bundle(path):
-            yield _of_bundle(importer, path)
-            return
         for one in importer.import_path(path):
             names = ("format", "name", "outcome", "dialogs", "entries", "records", "messages")
             row = {name: getattr(one, name) for name in names} | {"file": str(one.path), "session": one.session_id}
@@ -151,29 +143,6 @@ def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
         raise
     except OSError as error:
         raise _unreadable(path, error) from error
-
-
-def _of_bundle(importer: Importer, path: Path) -> dict[str, Any]:
-    store: Store = importer.store
-    into = store if importer.redactor is None else redacting(store, importer.redactor)
-    done = import_bundle_file(into, path, importer.limits)
-    nodes = store.nodes(done.session_id)
-    total = sum(store.last(node.dialog_id).seq + 1 for node in nodes)
-    outcome = "unchanged" if not done.entries else "new" if done.entries == total else "grown"
-    row: dict[str, Any] = {
-        "file": str(path),
-        "format": "palaver-bundle",
-        "session": done.session_id,
-        "outcome": outcome,
-        "lost": [],
-    }
-    row |= {
-        "name": store.session(done.session_id).name,
-        "dialogs": done.dialogs,
-        "entries": done.entries,
-        "records": total,
-    }
-    return row | {"messages": sum(store.last(node.dialog_id).number for node in nodes)}
 
 
 # --- the report -----------------------------------------------------------------------------------------------------------------------
@@ -208,18 +177,3 @@ def _total(told: Counter[str], names: Sequence[str], failed: int, *, verbose: bo
     problems = counted(told["problems"], "problem")
     hint = "" if verbose or not told["problems"] else " (-v lists them)"
     say(f"{counted(told['all'], 'session')} imported ({', '.join(kinds)}), {problems}{hint}{files}{which}")
-
-
-@contextmanager
-def _progress(files: int, *, hidden: bool) -> Iterator[Any]:
-    """Show on a terminal how far the import has come; yield what is called with the name of each file."""
-    if hidden or not sys.stderr.isatty():
-        yield lambda _name: None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} files {task.description}", markup=False))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=files, completed=-1)
-        yield lambda name: bar.update(task, description=visible(name), advance=1)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,7 @@ from typer import Argument, BadParameter, Option
 
 from palaver.cli.options import BudgetOption, JsonOption
 from palaver.cli.outcome import Exit
-from palaver.cli.terminal import complain, listed, paged, print_json, say, table, visible, write
+from palaver.cli.terminal import complain, listed, paged, print_json, progress, say, table, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
 from palaver.lab import DEFAULT, SCORES, STAND_INS, PolicyRow, Problem, Run, Score, Settings, Table, run_lab, shown
@@ -49,7 +48,6 @@ def run(
     out: Annotated[Path | None, Option("--out", metavar="DIR", help="Keep the results here, JSON Lines.")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue the run in --out, made with the same settings.")] = False,
     jobs: Annotated[int, Option("--jobs", min=0, help="Processes; 0 for one a core.")] = 0,
-    seed: Annotated[int, Option("--seed", help="Where the resampling of sessions begins.")] = 0,
     resamples: Annotated[int, Option("--resamples", min=0, help="How often sessions are resampled.")] = 1_000,
     show: Annotated[
         str | None, Option("--show", metavar="SESSION:CALL", help="Show the view of one call instead.")
@@ -71,13 +69,12 @@ def run(
         stand_ins=tuple(_split(stand_ins)),
         lifetime=lifetime,
         jobs=jobs or os.cpu_count() or 1,
-        seed=seed,
         resamples=resamples,
     )
     if show is not None:
         return _show(settings, show, json=json)
-    with _folder(out) as folder, _progress(hidden=json) as far:
-        found = run_lab(settings, folder, resume=resume, progress=far)
+    with _folder(out) as folder, progress(hidden=json) as show_far:
+        found = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
     useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
     if json:
         print_json(found.to_dict())
@@ -121,25 +118,8 @@ def _folder(out: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextmanager
-def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None] | None]:
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
-
-    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def far(progress: Far) -> None:
-            count = f"{counted(progress.files, 'file')}, {counted(progress.sessions, 'session')}"
-            bar.update(
-                task, total=progress.all, completed=progress.done, description=f"{count} {visible(progress.file)}"
-            )
-
-        yield far
+def _far(now: Far) -> str:
+    return f"{counted(now.files, 'file')}, {counted(now.sessions, 'session')} {now.file}"
 
 
 # --- the comparison -------------------------------------------------------------------------------------------------------------------

@@ -118,14 +118,10 @@ def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[
         writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
     """
     if not writes and Path(reference).is_file():
-        from palaver.transcripts import Importer, import_bundle_file, is_bundle  # noqa: PLC0415 - few commands read files
+        from palaver.transcripts import Importer  # noqa: PLC0415 - few commands read files
 
         memory = MemoryStore()
-        if is_bundle(reference):
-            yield locate(memory, import_bundle_file(memory, reference).session_id)
-        else:
-            importer = Importer(memory, keep_source=False)
-            yield locate(memory, next(importer.import_path(reference)).session_id)
+        yield locate(memory, next(Importer(memory, keep_source=False).import_path(reference)).session_id)
         return
     with opened(url, writes=writes) as store:
         yield locate(store, reference, only=writes)

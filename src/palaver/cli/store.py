@@ -116,7 +116,6 @@ def retain_(
     empty_trash: Annotated[
         str | None, Option("--empty-trash", metavar="AGE", help="Erase what is in the trash longer.")
     ] = None,
-    straight: Annotated[bool, Option("--erase", help="Erase at once, without the trash between.")] = False,
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -127,9 +126,7 @@ def retain_(
     """
     with opened(store, writes=yes) as source:
         emptied = None if empty_trash is None else age_of(empty_trash)
-        plan = retention(
-            source, older_than=age_of(older_than), subject=subject, empty_trash=emptied, trash=not straight
-        )
+        plan = retention(source, older_than=age_of(older_than), subject=subject, empty_trash=emptied)
         done = retain(source, plan) if yes else None
     kept = [{**_record(one.record), "reason": one.reason} for one in plan.kept]
     stays = [f"  kept: {one.record.session_id[:12]}  {one.record.name} ({one.reason})" for one in plan.kept]

@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "listed",
     "paged",
     "print_json",
+    "print_rows",
+    "progress",
     "say",
     "store_url",
     "table",
@@ -140,6 +142,28 @@ _NARROWEST = 8
 """Columns that a cut column keeps at least."""
 
 
+def print_rows(
+    json: bool,
+    rows: Iterable[Mapping[str, Any]],
+    columns: Mapping[str, Callable[[Any], str]],
+    *,
+    cut: Sequence[str] = (),
+) -> None:
+    """Print rows: as JSON, one object a line, or as a table whose columns show parts of each row.
+
+    Args:
+        json: Whether for a program.
+        rows: The rows.
+        columns: By title, what a cell shows of a row.
+        cut: As for `table`.
+    """
+    if json:
+        for row in rows:
+            print_json(row)
+    else:
+        table(tuple(columns), ([show(row) for show in columns.values()] for row in rows), cut=cut)
+
+
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, cut: Sequence[str] = ()) -> None:
     """Print a table; columns of figures are aligned to the right.
 
@@ -197,6 +221,24 @@ def when(seconds: float) -> str:
     if ago < _WEEK:
         return f"{ago / _DAY:.0f} d ago"
     return datetime.fromtimestamp(seconds, UTC).strftime("%d %b %Y").lstrip("0")
+
+
+# --- a person who waits ---------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress(*, hidden: bool) -> Iterator[Callable[[str, float, float | None], None]]:
+    """Show on a terminal how far some work has come; yield what is called with what is at hand, how much is done, and of how much."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _what, _done, _of: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, of: bar.update(task, total=of, completed=done, description=visible(what))
 
 
 # --- the pager ------------------------------------------------------------------------------------------------------------------------

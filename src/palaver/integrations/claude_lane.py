@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from palaver.errors import Conflict, InvalidInput
-from palaver.formats.claude_code.messages import NAME, is_prompt
-from palaver.formats.claude_code.single import compact_summary, entries_of, parent_of
+from palaver.formats.claude_code.messages import NAME, compact_summary, entries_of, is_prompt, parent_of
 from palaver.ids import DialogId, SessionId, derive_dialog_id, now
 from palaver.integrations.keyed import annotate, append, spans_of
 from palaver.log import (

@@ -19,7 +19,6 @@ from palaver.messages import Message, ToolCallContent, ToolResultContent, media_
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import counter, model_info
-from palaver.transcripts.bundle import import_bundle_file, is_bundle
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Importer
 from palaver.transcripts.places import Places
@@ -45,14 +44,11 @@ def examine_file(path: str | Path, limits: Limits | None = None) -> Iterator[Dia
         UnsupportedTranscript: The file is in no known format, or is a damaged bundle.
     """
     store = MemoryStore()
-    if is_bundle(path):
-        found = examine(store, import_bundle_file(store, path, limits).session_id)
-        yield replace(found, name=f"{path}: {found.name}", session_id=None)
-        return
     for imported in Importer(store, keep_source=False, limits=limits).import_path(path):
         found = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]
-        seen = [_in_file(store, finding) for finding in found.findings]
+        bundle = imported.format == "palaver-bundle"  # its handles stay what they are
+        seen = found.findings if bundle else [_in_file(store, finding) for finding in found.findings]
         listed = tuple(_once(reported, seen))
         yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=listed)
 

@@ -28,12 +28,10 @@ class Exported:
     Attributes:
         pieces: Its bytes, piece by piece; they can be read once.
         report: What the form cannot hold, or holds in another way. Empty for a bundle, which holds everything.
-        suffix: How such a file's name ends, with the dot.
     """
 
     pieces: Iterator[bytes]
     report: Report
-    suffix: str
 
 
 def export(
@@ -67,7 +65,7 @@ def export(
         store = redacted_copy(store, session_id, redactor)
     record = store.session(session_id)
     if to == "bundle":
-        return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=".palaver")
+        return Exported(pieces=export_bundle(store, session_id), report=Report())
     dialog = dialog_id or record.root
     if dialog is None:
         raise InvalidInput(f"Session {session_id[:12]} has no dialog yet.", hint="Append to it first.")
@@ -75,7 +73,7 @@ def export(
     view.load()
     if to == "markdown":
         pieces = (text.encode() for text in markdown(record, view))
-        return Exported(pieces=pieces, report=Report(), suffix=".md")
+        return Exported(pieces=pieces, report=Report())
     return _compiled(store, view, to)
 
 
@@ -97,7 +95,7 @@ def _compiled(store: Store, view: View, name: str) -> Exported:
     call = Call(model=view.model or "unknown", cache=False)
     request = compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
     body = {key: request.body[key] for key in _KEYS[name] if key in request.body}
-    return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report, suffix=".json")
+    return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------

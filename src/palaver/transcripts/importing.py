@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
@@ -14,8 +14,10 @@ from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.session.erasure import ERASED_MARK
 from palaver.store.erasing import Erasing, source_name
+from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
-from palaver.store.redacting import redacted_entry
+from palaver.store.redacting import redacted_entry, redacting
+from palaver.transcripts.bundle import import_bundle_file, is_bundle
 from palaver.transcripts.landing import Landing
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import file_digest, keep, pieces_of
@@ -62,19 +64,17 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: path.name.startswith(_PART))
 
 
-def _by_conversation(events: Iterable[Event], progress: Callable[[int], None] | None) -> Iterator[Iterator[Event]]:
+def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:
     """Yield the events of each conversation, which comes first in them; before them, if there are any, the losses of the whole file."""
     begun = 0
 
-    def number(numbered: tuple[int, Event]) -> int:
+    def number(event: Event) -> int:
         nonlocal begun
-        if progress is not None and not (numbered[0] + 1) % 256:
-            progress(numbered[0] + 1)
-        begun += isinstance(numbered[1], Conversation)
+        begun += isinstance(event, Conversation)
         return begun
 
-    for _, group in groupby(enumerate(events), number):
-        yield (event for _, event in group)
+    for _, group in groupby(events, number):
+        yield group
 
 
 @dataclass(slots=True)
@@ -120,7 +120,6 @@ class Importer:
         subject: Whose data new sessions are.
         redactor: Removes secrets from what is read before it is written; the source file is then not kept, since it holds them.
         again: True to import what was erased here, as a new session; otherwise it is refused with `Erased`.
-        progress: Called with the number of events read so far, now and then.
         limits: How much is read of a file; None for the defaults.
     """
 
@@ -129,19 +128,22 @@ class Importer:
     subject: str = ""
     redactor: Redactor | None = None
     again: bool = False
-    progress: Callable[[int], None] | None = None
     limits: Limits | None = None
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
-        """Import a file, and yield each of its conversations as soon as it is complete.
+        """Import a transcript or a bundle, and yield each of its conversations as soon as it is complete.
 
         Raises:
             MissingFile: There is no such file.
-            UnsupportedTranscript: The file is in no known format; or nothing in it, or in a conversation of it, could be read. Such a
-                conversation makes no session; the others are there.
+            UnsupportedTranscript: The file is in no known format, or a damaged bundle; or nothing in it, or in a conversation of it, could
+                be read. Such a conversation makes no session; the others are there.
+            Conflict: A bundle holds another history of a session that the store has.
             Erased: A conversation was imported and erased, and `again` is False.
             StoreError: The store failed.
         """
+        if is_bundle(path):
+            yield self._bundle(Path(path))
+            return
         unread: list[UnsupportedTranscript] = []
         found = 0
         for one in self._imported(path, unread):
@@ -162,7 +164,7 @@ class Importer:
                 file.digest = file.digest or file_digest(source.path)
                 early, waiting = waiting, []
                 any_conversation = False
-                for events in _by_conversation(found.format.read(found.source), self.progress):
+                for events in _by_conversation(found.format.read(found.source)):
                     first = next(events)
                     if isinstance(first, Loss):
                         early += (first, *(one for one in events if isinstance(one, Loss)))
@@ -175,6 +177,26 @@ class Importer:
                     early = []
                 if not any_conversation:
                     unread.append(_nothing_in(source.path, early))
+
+    def _bundle(self, path: Path) -> Imported:
+        into = self.store if self.redactor is None else redacting(self.store, self.redactor)
+        done = import_bundle_file(into, path, self.limits)
+        record, nodes = self.store.session(done.session_id), self.store.nodes(done.session_id)
+        lasts = [self.store.last(node.dialog_id) for node in nodes]
+        total = sum(last.seq + 1 for last in lasts)
+        return Imported(
+            path=path,
+            format="palaver-bundle",
+            session_id=done.session_id,
+            name=record.name,
+            dialogs=done.dialogs,
+            entries=done.entries,
+            records=total,
+            messages=sum(last.number for last in lasts),
+            main=record.root,
+            outcome="unchanged" if not done.entries else "new" if done.entries == total else "grown",
+            losses=(),
+        )
 
     def _conversation(
         self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _File
@@ -337,12 +359,15 @@ class Importer:
 
 
 def require_something(path: str | Path, limits: Limits | None = None) -> None:
-    """Read a file up to its first message, and write nothing.
+    """Read a transcript up to its first message, or a bundle, and write nothing.
 
     Raises:
         MissingFile: There is no such file.
         UnsupportedTranscript: It is in no known format, or an import would find nothing in it.
     """
+    if is_bundle(path):
+        import_bundle_file(MemoryStore(), path, limits)
+        return
     losses: list[Loss] = []
     with open_source(path, limits) as source:
         for found in matches(source):

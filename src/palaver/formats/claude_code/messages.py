@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from palaver.errors import InvalidMessage
+from palaver.errors import InvalidMessage, PalaverError
 from palaver.formats import fields
+from palaver.ids import now
+from palaver.log import Custom, Entry, ErrorEntry, MessageEntry, Source
 from palaver.messages import (
     AssistantMessage,
     Message,
@@ -58,8 +60,11 @@ def provider(model: str) -> str | None:
     return "anthropic" if model.startswith("claude") else None
 
 
-def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -> Message:
-    """Read an assistant record: one fragment of a response, usually a single block.
+def messages_of(value: Mapping[str, object], key: str, at: float, *, last: bool = True) -> Iterator[Message]:
+    """Read a record of the user or the assistant.
+
+    A user record holds results of tools, words of the user or of the harness, or both; each becomes a message. An assistant record is one
+    fragment of a response, usually a single block.
 
     Args:
         value: The record.
@@ -71,10 +76,13 @@ def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -
     Raises:
         InvalidMessage: It is not one.
     """
+    if value.get("type") != "assistant":
+        yield from _of_user(value, key, at)
+        return
     message = said(value)
     model = fields.text(message, "model")
     synthetic = model == SYNTHETIC
-    return AssistantMessage(
+    yield AssistantMessage(
         id=key,
         timestamp=at,
         contents=blocks_of(message.get("content")),
@@ -87,12 +95,7 @@ def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -
     )
 
 
-def user(value: Mapping[str, object], key: str, at: float) -> Iterator[Message]:
-    """Read a user record: results of tools, words of the user or of the harness, or both; each becomes a message.
-
-    Raises:
-        InvalidMessage: It is not one.
-    """
+def _of_user(value: Mapping[str, object], key: str, at: float) -> Iterator[Message]:
     contents = blocks_of(said(value).get("content"))
     results = tuple(block for block in contents if isinstance(block, ToolResultContent))
     rest = tuple(block for block in contents if not isinstance(block, ToolResultContent))
@@ -140,10 +143,71 @@ def agent_message(value: Mapping[str, object]) -> tuple[str, Mapping[str, object
     return f"agent:{agent}", inner
 
 
-def error_text(value: Mapping[str, object]) -> str:
+def failure(value: Mapping[str, object], at: float) -> ErrorEntry | None:
+    """Return what failed, if a record says that a request did; else None.
+
+    Raises:
+        InvalidMessage: It should hold a message, and does not.
+    """
+    kind = fields.text(value, "type")
+    if kind in MESSAGES and value.get("isApiErrorMessage"):
+        return ErrorEntry(error=plain(said(value).get("content")) or "API error", data=value.get("error"), at=at)
+    if kind == "system" and fields.text(value, "subtype") == "api_error":
+        return ErrorEntry(error=_error_text(value), data=value.get("error"), at=at)
+    return None
+
+
+def _error_text(value: Mapping[str, object]) -> str:
     """Return what an error record says, in the words of whoever reported it."""
     inner = fields.mapping(value, "error")
     while isinstance(inner.get("error"), dict):
         inner = fields.mapping(inner, "error")
     status = fields.mapping(value, "error").get("status")
     return fields.text(inner, "message") or (f"HTTP status {status}" if isinstance(status, int) else "unknown error")
+
+
+# --- a record by itself, as it comes ------------------------------------------------------------------------------------------------
+
+
+def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
+    """Return what one record says, in at least one entry: a record that no other kind fits becomes a custom entry.
+
+    Every fragment of a response keeps its usage, because which one is the last is unknown; of a whole response the last one counts.
+
+    Args:
+        record: The record.
+        ordinal: Its number in its file, starting at 0.
+    """
+    kind, key, at = (
+        fields.text(record, "type"),
+        fields.text(record, "uuid"),
+        fields.moment(record.get("timestamp")) or now(),
+    )
+    source = Source(format=NAME, record=key, ordinal=ordinal)
+    found: list[Entry] = []
+    try:
+        if failed := failure(record, at):
+            found.append(failed)
+        elif kind in MESSAGES:
+            whole = [one for message in messages_of(record, key or str(ordinal), at) for one in _one_by_one(message)]
+            found += (MessageEntry(message=one, at=at) for one in whole)
+    except (PalaverError, ValueError, RecursionError):  # what a record of an odd shape can cause
+        found = []
+    found = found or [Custom(custom_type=f"{NAME}/{kind or 'record'}", at=at)]
+    return tuple(entry.model_copy(update={"source": source}) for entry in found)
+
+
+def _one_by_one(message: Message) -> tuple[Message, ...]:
+    return tuple(message.split()) if isinstance(message, ToolMessage) else (message,)
+
+
+def compact_summary(record: Mapping[str, object]) -> str | None:
+    """Return the summary that a compaction put in place of the conversation; None for any other record."""
+    summary = record.get("isCompactSummary") and isinstance(record.get("message"), dict)
+    return plain(said(record).get("content")) if summary else None
+
+
+def parent_of(record: Mapping[str, object]) -> str | None:
+    """Return the id of the record before it: None for one beside the conversation, empty for one that begins it."""
+    chained = fields.text(record, "type") in CHAIN and "parentUuid" in record
+    return fields.text(record, "parentUuid") if chained else None

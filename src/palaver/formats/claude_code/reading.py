@@ -12,7 +12,7 @@ from palaver.formats.claude_code.tree import Tree
 from palaver.formats.dialogs import Calls, DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import NOTHING, Branch, Event, Loss
 from palaver.formats.records import Record
-from palaver.log import Custom, Derived, Entry, ErrorEntry
+from palaver.log import Custom, Derived, Entry
 
 _CLEARED = "[Old tool result content cleared]"
 """What Claude Code shows in place of a result that its microcompaction cleared."""
@@ -128,8 +128,7 @@ class Reading:
 
     def _message(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         content = messages.said(value).get("content")
-        if value.get("isApiErrorMessage"):
-            failed = ErrorEntry(error=plain(content) or "API error", data=value.get("error"), at=at)
+        if failed := messages.failure(value, at):
             yield from self._put(dialog, failed, origin, 1)
         elif value.get("isCompactSummary"):
             yield from self._compaction(plain(content), origin, at, dialog)
@@ -145,14 +144,10 @@ class Reading:
     ) -> Iterator[Event]:
         yield from self._open(dialog)
         writer = self._writers[dialog]
-        if value.get("type") == "assistant":
-            response = fields.text(messages.said(value), "id")
-            last = self._survey.last_fragment.get(response, origin.ordinal) == origin.ordinal
-            message = messages.assistant(value, origin.record, at, last=last)
+        response = fields.text(messages.said(value), "id")
+        last = self._survey.last_fragment.get(response, origin.ordinal) == origin.ordinal
+        for message in messages.messages_of(value, origin.record, at, last=last):
             self._agents |= {call.id: str(call.args.get("subagent_type") or "") for call in message.tool_calls()}
-            yield from writer.say(message, origin, counted=counted, fragment=True)
-            return
-        for message in messages.user(value, origin.record, at):
             yield from writer.say(message, origin, counted=counted, fragment=True)
             counted = 0
 
@@ -174,8 +169,7 @@ class Reading:
             self._bounds[dialog] = fields.mapping(value, "compactMetadata")
         elif subtype == "microcompact_boundary":
             yield from self._clearing(fields.mapping(value, "microcompactMetadata"), origin, at, dialog)
-        elif subtype == "api_error":
-            failed = ErrorEntry(error=messages.error_text(value), data=value.get("error"), at=at)
+        elif failed := messages.failure(value, at):
             yield from self._put(dialog, failed, origin)
         elif fields.text(value, "content"):
             kept = Custom(custom_type=f"{NAME}/{subtype}", data=value.get("content"), at=at)
