@@ -1,20 +1,15 @@
 """The view: what a model sees, computed from the log by the fold and made smaller by plans."""
 
-from palaver.view.apply import apply
 from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.checkpoint import checkpoint, header_at, held
-from palaver.view.edits import Change
 from palaver.view.exchange import Exchange
-from palaver.view.fold import Fold, fold, omitted
+from palaver.view.fold import Fold, fold, fold_messages, omitted
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
-from palaver.view.message_list import fold_messages
-from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
-from palaver.view.source import Result
+from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite, apply
 from palaver.view.view import Omission, View
 
 __all__ = [
     "Block",
-    "Change",
     "Drop",
     "Exchange",
     "Fold",
@@ -24,7 +19,6 @@ __all__ = [
     "Plan",
     "Reason",
     "Remove",
-    "Result",
     "Rewrite",
     "Turn",
     "View",

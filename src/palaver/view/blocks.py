@@ -1,12 +1,15 @@
-"""Blocks and turns: the pieces of a view, each with its origin and the reason why it is not shown as it was recorded."""
+"""Blocks and turns: the pieces of a view, each with its origin; and changes: the form in which a view shows a block, or that it leaves it out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import cast
 
-from palaver.log import Handle, Run
-from palaver.messages import Content, Role, Speaker, Trust
+from palaver.log import BlockEdit, Handle, Place, Run
+from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
+from palaver.messages.frozen import EMPTY
 
 
 class Reason(StrEnum):
@@ -86,3 +89,110 @@ class Turn:
     name: str = ""
     model: str = ""
     provider: str = ""
+
+
+QUARANTINED_ARGUMENT = "quarantined"
+"""The one argument that a view shows of a call whose arguments a provider refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a view shows one block.
+
+    Attributes:
+        reason: Why.
+        text: What the model sees instead; None when the block is left out.
+        reversible: Whether the handle in the text returns all that was taken out.
+        sources: The entries that the text was made from besides the block.
+        trust: The lowest trust among them; None for that of the block.
+    """
+
+    reason: Reason
+    text: str | None = None
+    reversible: bool = True
+    sources: tuple[Run, ...] = ()
+    trust: Trust | None = None
+
+    def after(self, before: Change | None) -> Change:
+        """Return this change as it applies to a block that was changed before: sources add up, trust never rises."""
+        if before is None or before.text is None or self.text is None:
+            return self
+        known = [trust for trust in (before.trust, self.trust) if trust is not None]
+        sources = tuple(dict.fromkeys((*before.sources, *self.sources)))
+        return replace(self, sources=sources, trust=min(known, default=None))
+
+
+NO_CHANGES = cast("Mapping[Handle, Change]", EMPTY)
+
+QUARANTINE = Change(Reason.QUARANTINED, "[A block the provider refused was set aside; recall {}]")
+"""The change of a block, or of all blocks of an entry, that a provider refused; the text names the block."""
+
+
+def from_edit(edit: BlockEdit) -> Change:
+    """Read a change from its recorded form."""
+    trust = None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE)
+    return Change(Reason(edit.reason), edit.text, edit.reversible, edit.sources or (), trust)
+
+
+def to_edit(target: Handle, change: Change) -> BlockEdit:
+    """Return the recorded form of a change that shows a text."""
+    return BlockEdit(
+        target=Place.of(target),
+        text=change.text or "",
+        reason=change.reason.value,
+        reversible=change.reversible,
+        sources=change.sources or None,
+        trust=None if change.trust is None else change.trust.name.lower(),
+    )
+
+
+def change_of(changes: Mapping[Handle, Change], block: Handle) -> Change | None:
+    """Return the change of a block; a quarantine of the whole entry comes before a change of the block itself."""
+    entry = changes.get(Handle(block.dialog, block.seq))
+    return entry if entry is not None and entry.reason is Reason.QUARANTINED else changes.get(block)
+
+
+def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, Change]) -> tuple[Turn, ...]:
+    """Return turns with their blocks as the changes show them, without turns that say nothing more."""
+    if not changes:
+        return turns
+    made = ((turn, shown_blocks(turn.blocks, changes)) for turn in turns)
+    return tuple(turn if blocks is turn.blocks else replace(turn, blocks=blocks) for turn, blocks in made if blocks)
+
+
+def shown_blocks(blocks: tuple[Block, ...], changes: Mapping[Handle, Change]) -> tuple[Block, ...]:
+    """Return blocks as the changes show them; the same tuple when no change names one of them."""
+    made = tuple(_shown(blocks, changes))
+    return blocks if made == blocks else made
+
+
+def _shown(blocks: Iterable[Block], changes: Mapping[Handle, Change]) -> Iterable[Block]:
+    for block in blocks:
+        change = None if block.origin is None else change_of(changes, block.origin)
+        if change is None:
+            yield block
+        elif change.text is not None:
+            yield _in_form(block, change, change.text)
+        elif isinstance(block.content, ToolCallContent | ToolResultContent):
+            yield block  # a call and its result stay together
+
+
+def _in_form(block: Block, change: Change, text: str) -> Block:
+    """Return a block that shows a text in its place. A result keeps its call id; a call keeps its name and id, because its result needs it."""
+    content = block.content
+    if change.reason is Reason.QUARANTINED:
+        text = text.format(block.origin)
+    if isinstance(content, ToolCallContent):
+        if change.reason is not Reason.QUARANTINED:
+            return block
+        emptied = {"args": {QUARANTINED_ARGUMENT: text}, "raw_args": None, "error": None, "artefact": {}, "changes": ()}
+        return replace(block, content=content.model_copy(update=emptied), reason=change.reason)
+    result = isinstance(content, ToolResultContent)
+    return replace(
+        block,
+        content=content.model_copy(update={"content": text}) if result else TextContent(content=text),
+        reason=change.reason,
+        reversible=change.reversible,
+        sources=tuple(dict.fromkeys((*block.sources, *change.sources))),
+        trust=block.trust if change.trust is None else min(block.trust, change.trust),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from palaver.ids import DialogId
@@ -21,9 +20,8 @@ from palaver.log import (
     lineage,
 )
 from palaver.messages import Role, TextContent
-from palaver.view.blocks import Block, Reason
-from palaver.view.edits import Change, to_edit
-from palaver.view.view import View, to_omitted
+from palaver.view.blocks import Block, Change, Reason, to_edit
+from palaver.view.view import Omission, View
 
 
 def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int) -> Compaction:
@@ -41,7 +39,7 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
         base=view.at,
         pieces=tuple(_pieces(view, spans)),
         edits=tuple(_edits(view)),
-        omitted=tuple(map(to_omitted, view.omissions)),
+        omitted=tuple(map(Omission.stored, view.omissions)),
         leading=view.leading,
         closed=view.response is None or view.response not in firsts,
         policy=policy,
@@ -77,11 +75,11 @@ def _rank(place: Handle, spans: Sequence[Span]) -> tuple[int, int]:
 def _in_view_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
     """Return what the view depends on in the order of the log, then its exchanges in their own order."""
     for span in sorted(set(view.state), key=lambda one: _rank(Handle(one.dialog, one.start), spans)):
-        yield Run(dialog=span.dialog, start=span.start, stop=span.stop)
+        yield Run.of(span)
     for exchange in view.exchanges:
         if exchange.first is not None:
             yield from before.get(exchange.first, ())
-        yield from (Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
+        yield from map(Run.of, exchange.runs)
 
 
 def _in_log_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
@@ -164,22 +162,9 @@ def header_at(reader: Reader, dialog_id: DialogId, at: int | None) -> Header:
     return reader.header(dialog_id, at) if at >= 0 else NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a fold reads.
-
-    Attributes:
-        tail: The spans to read, after the checkpoint where there is one.
-        checkpoint: The compaction to start from; None to start at the beginning.
-        damaged: Compactions that cannot be read.
-    """
-
-    tail: tuple[Span, ...]
-    checkpoint: Compaction | None = None
-    damaged: tuple[Handle, ...] = ()
-
-
-def find_start(reader: Reader, spans: Sequence[Span], upto: Header) -> Start:
+def find_start(
+    reader: Reader, spans: Sequence[Span], upto: Header
+) -> tuple[Compaction | None, tuple[Span, ...], list[Handle]]:
     """Find the newest checkpoint that holds for these spans.
 
     An ancestor's checkpoint holds for a fork only when the fork shares everything that the checkpoint was made of: a fork that keeps a window asked for
@@ -189,6 +174,9 @@ def find_start(reader: Reader, spans: Sequence[Span], upto: Header) -> Start:
         reader: The log.
         spans: What the dialog holds, oldest first; the last span ends at `upto`.
         upto: The header of the last own entry, or `NOTHING`.
+
+    Returns:
+        The checkpoint, None to start at the beginning; the spans to read after it; and compactions that cannot be read.
     """
     damaged: list[Handle] = []
     for index in range(len(spans) - 1, -1, -1):
@@ -205,8 +193,8 @@ def find_start(reader: Reader, spans: Sequence[Span], upto: Header) -> Start:
             meanwhile = Span(span.dialog, max(entry.base + 1, span.start), base)
             after = Span(span.dialog, base + 1, span.stop)
             tail = tuple(part for part in (meanwhile, after, *spans[index + 1 :]) if len(part))
-            return Start(tail, entry, tuple(damaged))
-    return Start(tuple(spans), damaged=tuple(damaged))
+            return entry, tail, damaged
+    return None, tuple(spans), damaged
 
 
 def _complete(entry: Compaction, spans: Iterable[Span]) -> bool:

@@ -1,46 +1,259 @@
-"""Exchanges: the unit of cutting."""
+"""Exchanges: the unit of cutting. What one shows of the log is named by entries and read on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+from typing import NamedTuple, TypeAlias
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Span, letter
-from palaver.messages import Role, Speaker
-from palaver.view.blocks import Block, Turn
-from palaver.view.edits import NO_CHANGES, Change, in_force, shown_turns
-from palaver.view.source import Recorded, Result
+from palaver.log import BranchSummary, Entry, Handle, MessageEntry, Reader, Run, Span, decoded, every_body, letter
+from palaver.messages import (
+    ImageContent,
+    Message,
+    Role,
+    Speaker,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+    Trust,
+)
+from palaver.view.blocks import NO_CHANGES, Block, Change, Reason, Turn, change_of, shown_turns
+
+NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
+"""The result of a call that has none. The words are the same while the call is open and after it was given up, so that the request sent while it
+was open stays a prefix of the next."""
+
+OTHER_BRANCH = "The result of this tool call is not part of this branch, which was forked while the call was open."
+"""The result of an inherited call that was open where the branch begins."""
+
+_NEAR = 16
+"""Unwanted entries between two wanted ones that a scan passes over: beginning another scan costs about as much."""
 
 
-class Given(NamedTuple):
-    """What an exchange shows that a program made.
+Reading: TypeAlias = Callable[[Iterable[Handle]], Mapping[Handle, Entry]]
+"""Returns entries by their handles."""
+
+
+def read(reader: Reader, places: Iterable[Handle]) -> Mapping[Handle, Entry]:
+    """Read entries in few scans. In place of one that is damaged or lost, a message says so."""
+    wanted = set(places)
+    return {
+        place: decoded(reader, place, body)
+        for span in _scans(sorted(wanted))
+        for seq, body in every_body(reader, span)
+        if (place := Handle(span.dialog, seq)) in wanted
+    }
+
+
+def _scans(places: Sequence[Handle]) -> Iterator[Span]:
+    """Return the spans that hold these sorted places, joined where little lies between."""
+    scan: Span | None = None
+    for dialog, seq, _ in places:
+        if scan is not None and scan.dialog == dialog and seq - scan.stop < _NEAR:
+            scan = Span(dialog, scan.start, seq + 1)
+        else:
+            if scan is not None:
+                yield scan
+            scan = Span(dialog, seq, seq + 1)
+    if scan is not None:
+        yield scan
+
+
+def _nothing(_places: Iterable[Handle]) -> Mapping[Handle, Entry]:
+    return {}
+
+
+class Result(NamedTuple):
+    """A recorded tool result, known without reading it.
 
     Attributes:
-        given: Its turns.
-        runs: The entries that it stands for: dialog, first, and the number after the last.
+        handle: Its block.
+        size: Its size in bytes of its recorded form; results of one entry share the entry's size equally.
     """
 
-    given: tuple[Turn, ...]
-    runs: tuple[tuple[DialogId, int, int], ...] = ()
-    loaded: bool = True
+    handle: Handle
+    size: int
 
-    def turns(self) -> tuple[Turn, ...]:
-        """Return its turns."""
-        return self.given
+
+@dataclass(slots=True)
+class Recorded:
+    """What an exchange shows before any change.
+
+    Entries, runs and answers are plain tuples of strings and numbers: a view may hold tens of thousands, and the garbage collector does not visit them.
+
+    Attributes:
+        read: Reads its entries.
+        role: The role of its first turn.
+        entries: The entries of its first turn: dialog, number, and the shape of the message. Empty where a program made the turns.
+        runs: All its entries, in order: dialog, first, and the number after the last.
+        aside: The blocks of its message that this exchange does not show: results that stand with their calls, or second results.
+        answers: For each of its calls, in order, the block of the result (dialog, number, block) and its size; or why there is none: `pending`,
+            `interrupted` or `parted`.
+    """
+
+    read: Reading
+    role: Role
+    entries: tuple[tuple[DialogId, int, str], ...]
+    runs: tuple[tuple[DialogId, int, int], ...]
+    aside: frozenset[int] = frozenset()
+    answers: tuple[tuple[DialogId, int, int, int] | str, ...] = ()
+    _turns: tuple[Turn, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its bodies have been read."""
+        return self._turns is not None
+
+    def places(self) -> Iterator[Handle]:
+        """Return the entries that `build` needs."""
+        for dialog, seq, _ in self.entries:
+            yield Handle(dialog, seq)
+        for answer in self.answers:
+            if not isinstance(answer, str):
+                yield Handle(answer[0], answer[1])
 
     def shape(self) -> Iterator[tuple[Handle, str]]:
-        """Return its blocks that have a handle, and their letters."""
-        for turn in self.given:
-            for block in turn.blocks:
+        """Return the blocks that it shows and their letters, without reading a body."""
+        if not self.entries:
+            for block in (each for turn in self.turns() for each in turn.blocks):
                 if block.origin is not None:
                     yield block.origin, "m" if (known := letter(block.content)) == "." else known
+        for dialog, seq, letters in self.entries:
+            if letters == SUMMARY:
+                yield Handle(dialog, seq), "t"
+                continue
+            for index, kind in enumerate(letters):
+                if kind != "." and index not in self.aside:
+                    yield Handle(dialog, seq, index), kind
+        yield from ((Handle(*answer[:3]), "r") for answer in self.answers if not isinstance(answer, str))
 
-    def results(self) -> Iterator[Result]:
-        """Return its results that have a handle; their size is not known."""
-        for turn in self.given[1:]:
-            yield from (Result(block.origin, 0) for block in turn.blocks if block.origin is not None)
+    def turns(self) -> tuple[Turn, ...]:
+        """Return its turns; the first call reads the log."""
+        if self._turns is None:
+            self.build(self.read(self.places()))
+        return self._turns or ()
+
+    def build(self, entries: Mapping[Handle, Entry]) -> None:
+        """Make its turns of entries that were read."""
+        first = [(place := Handle(dialog, seq), entries[place]) for dialog, seq, _ in self.entries]
+        blocks = tuple(block for place, entry in first for block in self._blocks(place, entry))
+        turn = _turn(self.role, first[0][1], blocks)
+        results = tuple(self._results(blocks, entries)) if self.answers else ()
+        self._turns = (turn, Turn(role=Role.TOOL, blocks=results)) if results else (turn,)
+
+    def _blocks(self, place: Handle, entry: Entry) -> Iterator[Block]:
+        if self.entries[0][2] == SUMMARY:
+            yield _summary(place, entry)
+            return
+        for block in blocks_of(place, entry):
+            index = block.origin.block if block.origin else None
+            if index in self.aside:
+                continue
+            if isinstance(block.content, ToolResultContent) and self.role is not Role.ASSISTANT:
+                yield from _as_text(block, block.content)
+            else:
+                yield block
+
+    def _results(self, blocks: Iterable[Block], entries: Mapping[Handle, Entry]) -> Iterator[Block]:
+        """Return one result for each call, in the order of the calls."""
+        calls = [(block, block.content) for block in blocks if isinstance(block.content, ToolCallContent)]
+        answers = chain(self.answers, repeat("interrupted"))
+        for (block, call), answer in zip(calls, answers):  # noqa: B905 - the answers are endless
+            found = None if isinstance(answer, str) else _result(Handle(*answer[:3]), call.id, entries)
+            why = answer if isinstance(answer, str) else "interrupted"
+            yield _missing(block, call, why) if found is None else found
+
+
+SUMMARY = "summary"
+"""Stands for the shape of a summary, whose one block has the handle of its entry."""
+
+
+def _result(place: Handle, call_id: str, entries: Mapping[Handle, Entry]) -> Block | None:
+    """Return a result's block; where the entry was damaged and its blocks have other places, the one with the id of the call."""
+    entry = Handle(place.dialog, place.seq)
+    found: Block | None = None
+    for block in blocks_of(entry, entries[entry]):
+        if isinstance(block.content, ToolResultContent):
+            if block.origin == place:
+                return block
+            if block.content.id == call_id:
+                found = found or block
+    return found
+
+
+def _missing(block: Block, call: ToolCallContent, why: str) -> Block:
+    """Return what stands for the result of a call that has none. It claims an error only where the call did not finish."""
+    parted, origin = why == "parted", block.origin
+    text = OTHER_BRANCH if parted else NO_RESULT
+    return Block(
+        content=ToolResultContent(id=call.id, content=text, is_error=not parted, name=call.name),
+        derived="interrupted" if parted else why,
+        sources=() if origin is None else (Run(dialog=origin.dialog, start=origin.seq, stop=origin.seq + 1),),
+        speaker=Speaker.HARNESS,
+        trust=Trust.HARNESS,
+    )
+
+
+def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
+    if not isinstance(entry, MessageEntry):
+        return Turn(role=role, blocks=blocks)
+    message = entry.message
+    extra = message.__pydantic_extra__
+    return Turn(
+        role=role,
+        blocks=blocks,
+        name="" if message.name in (role, message.role) else message.name,
+        model=message.model or "",
+        provider=str(extra.get("provider", "")) if extra else "",
+    )
+
+
+def blocks_of(place: Handle, entry: Entry) -> tuple[Block, ...]:
+    """Return the blocks of a message that say something, each with its handle and who said it."""
+    if not isinstance(entry, MessageEntry):
+        return ()
+    message: Message = entry.message
+    dialog, seq, _ = place
+    found = [(index, content) for index, content in enumerate(message.contents) if letter(content) != "."]
+    blocks = []
+    for index, content in found or enumerate(message.contents):
+        human = message.speaker is Speaker.HUMAN and isinstance(content, ToolResultContent)
+        speaker = Speaker.TOOL if human else message.speaker
+        blocks.append(Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=speaker.trust))
+    return tuple(blocks)
+
+
+def _summary(place: Handle, entry: Entry) -> Block:
+    """Return the block of a recorded summary, with the lowest trust unless the entry records another."""
+    text, sources, trust = "", None, None
+    if isinstance(entry, BranchSummary):
+        text, sources, trust = entry.summary, entry.sources, entry.trust
+    elif isinstance(entry, MessageEntry):
+        text = entry.message.text_content()
+    return Block(
+        content=TextContent(content=text),
+        origin=place,
+        derived="summary",
+        sources=sources or (),
+        speaker=Speaker.SUMMARY,
+        trust=Trust.__members__.get((trust or "").upper(), Trust.OUTSIDE),
+    )
+
+
+def unpaired(call_id: str, text: str) -> str:
+    """Return the text that shows a result whose call is not in the view."""
+    return f"[Result of tool call {call_id or '?'}, which is not in this context]\n{text}"
+
+
+def _as_text(block: Block, content: ToolResultContent) -> Iterator[Block]:
+    """Return a result without its call as text, and its images after it."""
+    yield replace(block, content=TextContent(content=unpaired(content.id, content.text())), reason=Reason.UNPAIRED)
+    if not isinstance(content.content, str):
+        for part in content.content:
+            if isinstance(part, ImageContent):
+                yield replace(block, content=part, reason=Reason.UNPAIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +275,7 @@ class Exchange:
         changes: Its blocks that are shown in another form or left out.
     """
 
-    source: Recorded | Given
+    source: Recorded
     role: Role = Role.USER
     speaker: Speaker = Speaker.HUMAN
     pinned: bool = False
@@ -86,11 +299,11 @@ class Exchange:
         size: int = 0,
     ) -> Exchange:
         """Return an exchange of turns that are at hand; `role` and `speaker` are those of the first turn."""
-        given = tuple(turns)
+        role, entries = turns[0].role, tuple((run.dialog, run.start, run.stop) for run in runs)
         return cls(
-            source=Given(given, tuple((run.dialog, run.start, run.stop) for run in runs)),
-            role=given[0].role,
-            speaker=next((block.speaker for block in given[0].blocks), Speaker.HARNESS),
+            source=Recorded(_nothing, role, (), entries, _turns=tuple(turns)),
+            role=role,
+            speaker=next((block.speaker for block in turns[0].blocks), Speaker.HARNESS),
             pinned=pinned,
             open=open,
             derived=derived,
@@ -105,8 +318,12 @@ class Exchange:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Its recorded tool results, in the order of the calls."""
-        return tuple(self.source.results())
+        """Its recorded tool results, in the order of the calls; the size of those that a program made is not known."""
+        source = self.source
+        if not source.entries:
+            given = (block.origin for turn in source.turns()[1:] for block in turn.blocks)
+            return tuple(Result(origin, 0) for origin in given if origin is not None)
+        return tuple(Result(Handle(*answer[:3]), answer[3]) for answer in source.answers if not isinstance(answer, str))
 
     def entries(self) -> Iterator[Handle]:
         """Return its entries, in order."""
@@ -149,7 +366,7 @@ class Exchange:
             yield from self.shape()
             return
         for handle, kind in self.shape():
-            change = in_force(self.changes, handle)
+            change = change_of(self.changes, handle)
             stays = kind == "c" or (kind == "r" and self.role is Role.ASSISTANT)
             if stays or change is None or change.text is not None:
                 yield handle, kind

@@ -6,25 +6,31 @@ exchanges of the view read their own bodies when they are first shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
     NOTHING,
+    Entry,
+    Handle,
     Header,
+    MessageEntry,
     Node,
+    Pin,
+    Place,
     Reader,
     Span,
     every_header,
     lineage,
+    message_draft,
+    next_header,
 )
-from palaver.messages import Role
-from palaver.view.checkpoint import Start, find_start, header_at
+from palaver.messages import Message, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.view.blocks import Block
+from palaver.view.checkpoint import find_start, header_at
 from palaver.view.exchange import Exchange
-from palaver.view.omissions import DECIDED
-from palaver.view.source import read
+from palaver.view.plan import DECIDED
 from palaver.view.state import State
 from palaver.view.view import View
 
@@ -76,8 +82,7 @@ class Fold:
         follows = before.seq <= upto.seq and (self._whole or before.view_base == upto.view_base)
         if state is None or not follows or not state.take_span(self._own(before.seq + 1, upto)):
             state = self._begin(upto)
-        view = replace(state.view(upto.seq), reader=self._reader)
-        self._state, self._upto, self._view = state, upto, view
+        self._state, self._upto, self._view = state, upto, state.view(upto.seq)
         return self._view
 
     def _own(self, start: int, upto: Header) -> Span:
@@ -85,17 +90,12 @@ class Fold:
 
     def _begin(self, upto: Header) -> State:
         spans = lineage(self._node, upto.seq + 1)
-        start = Start(spans) if self._whole else find_start(self._reader, spans, upto)
-        state = State(
-            self._node,
-            partial(every_header, self._reader),
-            partial(read, self._reader),
-            whole=self._whole,
-        )
-        state.damaged += start.damaged
-        if start.checkpoint is not None:
-            state.resume(start.checkpoint)
-        for span in start.tail:
+        checkpoint, tail, damaged = (None, spans, []) if self._whole else find_start(self._reader, spans, upto)
+        state = State.of(self._reader, self._node, whole=self._whole)
+        state.damaged += damaged
+        if checkpoint is not None:
+            state.resume(checkpoint)
+        for span in tail:
             state.take_span(span)
         return state
 
@@ -134,7 +134,8 @@ def _from_first_exchange(reader: Reader, part: Span, span: Span) -> list[Header]
 
 def _exchanges(reader: Reader, dialog_id: DialogId, headers: Sequence[Header]) -> list[Exchange]:
     node = Node(dialog_id=dialog_id, session_id=SessionId(""))
-    state = State(node, partial(every_header, reader), partial(read, reader), leads=0)
+    state = State.of(reader, node)
+    state.leads = 0
     before = NOTHING
     for header in headers:
         if header.kind == "message":
@@ -143,3 +144,87 @@ def _exchanges(reader: Reader, dialog_id: DialogId, headers: Sequence[Header]) -
             state.pairing.summary(dialog_id, header)
         before = header
     return state.pairing.finish(live=False)
+
+
+# --- plain lists --------------------------------------------------------------------------------------------------------------------
+
+
+def fold_messages(
+    messages: Sequence[Message],
+    dialog_id: DialogId,
+    *,
+    origins: Sequence[Handle | None] | None = None,
+    pinned: Collection[int] = (),
+) -> View:
+    """Return the view of a list of messages. Its blocks show the very blocks of the messages.
+
+    Sizes are characters, not bytes, because nothing is encoded. System messages before the conversation become `view.system`.
+
+    Args:
+        messages: The messages, in order.
+        dialog_id: The dialog of the view. Without `origins` the messages are its entries 0, 1, 2, ...
+        origins: The entry that each message is, or None for one that no entry holds: its blocks get no handle.
+        pinned: Indexes of messages that every view must show.
+    """
+
+    def read(wanted: Iterable[Handle]) -> Mapping[Handle, Entry]:
+        said = ((place, messages[place.seq]) for place in wanted)
+        return {place: MessageEntry(at=message.timestamp, message=message) for place, message in said}
+
+    state = State(Node(dialog_id=dialog_id, session_id=SessionId("")), _no_headers, read)
+    before = NOTHING
+    for message in messages:
+        header = next_header(message_draft(message, message.timestamp, b""), before)
+        header = header._replace(size=_characters(message))
+        state.message(dialog_id, header, before)
+        before = header
+    for index in pinned:
+        state.marks.pin(Handle(dialog_id, index), Pin(target=Place(dialog=dialog_id, seq=index)))
+    view = state.view(len(messages) - 1)
+    return view if origins is None else _with_origins(view, origins)
+
+
+def _no_headers(span: Span) -> Iterator[Header]:
+    raise AssertionError(span)  # only spans of ancestors are read again, and a list has none
+
+
+def _characters(message: Message) -> int:
+    """Return a cheap estimate of a message's size: the characters of its texts, calls and results."""
+    size = 0
+    for content in message.contents:
+        if isinstance(content, TextContent | ThinkingContent):
+            size += len(content.content)
+        elif isinstance(content, ToolResultContent):
+            size += len(content.text())
+        elif isinstance(content, ToolCallContent):
+            size += len(str(content.args))
+    return size
+
+
+def _with_origins(view: View, origins: Sequence[Handle | None]) -> View:
+    """Return a view of a list whose blocks have the handles of the entries that the messages are."""
+
+    def moved(block: Block) -> Block:
+        known = None if block.origin is None else origins[block.origin.seq]
+        return replace(block, origin=block.origin and known and Handle(known.dialog, known.seq, block.origin.block))
+
+    def exchange(each: Exchange) -> Exchange:
+        entries = [origin for place in each.entries() if (origin := origins[place.seq]) is not None]
+        made = Exchange.of(
+            tuple(replace(turn, blocks=tuple(map(moved, turn.blocks))) for turn in each.turns),
+            runs=[Span(entry.dialog, entry.seq, entry.seq + 1) for entry in entries],
+            pinned=each.pinned,
+            open=each.open,
+            derived="" if entries else "notice",
+            messages=each.messages if entries else 0,
+        )
+        return replace(made, size=each.size)
+
+    return replace(
+        view,
+        system=tuple(map(moved, view.system)),
+        exchanges=tuple(map(exchange, view.exchanges)),
+        omissions=(),
+        state=(),
+        response=None,
+    )

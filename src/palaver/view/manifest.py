@@ -18,11 +18,9 @@ from pydantic import TypeAdapter
 from palaver.errors import StoreDamaged
 from palaver.log import BlockEdit, Handle, Omitted, Span
 from palaver.messages import canonical_json
-from palaver.view.blocks import Block, Turn
-from palaver.view.edits import Change, from_edit, handle_of, to_edit
+from palaver.view.blocks import Block, Change, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
-from palaver.view.source import Recorded
-from palaver.view.view import View, from_omitted, to_omitted
+from palaver.view.view import Omission, View
 
 __all__ = ["Manifest", "changed", "manifest", "patched", "restored"]
 
@@ -82,7 +80,7 @@ def manifest(view: View, folded: View) -> Manifest:
         ),
         "items": _runs(places),
         "edits": list(edits.values()),
-        "omitted": [to_omitted(gone).model_dump(mode="json") for gone in view.omissions],
+        "omitted": [gone.stored().model_dump(mode="json") for gone in view.omissions],
         "policies": list(view.policies),
         "edited": view.edited,
     }
@@ -104,7 +102,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
             folded,
             system=tuple(_chosen(stored["system"], folded.system, _adapter(Block).validate_python)),
             exchanges=tuple(_chosen(stored["items"], exchanges, _read)),
-            omissions=tuple(from_omitted(Omitted.model_validate(gone)) for gone in stored["omitted"]),
+            omissions=tuple(Omission.of(Omitted.model_validate(gone)) for gone in stored["omitted"]),
             policies=tuple(stored["policies"]),
             edited=int(stored["edited"]),
         )
@@ -169,7 +167,7 @@ def _key(exchange: Exchange) -> object:
 
 def _same(folded: Exchange, exchange: Exchange) -> bool:
     """Return whether an exchange differs from the fold by changes of blocks only."""
-    return folded.source is exchange.source or isinstance(exchange.source, Recorded) or folded == exchange
+    return folded.source is exchange.source or bool(exchange.source.entries) or folded == exchange
 
 
 def _runs(places: Iterable[int | Any]) -> list[Any]:
@@ -205,7 +203,7 @@ def _write_edit(target: Handle, change: Change) -> Any:  # noqa: ANN401 - a JSON
 def _read_edit(stored: Mapping[str, Any]) -> tuple[Handle, Change]:
     edit = BlockEdit.model_validate({**stored, "text": stored["text"] or ""})
     change = from_edit(edit)
-    return handle_of(edit.target), change if stored["text"] is not None else replace(change, text=None)
+    return edit.target.handle, change if stored["text"] is not None else replace(change, text=None)
 
 
 def _edited(folded: View, changes: Mapping[Handle, Change]) -> list[Exchange]:

@@ -11,13 +11,13 @@ from palaver.log import Derived, Handle, Header, Span, part_of
 from palaver.messages import Role, Speaker, TextContent, Trust
 from palaver.messages.roles import SPEAKER_OF_ROLE
 from palaver.view.blocks import Block, Reason, Turn
-from palaver.view.exchange import Exchange, Given
-from palaver.view.source import SUMMARY, Reading, Recorded
+from palaver.view.exchange import SUMMARY, Exchange, Reading, Recorded
 from palaver.view.view import Omission
 
 _SPEAKERS = {role.value: speaker for role, speaker in SPEAKER_OF_ROLE.items()} | {each.value: each for each in Speaker}
 
 
+@dataclass(slots=True)
 class Response:
     """A model's response, to which fragments and results may still come.
 
@@ -34,20 +34,16 @@ class Response:
         size: The size of its entries, in bytes.
     """
 
-    __slots__ = ("calls", "entries", "id", "index", "inherited", "messages", "results", "runs", "size", "waiting")
-
-    def __init__(self, response_id: str, index: int, *, inherited: bool) -> None:
-        """Begin with nothing said."""
-        self.id = response_id
-        self.index = index
-        self.inherited = inherited
-        self.entries: list[tuple[DialogId, int, str]] = []
-        self.calls: list[str] = []
-        self.waiting: dict[str, list[int]] = {}
-        self.results: dict[int, tuple[DialogId, int, int, int]] = {}
-        self.runs: list[tuple[DialogId, int, int]] = []
-        self.messages = 0
-        self.size = 0
+    id: str
+    index: int
+    inherited: bool
+    entries: list[tuple[DialogId, int, str]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    waiting: dict[str, list[int]] = field(default_factory=dict)
+    results: dict[int, tuple[DialogId, int, int, int]] = field(default_factory=dict)
+    runs: list[tuple[DialogId, int, int]] = field(default_factory=list)
+    messages: int = 0
+    size: int = 0
 
     @property
     def first(self) -> Handle:
@@ -158,7 +154,7 @@ class Pairing:
         )
         if response is None or not fragment:
             self.finish(live=False)
-            response = self.response = Response(header.response, len(self.exchanges), inherited=inherited)
+            response = self.response = Response(header.response, len(self.exchanges), inherited)
             self.exchanges.append(_COMING)
         response.count(dialog, header, 0 if fragment else 1)
         response.speak(dialog, header)
@@ -231,15 +227,15 @@ class Pairing:
         results = response.results
         missing = len(response.calls) - len(results)
         parted = self._parted(response) if response.inherited else ()
-        answers: list[tuple[DialogId, int, int, int] | str] = [
-            results.get(index) or ("parted" if index in parted else _MISSING[live])
-            for index in range(len(response.calls))
-        ]
-        source = Recorded(
-            self.read, Role.ASSISTANT, tuple(response.entries), tuple(response.runs), _NO_BLOCKS, tuple(answers)
+        missing_as = "pending" if live else "interrupted"
+        answers = tuple(
+            [
+                results.get(index) or ("parted" if index in parted else missing_as)
+                for index in range(len(response.calls))
+            ]
         )
         return Exchange(
-            source=source,
+            source=Recorded(self.read, Role.ASSISTANT, tuple(response.entries), tuple(response.runs), answers=answers),
             role=Role.ASSISTANT,
             speaker=Speaker.MODEL,
             open=live and missing > 0,
@@ -260,9 +256,8 @@ class Pairing:
 
 
 _EMPTY = {"": Reason.EMPTY, "!": Reason.FAILED_RESPONSE}
-_MISSING = {True: "pending", False: "interrupted"}
 _NO_BLOCKS: frozenset[int] = frozenset()
-_COMING = Exchange(source=Given(()))
+_COMING = Exchange.of((Turn(role=Role.ASSISTANT, blocks=()),))
 """Holds the place of a response until it is finished."""
 
 

@@ -1,15 +1,21 @@
-"""Plans: what a policy wants changed in a view."""
+"""Plans: what a policy wants changed in a view; and applying one: a smaller view, with an omission for everything that left."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-from palaver.log import Handle, Run
-from palaver.messages import Trust
+from palaver.errors import InvalidInput
+from palaver.ids import DialogId
+from palaver.log import Handle, Run, Span, gaps
+from palaver.messages import Role, Speaker, TextContent, Trust
 from palaver.messages.frozen import cleaned
-from palaver.view.blocks import Reason
+from palaver.view.blocks import Block, Change, Reason, Turn, change_of
+from palaver.view.exchange import Exchange
+from palaver.view.view import Omission, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,3 +124,236 @@ class Plan:
     def __bool__(self) -> bool:
         """Return whether the plan changes anything."""
         return bool(self.drops or self.rewrites or self.removes or self.inserts)
+
+
+def apply(view: View, plan: Plan) -> View:
+    """Return the view as a plan wants it: valid by construction, with an omission for everything left out.
+
+    Reads no body: exchanges that change are read when they are shown.
+
+    Raises:
+        InvalidInput: The plan drops what every view must show, or names an exchange or block that is not in the view or cannot be changed so.
+    """
+    if not plan:
+        return view
+    dropped = _dropped(view, plan)
+    shown = list(view.exchanges)
+    for index, changes in _changes(view, plan, dropped).items():
+        shown[index] = _changed(shown[index], changes, plan)
+    kept = [index for index in range(len(shown)) if index not in dropped]
+    exchanges = [shown[index] for index in kept]
+    omissions = _left_out(view, dropped, exchanges, plan.policy) if dropped else view.omissions
+    removed = (Omission(reason=change.reason, handle=change.target, by=plan.policy) for change in plan.removes)
+    for insert in sorted(plan.inserts, key=lambda each: each.before)[::-1]:
+        exchanges.insert(bisect_left(kept, insert.before), _inserted(insert))
+    return replace(
+        view,
+        exchanges=tuple(exchanges),
+        omissions=(*omissions, *removed),
+        edited=len(exchanges),
+        policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
+    )
+
+
+def _dropped(view: View, plan: Plan) -> Mapping[int, Reason]:
+    dropped: dict[int, Reason] = {}
+    for drop in plan.drops:
+        indexes = drop.indexes
+        if not 0 <= indexes.start <= indexes.stop <= len(view.exchanges):
+            message = f"The plan of {plan.policy} drops exchanges {indexes.start} to {indexes.stop}; the view has {len(view.exchanges)}."
+            raise InvalidInput(message)
+        dropped.update(dict.fromkeys(indexes, drop.reason))
+    forbidden = sorted(index for index in view.protected() if index in dropped)
+    if forbidden:
+        message = (
+            f"The plan of {plan.policy} drops exchange {forbidden[0]}, which every view must hold: "
+            "the newest user message, pinned exchanges and open calls stay."
+        )
+        raise InvalidInput(message)
+    return dropped
+
+
+def _changes(view: View, plan: Plan, dropped: Mapping[int, Reason]) -> Mapping[int, dict[Handle, Change]]:
+    """Return the plan's changes by the exchange that shows the block."""
+    changes: dict[int, dict[Handle, Change]] = {}
+    wanted: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
+    for change in wanted:
+        index = view.find(change.target)
+        if index is None or index in dropped:
+            raise InvalidInput(
+                f"The plan of {plan.policy} changes block {change.target}, which no exchange of the view shows."
+            )
+        changes.setdefault(index, {})[change.target] = _form(change)
+    return changes
+
+
+def _form(change: Rewrite | Remove) -> Change:
+    if isinstance(change, Remove):
+        return Change(change.reason)
+    return Change(change.reason, change.text, change.reversible, change.sources, change.trust)
+
+
+def _changed(exchange: Exchange, changes: Mapping[Handle, Change], plan: Plan) -> Exchange:
+    """Return an exchange with more changes. A block that a provider refused stays set aside."""
+    merged = dict(exchange.changes)
+    for target, change in changes.items():
+        before = change_of(merged, target) if merged else None
+        if before is None or before.reason is not Reason.QUARANTINED:
+            merged[target] = change.after(before)
+    responds = exchange.role is Role.ASSISTANT
+    for handle, letter in exchange.shape():
+        wanted = changes.get(handle)
+        if wanted is not None and (letter == "c" or (letter == "r" and responds and wanted.text is None)):
+            message = (
+                f"The plan of {plan.policy} changes block {handle}: a call stays whole, and its result stays with it."
+            )
+            raise InvalidInput(message)
+    made = replace(exchange, changes=merged)
+    removes = any(change.text is None for change in changes.values())
+    if removes and all(letter == "r" and responds for _, letter in made.shown()):
+        message = (
+            f"The plan of {plan.policy} removes every block of a {exchange.role.value} turn: drop the exchange instead."
+        )
+        raise InvalidInput(message)
+    return made
+
+
+def _inserted(insert: Insert) -> Exchange:
+    block = Block(
+        content=TextContent(content=insert.text),
+        derived=insert.label,
+        sources=insert.sources,
+        speaker=Speaker.SUMMARY,
+        trust=min(insert.trust, Trust.MODEL),
+    )
+    return Exchange.of((Turn(role=Role.USER, blocks=(block,)),), derived=insert.label)
+
+
+_Entries: TypeAlias = AbstractSet[tuple[DialogId, int]]
+
+DECIDED = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+"""Why whole exchanges leave. Entries with another reason were never shown."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of entries that leaves; its neighbours are added to it."""
+
+    dialog: DialogId
+    start: int
+    stop: int
+    reason: Reason
+    by: str
+    messages: int
+    size: int
+
+    def omission(self) -> Omission:
+        """Return the run as an omission."""
+        span = Span(self.dialog, self.start, self.stop)
+        return Omission(reason=self.reason, span=span, by=self.by, messages=self.messages, size=self.size)
+
+
+def _left_out(view: View, dropped: Mapping[int, Reason], kept: Iterable[Exchange], policy: str) -> tuple[Omission, ...]:
+    """Return the omissions of a view without some exchanges.
+
+    Neighbouring entries with one reason make one omission. Entries that views never show do not part neighbours. Entries that the view shows or depends
+    on do, and so does what the dialog does not share of an ancestor. An empty message between neighbours leaves with them.
+    """
+    standing = set(_entries((span.dialog, span.start, span.stop) for span in view.state))
+    for exchange in kept:
+        standing.update(_entries(exchange.source.runs))
+    ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
+    runs, blocks = _leaving(view, dropped, policy, standing)
+    others: list[Omission] = []
+    for gone in view.omissions:
+        if gone.span is not None and gone.reason in DECIDED:
+            dialog, start, stop = gone.span.dialog, gone.span.start, gone.span.stop
+            runs.append(_Run(dialog, start, stop, gone.reason, gone.by, gone.messages, gone.size))
+        else:
+            others.append(gone)
+    joined = _joined(runs, ranks, standing, gaps(view.shared))
+    return (*_outside(others, joined, ranks), *(run.omission() for run in joined), *blocks)
+
+
+def _entries(runs: Iterable[tuple[DialogId, int, int]]) -> Iterator[tuple[DialogId, int]]:
+    for dialog, start, stop in runs:
+        for seq in range(start, stop):
+            yield dialog, seq
+
+
+def _leaving(
+    view: View, dropped: Mapping[int, Reason], policy: str, standing: _Entries
+) -> tuple[list[_Run], list[Omission]]:
+    """Return the entries that leave, and the blocks that leave of entries that stay: a message with a result and words is part of two exchanges."""
+    runs: list[_Run] = []
+    blocks: list[Omission] = []
+    staying: dict[DialogId, list[int]] = {}
+    for dialog, seq in sorted(standing):
+        staying.setdefault(dialog, []).append(seq)
+    last = _Run(DialogId(""), 0, 0, Reason.NOT_SHOWN, policy, 0, 0)
+    for index, reason in dropped.items():
+        exchange = view.exchanges[index]
+        messages, size, own = exchange.messages, exchange.size, exchange.source.runs
+        for dialog, start, stop in own:
+            numbers = staying.get(dialog, ())
+            if (place := bisect_left(numbers, start)) < len(numbers) and numbers[place] < stop:
+                own = tuple((dialog, seq, seq + 1) for dialog, seq in _entries(own) if (dialog, seq) not in standing)
+                blocks += _blocks(exchange, standing, reason, policy, counted=bool(own))
+                break
+        for dialog, start, stop in own:
+            if last.stop == start and last.dialog == dialog and last.reason is reason:
+                last.stop = stop
+                last.messages += messages
+                last.size += size
+            else:
+                last = _Run(dialog, start, stop, reason, policy, messages, size)
+                runs.append(last)
+            messages = size = 0
+    return runs, blocks
+
+
+def _blocks(
+    exchange: Exchange, standing: _Entries, reason: Reason, policy: str, *, counted: bool
+) -> Iterator[Omission]:
+    for handle, _ in exchange.shown():
+        if (handle.dialog, handle.seq) in standing:
+            messages, size = (0, 0) if counted else (exchange.messages, exchange.size)
+            yield Omission(reason=reason, handle=handle, by=policy, messages=messages, size=size)
+            counted = True
+
+
+def _joined(runs: list[_Run], ranks: Mapping[DialogId, int], standing: _Entries, holes: tuple[Span, ...]) -> list[_Run]:
+    """Return runs in the order of the log, neighbours joined."""
+    runs.sort(key=lambda run: (ranks.get(run.dialog, len(ranks)), run.start))
+    joined: list[_Run] = []
+    for run in runs:
+        last = joined[-1] if joined else None
+        if last is None or not _neighbours(last, run, standing, holes):
+            joined.append(run)
+            continue
+        last.stop = max(last.stop, run.stop)
+        last.messages += run.messages
+        last.size += run.size
+    return joined
+
+
+def _neighbours(last: _Run, run: _Run, standing: _Entries, holes: tuple[Span, ...]) -> bool:
+    if last.dialog != run.dialog or last.reason is not run.reason or last.by != run.by:
+        return False
+    if last.stop == run.start:
+        return True
+    if any(hole.dialog == run.dialog and hole.start < run.start and hole.stop > last.stop for hole in holes):
+        return False
+    return all((run.dialog, seq) not in standing for seq in range(last.stop, run.start))
+
+
+def _outside(gone: Iterable[Omission], joined: list[_Run], ranks: Mapping[DialogId, int]) -> Iterator[Omission]:
+    """Return omissions without the empty messages that lie within runs that leave."""
+    starts = [(ranks.get(run.dialog, len(ranks)), run.start) for run in joined]
+    for each in gone:
+        if each.reason is Reason.EMPTY and each.span is not None:
+            span = each.span
+            place = bisect_right(starts, (ranks.get(span.dialog, len(ranks)), span.start)) - 1
+            if place >= 0 and joined[place].dialog == span.dialog and span.start < joined[place].stop:
+                continue
+        yield each

@@ -1,9 +1,10 @@
-"""What is in force after some entries: exchanges, changes of blocks, pins, instructions."""
+"""What is in force after some entries: exchanges, marks on their blocks, pins, instructions, tools, the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from palaver.ids import DialogId
 from palaver.log import (
@@ -14,23 +15,128 @@ from palaver.log import (
     Derived,
     Handle,
     Header,
+    Instructions,
+    MessageEntry,
+    ModelChange,
     Node,
     Omitted,
     Pin,
     Quarantine,
+    Reader,
     Span,
+    Toolset,
+    ToolSpec,
+    every_header,
     gaps,
     is_note,
 )
-from palaver.messages import Role
-from palaver.view.blocks import Reason
-from palaver.view.edits import shown_blocks
-from palaver.view.exchange import Exchange
-from palaver.view.in_force import InForce
-from palaver.view.marks import Marks
+from palaver.messages import Role, Speaker, TextContent, Trust
+from palaver.view.blocks import NO_CHANGES, QUARANTINE, Block, Change, Reason, from_edit, shown_blocks
+from palaver.view.exchange import Exchange, Reading, blocks_of, read
 from palaver.view.pairing import Pairing
-from palaver.view.source import Reading
-from palaver.view.view import Omission, View, from_omitted
+from palaver.view.view import Columns, Omission, View
+
+
+@dataclass(slots=True)
+class Marks:
+    """The marks in force.
+
+    Attributes:
+        edits: The blocks shown in another form; the newest edit of a block wins.
+        removed: The blocks left out.
+        apart: The results that a checkpoint found without their call: what answered the call before may have left the view since.
+        quarantined: The blocks and entries that a provider refused, and the entry that says so.
+        pins: The entries that every view must show, and the entry that says so.
+        lifted: The newest entry that took a pin or a quarantine away. It counts as long as the one it took away may be read.
+        touched: The entries whose marks changed since they were last asked for.
+    """
+
+    edits: dict[Handle, Change] = field(default_factory=dict)
+    removed: dict[Handle, Omission] = field(default_factory=dict)
+    apart: set[Handle] = field(default_factory=set)
+    quarantined: dict[Handle, Handle] = field(default_factory=dict)
+    pins: dict[Handle, Handle] = field(default_factory=dict)
+    lifted: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
+    touched: set[tuple[DialogId, int]] = field(default_factory=set)
+    _targets: dict[tuple[DialogId, int], dict[Handle, None]] = field(default_factory=dict)
+
+    def edit(self, edits: Iterable[BlockEdit]) -> None:
+        """Show blocks in another form."""
+        for edit in edits:
+            target = edit.target.handle
+            if edit.reason == Reason.UNPAIRED:
+                self.apart.add(target)
+                continue
+            self._touch(target)
+            self.edits[target] = from_edit(edit)
+            self.removed.pop(target, None)
+
+    def remove(self, block: Handle, gone: Omission) -> None:
+        """Leave a block out."""
+        self._touch(block)
+        self.removed[block] = gone
+
+    def pin(self, place: Handle, entry: Pin) -> None:
+        """Pin an entry, or take its pin away."""
+        target = entry.target.handle._replace(block=None)
+        self._set(self.pins, target, place, entry.kind, holds=entry.pinned)
+
+    def quarantine(self, place: Handle, entry: Quarantine) -> None:
+        """Set a block or an entry aside, or show it again."""
+        self._set(self.quarantined, entry.target.handle, place, entry.kind, holds=not entry.lifted)
+
+    def _set(self, marks: dict[Handle, Handle], target: Handle, place: Handle, kind: str, *, holds: bool) -> None:
+        self._touch(target)
+        marks.pop(target, None)
+        self.lifted.pop((kind, target), None)
+        if holds:
+            marks[target] = place
+        else:
+            self.lifted[kind, target] = place
+
+    def _touch(self, target: Handle) -> None:
+        entry = (target.dialog, target.seq)
+        self._targets.setdefault(entry, {})[target] = None
+        self.touched.add(entry)
+
+    def places(self) -> tuple[Handle, ...]:
+        """Return the entries that the pins and quarantines depend on."""
+        return (*self.pins.values(), *self.quarantined.values(), *self.lifted.values())
+
+    def touches(self, exchange: Exchange) -> bool:
+        """Return whether the marks of an exchange changed since they were last asked for."""
+        return bool(self.touched) and any(entry[:2] in self.touched for entry in exchange.entries())
+
+    def on(self, exchange: Exchange) -> Exchange:
+        """Return an exchange with its marks; the same object when it has none."""
+        if not self._targets:
+            return exchange
+        entries = list(exchange.entries())
+        changes = self.changes(entries)
+        pinned = not self.pins.keys().isdisjoint(entries)
+        return replace(exchange, changes=changes, pinned=pinned) if changes or pinned else exchange
+
+    def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, Change]:
+        """Return the changes of the blocks of entries. A quarantine comes before an edit, which may show just what was refused."""
+        found: dict[Handle, Change] = {}
+        for entry in entries:
+            for target in self._targets.get((entry.dialog, entry.seq), ()):
+                if target in self.quarantined:
+                    found[target] = QUARANTINE
+                elif target in self.removed:
+                    found[target] = Change(self.removed[target].reason)
+                elif target in self.edits:
+                    found[target] = self.edits[target]
+        return found or NO_CHANGES
+
+
+def _sections(place: Handle, entry: Instructions, *, behind: bool) -> Iterator[Block]:
+    """Return the sections that say something, those before the instructions that were said as messages or those after them."""
+    for index, section in enumerate(entry.sections):
+        if bool(section.behind) is behind and section.text.strip():
+            origin = Handle(place.dialog, place.seq, index)
+            text = TextContent(content=section.text)
+            yield Block(content=text, origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
 
 
 @dataclass(slots=True)
@@ -69,7 +175,17 @@ class State:
     _shown: list[Exchange] = field(default_factory=list)
     _hidden: set[int] = field(default_factory=set)
     _settled: int = 0
-    _beside: InForce | None = None
+    _beside: tuple[Handle, ...] | None = None
+    _system: tuple[Block, ...] = ()
+    _tools: tuple[ToolSpec, ...] = ()
+    _model: str = ""
+    _columns: Columns = field(default_factory=Columns)
+    reader: Reader | None = None
+
+    @classmethod
+    def of(cls, reader: Reader, node: Node, *, whole: bool = False) -> State:
+        """Return the state before the first entry of a log."""
+        return cls(node, partial(every_header, reader), partial(read, reader), whole=whole, reader=reader)
 
     def __post_init__(self) -> None:
         self.pairing = Pairing(self.read, self._open_at, gaps(self.node.ranges), self.marks.apart)
@@ -165,7 +281,7 @@ class State:
     def _edit(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
         """Put what a compaction or a context edit says in force."""
         self.marks.edit(edits)
-        for gone in map(from_omitted, omitted):
+        for gone in map(Omission.of, omitted):
             if gone.handle is None or gone.handle.block is None:
                 self.omissions.append(gone)
             else:
@@ -175,29 +291,31 @@ class State:
 
     def view(self, at: int) -> View:
         """Return the view of what was read."""
-        beside = self._read_in_force()
+        self._read_beside()
         state = (*self.in_force.values(), *self.leading, *self.marks.places())
         exchanges = self._exchanges()
         response = self.pairing.response
-        return View(
+        view = View(
             dialog_id=self.node.dialog_id,
             at=at,
-            system=shown_blocks(beside.system, self.marks.changes(beside.places)),
-            tools=beside.tools,
+            system=shown_blocks(self._system, self.marks.changes(self._beside or ())),
+            tools=self._tools,
             exchanges=exchanges,
             omissions=(
                 *self.omissions,
                 *self.pairing.omissions,
                 *(self.pairing.parted | self.pairing.blocks | self.marks.removed).values(),
             ),
-            model=beside.model,
+            model=self._model,
             state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),
             leading=len(self.leading),
             response=None if response is None else response.first,
             policies=tuple(self.policies),
             edited=self.edited - sum(1 for index in self._hidden if index < self.edited),
             shared=self.node.ranges,
+            reader=self.reader,
         )
+        return view if self._hidden else view.grown(self._columns, self._settled)
 
     def _exchanges(self) -> tuple[Exchange, ...]:
         """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
@@ -226,12 +344,24 @@ class State:
                 return next(self.headers(Span(place.dialog, span.stop - 1, span.stop))).open_calls
         return ()
 
-    def _read_in_force(self) -> InForce:
+    def _read_beside(self) -> None:
         """Read what holds beside the conversation, once until other entries say so."""
         places = (*self.in_force.values(), *self.leading, *self.damaged)
-        if self._beside is None or self._beside.places != places:
-            self._beside = InForce.of(places, self.in_force, self.leading, self.read(places))
-        return self._beside
+        if self._beside == places:
+            return
+        entries = self.read(places)
+        said = [entries[place] for place in self.in_force.values()]
+        sections = [(place, entry) for place, entry in entries.items() if isinstance(entry, Instructions)]
+        lines = [place for place in places if place not in self.leading and isinstance(entries[place], MessageEntry)]
+        self._system = (
+            *(block for each in sections for block in _sections(*each, behind=False)),
+            *(block for place in self.leading for block in blocks_of(place, entries[place])),
+            *(block for each in sections for block in _sections(*each, behind=True)),
+            *(block for place in lines for block in blocks_of(place, entries[place])),
+        )
+        self._tools = next((entry.tools for entry in said if isinstance(entry, Toolset)), ())
+        self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
+        self._beside = places
 
 
 _MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Omitted, Reader, Run, Span, ToolSpec
+from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec
 from palaver.messages import Role, Speaker
 from palaver.view.blocks import Block, Reason
-from palaver.view.edits import handle_of, place_of
-from palaver.view.exchange import Exchange
-from palaver.view.source import Reading, Recorded
+from palaver.view.exchange import Exchange, Reading, Recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,40 +42,74 @@ class Omission:
             for seq in range(self.span.start, self.span.stop):
                 yield Handle(self.span.dialog, seq)
 
+    @classmethod
+    def of(cls, gone: Omitted) -> Omission:
+        """Read an omission from its recorded form."""
+        return cls(
+            reason=Reason(gone.reason),
+            span=None if gone.run is None else gone.run.span,
+            handle=None if gone.target is None else gone.target.handle,
+            by=gone.by,
+            messages=gone.messages,
+            size=gone.size,
+        )
 
-def from_omitted(gone: Omitted) -> Omission:
-    """Read an omission from its recorded form."""
-    return Omission(
-        reason=Reason(gone.reason),
-        span=None if gone.run is None else Span(gone.run.dialog, gone.run.start, gone.run.stop),
-        handle=None if gone.target is None else handle_of(gone.target),
-        by=gone.by,
-        messages=gone.messages,
-        size=gone.size,
-    )
+    def stored(self) -> Omitted:
+        """Return the omission in its recorded form."""
+        return Omitted(
+            run=None if self.span is None else Run.of(self.span),
+            target=None if self.handle is None else Place.of(self.handle),
+            reason=self.reason.value,
+            by=self.by,
+            messages=self.messages,
+            size=self.size,
+        )
 
 
-def to_omitted(omission: Omission) -> Omitted:
-    """Return an omission in its recorded form."""
-    span = omission.span
-    return Omitted(
-        run=None if span is None else Run(dialog=span.dialog, start=span.start, stop=span.stop),
-        target=None if omission.handle is None else place_of(omission.handle),
-        reason=omission.reason.value,
-        by=omission.by,
-        messages=omission.messages,
-        size=omission.size,
-    )
+@dataclass(slots=True)
+class Columns:
+    """What policies ask of every exchange of a view, without visiting each again.
+
+    Attributes:
+        sizes: The recorded size before each boundary, in bytes, without derived texts; one more than there are exchanges.
+        messages: How many messages there are before each boundary.
+        humans: The indexes of the human's messages.
+        summaries: The indexes of summaries.
+    """
+
+    sizes: list[int] = field(default_factory=lambda: [0])
+    messages: list[int] = field(default_factory=lambda: [0])
+    humans: list[int] = field(default_factory=list)
+    summaries: list[int] = field(default_factory=list)
+
+    def grow(self, exchanges: Iterable[Exchange]) -> Columns:
+        """Add exchanges at the end."""
+        size, messages = self.sizes[-1], self.messages[-1]
+        for index, each in enumerate(exchanges, start=len(self.sizes) - 1):
+            self.sizes.append(size := size + (0 if each.derived else each.size))
+            self.messages.append(messages := messages + each.messages)
+            if each.speaker is Speaker.HUMAN:
+                if each.role is Role.USER and not each.derived:
+                    self.humans.append(index)
+            elif each.speaker is Speaker.SUMMARY and (each.derived == "summary" or each.source.runs):
+                self.summaries.append(index)
+        return self
+
+    def first(self, count: int) -> Columns:
+        """Return the columns of the first exchanges."""
+        return Columns(
+            self.sizes[: count + 1],
+            self.messages[: count + 1],
+            self.humans[: bisect_left(self.humans, count)],
+            self.summaries[: bisect_left(self.summaries, count)],
+        )
 
 
 _CHUNK = 512
 """Exchanges whose entries are noted at once."""
 
-_NOTED = ("", -1)
-"""Where it is noted of how many exchanges the entries are not noted yet."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """What the model sees.
 
@@ -110,14 +144,28 @@ class View:
     edited: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
-    _places: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _settled: tuple[Columns, int] = field(default_factory=lambda: (Columns(), 0), init=False, compare=False, repr=False)
+    _noted: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _unnoted: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    def grown(self, columns: Columns, settled: int) -> View:
+        """Use the columns of the views before, which know some of the first exchanges; no later view changes the settled ones."""
+        object.__setattr__(self, "_settled", (columns, settled))
+        return self
+
+    @cached_property
+    def columns(self) -> Columns:
+        """What policies ask of every exchange."""
+        shared, settled = self._settled
+        shared.grow(self.exchanges[len(shared.sizes) - 1 : settled])
+        return shared.first(settled).grow(self.exchanges[settled:])
 
     def load(self, indexes: Iterable[int] | None = None) -> None:
         """Read the bodies of some exchanges in few scans; of all when no indexes are given. What was read before is not read again."""
         chosen = self.exchanges if indexes is None else (self.exchanges[index] for index in indexes)
         by_log: dict[Reading, list[Recorded]] = {}
         for exchange in chosen:
-            if isinstance(exchange.source, Recorded) and not exchange.source.loaded:
+            if not exchange.source.loaded:
                 by_log.setdefault(exchange.source.read, []).append(exchange.source)
         for read, sources in by_log.items():
             entries = read(place for source in sources for place in source.places())
@@ -134,21 +182,18 @@ class View:
     def showing(self, handle: Handle) -> Sequence[int]:
         """Return the indexes of the exchanges that an entry is part of."""
         place = (handle.dialog, handle.seq)
-        while place not in self._places and self._places.get(_NOTED) != [0]:
-            self._note()
-        return self._places.get(place, ())
-
-    def _note(self) -> None:
-        """Note where the entries of some more exchanges are, the newest first, because plans change new ones."""
-        stop = self._places.setdefault(_NOTED, [len(self.exchanges)])[0]
-        start = max(0, stop - _CHUNK)
-        while start > 0 and not set(self.exchanges[start].entries()).isdisjoint(self.exchanges[start - 1].entries()):
-            start -= 1  # an entry with a result and words is part of two neighbours
-        self._places[_NOTED] = [start]
-        for index in range(stop - 1, start - 1, -1):
-            for dialog, begin, end in self.exchanges[index].source.runs:
-                for seq in range(begin, end):
-                    self._places.setdefault((dialog, seq), []).insert(0, index)
+        stop = self._unnoted[0] if self._unnoted else len(self.exchanges)
+        while place not in self._noted and stop > 0:  # the newest first, because plans change new ones
+            start = max(0, stop - _CHUNK)
+            while start > 0 and not set(self.exchanges[start].entries()).isdisjoint(
+                self.exchanges[start - 1].entries()
+            ):
+                start -= 1  # an entry with a result and words is part of two neighbours
+            for index in range(stop - 1, start - 1, -1):
+                for entry in self.exchanges[index].entries():
+                    self._noted.setdefault(entry[:2], []).insert(0, index)
+            self._unnoted[:] = [stop := start]
+        return self._noted.get(place, ())
 
     def newest_user(self) -> int | None:
         """Return the index of the user's newest message; None when there is none. Words that a program added do not count."""
@@ -156,6 +201,10 @@ class View:
 
     def protected(self) -> frozenset[int]:
         """Return the indexes that every plan must keep: the newest user message, a newer message that waits for an answer, the pinned, the open."""
+        return self._protected
+
+    @cached_property
+    def _protected(self) -> frozenset[int]:
         keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
         newest, answered = self._newest(Role.USER), self._newest(Role.ASSISTANT)
         if newest is not None and (answered is None or answered < newest):

@@ -14,7 +14,7 @@ from typing import Literal
 
 from palaver.ids import derive_id
 from palaver.log import ToolSpec
-from palaver.view.source import NO_RESULT, unpaired
+from palaver.view.exchange import NO_RESULT, unpaired
 from palaver.wire.memo import Taken
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
 from palaver.wire.report import How, Notes
