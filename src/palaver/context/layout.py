@@ -10,10 +10,9 @@ from itertools import accumulate, islice
 from typing import TypeAlias
 
 from palaver.context.meter import Measure
-from palaver.log import Handle, Span, gaps, part_of
-from palaver.messages import Role, Speaker
+from palaver.log import Span, gaps
 from palaver.tokens import Budget
-from palaver.view import Drop, Exchange, Insert, Omission, Plan, Reason, Remove, Rewrite, View, apply, omitted
+from palaver.view import Columns, Drop, Exchange, Insert, Omission, Plan, Reason, Remove, Rewrite, View, apply, omitted
 
 __all__ = ["Facts", "Form", "Layout", "Rule"]
 
@@ -88,8 +87,8 @@ class Facts:
         if limit not in self._protected:
             exchanges = self.view.exchanges
             newest = next((i for i in range(len(exchanges) - 1, -1, -1) if not exchanges[i].derived), None)
-            running = [i for i, each in enumerate(exchanges) if each.derived == "summary"][-1:]
-            small = [i for i in running if self.meter.exchange(exchanges[i]) <= limit // _SUMMARY_SHARE]
+            running = (i for i in reversed(self.view.columns.summaries) if exchanges[i].derived == "summary")
+            small = [i for i in islice(running, 1) if self.meter.exchange(exchanges[i]) <= limit // _SUMMARY_SHARE]
             self._protected[limit] = self.view.protected().union(small, () if newest is None else (newest,))
         return self._protected[limit]
 
@@ -98,20 +97,16 @@ class Facts:
 
         A view of at most about twice the limit is measured, so that an agent's cut lands at the target. A larger one is estimated from recorded bytes.
         """
-        exchanges, rate = self.view.exchanges, self.meter.recorded_per_unit
-        measured = sum(self.recorded) <= _MEASURED * limit * rate
+        recorded, rate = self.view.columns.sizes, self.meter.recorded_per_unit
+        measured = recorded[-1] <= _MEASURED * limit * rate
         if measured not in self._positions:
             if measured:
                 self.view.load()
-            sizes = map(self.meter.exchange, exchanges) if measured else (int(size / rate) for size in self.recorded)
-            said = (0 if each.derived else size for each, size in zip(exchanges, sizes, strict=True))
-            self._positions[measured] = list(accumulate(said, initial=0))
+                sizes = (0 if each.derived else self.meter.exchange(each) for each in self.view.exchanges)
+                self._positions[True] = list(accumulate(sizes, initial=0))
+            else:
+                self._positions[False] = [int(size / rate) for size in recorded]
         return self._positions[measured]
-
-    @cached_property
-    def recorded(self) -> list[int]:
-        """The recorded sizes of the view's exchanges."""
-        return [each.size for each in self.view.exchanges]
 
     @cached_property
     def past(self) -> int:
@@ -155,39 +150,9 @@ class Facts:
         return (*self._folded, *self.view.exchanges)
 
     @cached_property
-    def humans(self) -> list[int]:
-        """Whole indexes of the human's messages, in order."""
-        return [
-            index
-            for index, each in enumerate(self.whole)
-            if each.speaker is Speaker.HUMAN and each.role is Role.USER and not each.derived
-        ]
-
-    @cached_property
-    def summaries(self) -> list[int]:
-        """Whole indexes of summaries, in order."""
-        return [index for index, each in enumerate(self.whole) if each.speaker is Speaker.SUMMARY and _is_summary(each)]
-
-    @cached_property
-    def messages(self) -> list[int]:
-        """How many messages there are before each whole index."""
-        return list(accumulate((each.messages for each in self.whole), initial=0))
-
-    @cached_property
-    def parts(self) -> list[tuple[int, tuple[object, ...]]]:
-        """Where a run of entries begins that lies in one part of one dialog: whole index and the part's name."""
-        between = gaps(self.view.shared)
-        found: list[tuple[int, tuple[object, ...]]] = []
-        dialog = ""
-        for index, each in enumerate(self.whole):
-            runs = each.source.runs
-            if not runs or (runs[0][0] == dialog and not between):
-                continue
-            dialog, start, _ = runs[0]
-            part = part_of(Handle(dialog, start), between)
-            if not found or found[-1][1] != part:
-                found.append((index, part))
-        return found
+    def columns(self) -> Columns:
+        """The columns of `whole`."""
+        return Columns(gaps(self.view.shared)).grow(self.whole) if self._folded else self.view.columns
 
     def load(self, index: int) -> None:
         """Read a run of the view's exchanges that ends with one, unless they were read before."""
@@ -197,10 +162,6 @@ class Facts:
         near = index >= self._loaded - _LOAD
         self.view.load(range(start, self._loaded if near else index + 1))
         self._loaded = start if near else self._loaded
-
-
-def _is_summary(exchange: Exchange) -> bool:
-    return exchange.derived == "summary" or bool(exchange.runs)
 
 
 Rule: TypeAlias = Callable[["Layout", int], Form | None]
@@ -276,7 +237,7 @@ class Layout:
     def humans(self) -> list[int]:
         """Return the indexes of the human's messages in the view."""
         past = self.facts.past
-        return [index - past for index in self.facts.humans[bisect_left(self.facts.humans, past) :]]
+        return [index - past for index in self.facts.columns.humans[bisect_left(self.facts.columns.humans, past) :]]
 
     def form(self, index: int) -> Form | None:
         """Return the form of an exchange; None where it is shown as recorded."""

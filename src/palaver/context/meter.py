@@ -225,17 +225,17 @@ class Meter(Measure):
         self.recorded_per_unit = BYTES_PER_TOKEN / float(getattr(counter, "factor", counter.family.factor))
 
     def estimate(self, view: View) -> Size:
-        """Measure a view without reading bodies: exact where exchanges were measured before, else from their recorded bytes."""
-        fixed, messages, media, exact = self.fixed(view), 0, 0, True
-        recent, older, rate = self._recent, self._older, self.recorded_per_unit
-        for exchange in view.exchanges:
-            found = recent.get(id(exchange)) or older.get(id(exchange))
+        """Measure a view without reading bodies: exactly up to the newest exchange that was not measured before, the older ones from their recorded bytes."""
+        messages, media, index = 0, 0, len(view.exchanges)
+        while index > 0:
+            exchange = view.exchanges[index - 1]
+            found = self._recent.get(id(exchange)) or self._older.get(id(exchange))
             share: Share | None = None if found is None else found[1].get(_SIZE)
             if share is None:
-                exact, messages = False, messages + int(exchange.size / rate)
-            else:
-                messages, media = messages + share.text, media + share.media
-        return replace(fixed, messages=messages, media=media, exact=exact)
+                break
+            messages, media, index = messages + share.text, media + share.media, index - 1
+        messages += int(view.columns.sizes[index] / self.recorded_per_unit)
+        return replace(self.fixed(view), messages=messages, media=media, exact=index == 0)
 
     def text(self, text: str) -> int:
         """Count a text."""

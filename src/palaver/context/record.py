@@ -91,7 +91,9 @@ class _Gone:
         sources = _joined(
             [Run(dialog=old.dialog, start=old.start, stop=old.stop) for old in facts.older], facts, ranges
         )
-        messages = facts.older_messages + sum(facts.messages[each.stop] - facts.messages[each.start] for each in ranges)
+        messages = facts.older_messages + sum(
+            facts.columns.messages[each.stop] - facts.columns.messages[each.start] for each in ranges
+        )
         recall = ", ".join(
             f"{Handle(run.dialog, run.start)}"
             + (f" to {Handle(run.dialog, run.stop - 1)}" if run.stop > run.start + 1 else "")
@@ -129,16 +131,16 @@ def _joined(older: Sequence[Run], facts: Facts, ranges: Sequence[range]) -> tupl
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
     """Return the entries of ranges, one run for each part of the log. A message that stayed when older and newer ones left stands after both."""
-    starts = [start for start, _ in facts.parts]
+    starts = [start for start, _ in facts.columns.parts]
     found: list[tuple[tuple[object, ...], Run]] = []
     for each in _split(ranges, facts.past):
         first = max(bisect_right(starts, each.start) - 1, 0)
         edges = [each.start, *(at for at in starts[first + 1 :] if at < each.stop), each.stop]
         for number, (begin, end) in enumerate(pairwise(edges), start=first):
             inside = _ends(facts.whole, begin, end, ordered=end <= facts.past or not facts.past)
-            if inside is None or number >= len(facts.parts):
+            if inside is None or number >= len(facts.columns.parts):
                 continue
-            part, (one, other) = facts.parts[number][1], inside
+            part, (one, other) = facts.columns.parts[number][1], inside
             run = Run(dialog=one.runs[0].dialog, start=one.runs[0].start, stop=other.runs[-1].stop)
             if found and found[-1][0] == part:
                 before = found.pop()[1]
@@ -183,7 +185,7 @@ def _said_by_human(layout: Layout, gone: _Gone) -> list[str]:
     facts, room = layout.facts, layout.target // HUMAN_SHARE
     quoted: list[str] = []
     older: list[Handle] = []
-    for index in gone.among(facts.humans):
+    for index in gone.among(facts.columns.humans):
         line = None if older else _quoted(facts, index, layout.target // HUMAN_SHARE // _LONGEST_SHARE)
         if line is not None and line.size <= room:
             room -= line.size
@@ -340,7 +342,7 @@ def _status(result: object) -> str:
 
 def _carried(layout: Layout, gone: _Gone) -> list[str]:
     """Carry the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
-    index = next(gone.among(layout.facts.summaries), None)
+    index = next(gone.among(layout.facts.columns.summaries), None)
     if index is None:
         return []
     exchange = layout.facts.whole[index]

@@ -6,10 +6,11 @@ from palaver.view.exchange import Exchange
 from palaver.view.fold import Fold, fold, fold_messages, omitted
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite, apply
-from palaver.view.view import Omission, View
+from palaver.view.view import Columns, Omission, View
 
 __all__ = [
     "Block",
+    "Columns",
     "Drop",
     "Exchange",
     "Fold",

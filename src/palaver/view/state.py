@@ -179,7 +179,7 @@ class State:
     _system: tuple[Block, ...] = ()
     _tools: tuple[ToolSpec, ...] = ()
     _model: str = ""
-    _columns: Columns = field(default_factory=Columns)
+    _columns: Columns = field(init=False)
     reader: Reader | None = None
 
     @classmethod
@@ -188,7 +188,8 @@ class State:
         return cls(node, partial(every_header, reader), partial(read, reader), whole=whole, reader=reader)
 
     def __post_init__(self) -> None:
-        self.pairing = Pairing(self.read, self._open_at, gaps(self.node.ranges), self.marks.apart)
+        self._columns = Columns(gaps(self.node.ranges))
+        self.pairing = Pairing(self.read, self._open_at, self._columns.between, self.marks.apart)
 
     def resume(self, checkpoint: Compaction) -> None:
         """Begin with what a checkpoint records."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec
+from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec, gaps, part_of
 from palaver.messages import Role, Speaker
 from palaver.view.blocks import Block, Reason
 from palaver.view.exchange import Exchange, Reading, Recorded
@@ -75,16 +75,20 @@ class Columns:
         messages: How many messages there are before each boundary.
         humans: The indexes of the human's messages.
         summaries: The indexes of summaries.
+        parts: Where entries of another part of the log begin: the index, and the part's name (`part_of`).
+        between: What the dialog does not share between entries that it shares.
     """
 
+    between: Sequence[Span] = ()
     sizes: list[int] = field(default_factory=lambda: [0])
     messages: list[int] = field(default_factory=lambda: [0])
     humans: list[int] = field(default_factory=list)
     summaries: list[int] = field(default_factory=list)
+    parts: list[tuple[int, tuple[object, ...]]] = field(default_factory=list)
 
     def grow(self, exchanges: Iterable[Exchange]) -> Columns:
         """Add exchanges at the end."""
-        size, messages = self.sizes[-1], self.messages[-1]
+        size, messages, dialog = self.sizes[-1], self.messages[-1], self.parts[-1][1][0] if self.parts else ""
         for index, each in enumerate(exchanges, start=len(self.sizes) - 1):
             self.sizes.append(size := size + (0 if each.derived else each.size))
             self.messages.append(messages := messages + each.messages)
@@ -93,15 +97,23 @@ class Columns:
                     self.humans.append(index)
             elif each.speaker is Speaker.SUMMARY and (each.derived == "summary" or each.source.runs):
                 self.summaries.append(index)
+            runs = each.source.runs
+            if runs and (runs[0][0] != dialog or self.between):
+                dialog = runs[0][0]
+                part = part_of(Handle(dialog, runs[0][1]), self.between)
+                if not self.parts or self.parts[-1][1] != part:
+                    self.parts.append((index, part))
         return self
 
     def first(self, count: int) -> Columns:
         """Return the columns of the first exchanges."""
         return Columns(
+            self.between,
             self.sizes[: count + 1],
             self.messages[: count + 1],
             self.humans[: bisect_left(self.humans, count)],
             self.summaries[: bisect_left(self.summaries, count)],
+            [part for part in self.parts if part[0] < count],
         )
 
 
@@ -144,7 +156,7 @@ class View:
     edited: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
-    _settled: tuple[Columns, int] = field(default_factory=lambda: (Columns(), 0), init=False, compare=False, repr=False)
+    _settled: tuple[Columns, int] | None = field(default=None, init=False, compare=False, repr=False)
     _noted: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _unnoted: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
 
@@ -156,7 +168,7 @@ class View:
     @cached_property
     def columns(self) -> Columns:
         """What policies ask of every exchange."""
-        shared, settled = self._settled
+        shared, settled = self._settled or (Columns(gaps(self.shared)), 0)
         shared.grow(self.exchanges[len(shared.sizes) - 1 : settled])
         return shared.first(settled).grow(self.exchanges[settled:])
 
