@@ -13,11 +13,11 @@ from palaver.context.cut import Stage, find_cut, roundest, run_stages
 from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
-from palaver.context.operators import clear, drop, drop_with_note, shorten
-from palaver.messages import AssistantMessage, Content, Message, UserMessage
+from palaver.context.operators import clear, drop, drop_with_note
+from palaver.messages import AssistantMessage, Message, UserMessage
 from palaver.tokens import Budget
-from palaver.view import Reason, apply, fold_messages
-from tests.context.pencil import METER, Characters, composed, did, talk, work
+from palaver.view import Reason, fold_messages
+from tests.context.pencil import Characters, talk, work
 
 LIMIT = 10_000
 
@@ -49,11 +49,6 @@ def test_pencil_the_dropped_prefix_is_a_multiple_of_the_step() -> None:
             step = LIMIT - layout.target
             steps = math.ceil((total * 1_000 - LIMIT) / step) if total * 1_000 > LIMIT else 0
             assert dropped(run_stages(layout, bare)) == math.ceil(steps * step / 1_000) * 1_000, target
-
-
-def test_the_default_target_is_half_of_the_limit() -> None:
-    """Two numbers, and a budget names both."""
-    assert (Budget.of_input(LIMIT).limit, Budget.of_input(LIMIT).target) == (LIMIT, LIMIT // 2)
 
 
 def test_instructions_that_leave_little_room_raise_the_target() -> None:
@@ -91,14 +86,6 @@ def test_a_cut_lands_between_target_and_limit(sizes: list[int], stage: Stage, ta
         assert found.total() == max(under)
 
 
-@given(SIZES)
-def test_what_a_layout_measures_is_what_is_sent(sizes: list[int]) -> None:
-    """The size of a layout is the size of the view that its plan makes."""
-    layout = laid_out(chat(sizes))
-    found = run_stages(layout, bare)
-    assert found.total() == METER.view(apply(layout.view, found.plan("p"))).total
-
-
 @given(st.lists(st.integers(1, 1_200), min_size=30, max_size=150))
 def test_a_cut_never_moves_back(sizes: list[int]) -> None:
     """As the log grows the cut stays, or goes on by about a step: at most two moves, and one for each half step of growth."""
@@ -112,18 +99,6 @@ def test_a_cut_never_moves_back(sizes: list[int]) -> None:
     assert len(moves) <= 2 + max(sum(sizes) - LIMIT, 0) // ((LIMIT // 2) // 2 - 1_200 // 2)
 
 
-def test_law_7_requests_are_prefixes_of_the_next() -> None:
-    """Between two moves of the cut every view is the beginning of the next."""
-    before: list[Content] = []
-    moves = 0
-    for rounds in range(1, 80):
-        view = composed([*talk(1), *[each for at in range(rounds) for each in did(at, "o" * 500)]], "fold", LIMIT).view
-        shown = [block.content for each in view.exchanges for block in each.blocks()]
-        moves += shown[: len(before)] != before
-        before = shown
-    assert moves <= 80 * 500 // (LIMIT // 2) + 1
-
-
 def test_a_stage_that_suffices_is_the_last_one() -> None:
     """Where clearing reaches the limit nothing is folded; where it cannot, the next stage starts from the view as it is."""
     cleared = run_stages(laid_out(work(14)), clear, drop)
@@ -131,14 +106,6 @@ def test_a_stage_that_suffices_is_the_last_one() -> None:
     assert (bool(cleared.forms), cleared.dropped) == (True, ())
     assert folded.dropped
     assert not folded.forms
-
-
-def test_one_huge_newest_output_is_shortened_alone() -> None:
-    """Shortening the output that does not fit suffices: nothing else changes."""
-    messages = [*work(5), *did(5, "o" * 50_000)]
-    found = run_stages(shorten(laid_out(messages), largest=2_000, shown=1_000), drop)
-    assert found.dropped == ()
-    assert [index for index in range(found.end) if found.form(index)] == [found.end - 1]
 
 
 def test_the_newest_exchange_is_never_old() -> None:
@@ -189,22 +156,3 @@ def test_the_roundest_boundary_reaches_the_roundest_multiple(sizes: list[int], s
         reached = positions[last] // unit * unit
         assert positions[chosen] >= reached
         assert chosen == first or positions[chosen - 1] < reached
-
-
-def test_the_cut_reads_the_tail_only() -> None:
-    """Of a long list the bodies near the cut are read; of the rest only what the headers say."""
-    layout = laid_out(talk(3_000))
-    read: set[int] = set()
-    load = type(layout.view).load
-
-    class Counting(type(layout.view)):  # type: ignore[misc]
-        def load(self, indexes: object = None) -> None:
-            read.update(indexes)  # type: ignore[arg-type]
-            load(self, indexes)  # type: ignore[arg-type]
-
-    view = object.__new__(Counting)
-    for name in type(layout.view).__dataclass_fields__:
-        object.__setattr__(view, name, getattr(layout.view, name))
-    found = run_stages(Layout.of(view, Budget.of_input(LIMIT), Meter(Characters())), drop)
-    assert found.dropped
-    assert min(read) > 3_000 - 3 * 128 - 200

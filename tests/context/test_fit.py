@@ -18,12 +18,6 @@ from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, f
 CUTTING = sorted(set(POLICIES) - {"full"})
 
 
-def test_repr_fits_on_a_line() -> None:
-    """Neither the messages nor the list given are in it."""
-    assert repr(fit(chat(40), model="gpt-4o", budget=9_000)).startswith("Fit(")
-    assert len(repr(fit(chat(40), model="gpt-4o", budget=9_000))) < 100
-
-
 # --- omissions, recall, tools ---------------------------------------------------------------------------------------------
 
 
@@ -70,17 +64,6 @@ def test_wrong_arguments_are_told_to_the_model() -> None:
     for args in cases:
         fitted = fit(chat(40), model="gpt-4o", budget=9_000)
         assert fitted.call_tool("recall", args), args
-
-
-def test_recall_finds_what_was_said() -> None:
-    """Words of an omitted message lead to its handle."""
-    given_ = chat(40)
-    given_[2] = {**given_[2], "content": "The heron nests at mile 41."}
-    fitted = fit(given_, model="gpt-4o", budget=9_000)
-    (search,) = [tool["function"]["name"] for tool in fitted.tools if tool["function"]["name"] != "recall"]
-    found = fitted.call_tool(search, {"query": "heron"})
-    assert ":2" in found
-    assert "mile 41" in found
 
 
 def test_a_handle_that_names_nothing_is_not_found() -> None:
@@ -177,15 +160,6 @@ def test_without_a_budget_the_policys_own_holds() -> None:
         assert fit(messages, model="gpt-4o", policy=policy, budget=100_000).omitted == (), policy
 
 
-def test_a_presets_threshold_is_its_sources() -> None:
-    """Claude Code acts at 167,000 of 200,000 tokens, the default does not."""
-    messages = [{"role": role, "content": "word " * 1_000} for _ in range(69) for role in ("user", "assistant")][:-1]
-    count = fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic")
-    assert 167_000 < count.tokens < 178_000
-    assert count.omitted == ()
-    assert fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic", policy="claude-code").tokens < 167_000
-
-
 # --- pins, speakers, managers ---------------------------------------------------------------------------------------------
 
 
@@ -229,22 +203,6 @@ class Manager(ContextManager):
     def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
         """Call it."""
         return self.change(dialog)
-
-
-def test_a15_a_manager_sees_a_dialog() -> None:
-    """Messages, owner and forks, as under an agent."""
-    seen: list[Any] = []
-
-    def look(dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
-        seen.extend([[message.role for message in dialog.messages], dialog.owner])
-        return dialog.fork(last_n=2, first_k=1)
-
-    given_ = chat(4)
-    fitted = fit(given_, model="gpt-4o", policy=Manager(look))
-    assert seen[0] == ["system", *["user", "assistant", "tool"] * 4, "user"]
-    assert isinstance(seen[1], str)
-    assert fitted.messages[-1] is given_[-1]
-    assert len(fitted.messages) < len(given_)
 
 
 def test_law_14_what_a_manager_returns_is_sent() -> None:
@@ -411,9 +369,3 @@ def test_a_wrong_argument_is_named() -> None:
     for words, says in cases:
         with pytest.raises((InvalidInput, NotFound), match=says):
             fit(chat(1), **{"model": "gpt-4o", **words})
-
-
-def test_generators_and_tuples_are_lists() -> None:
-    """Any iterable of messages is read once."""
-    given_ = chat(2)
-    assert fit(iter(given_), model="gpt-4o").messages == fit(tuple(given_), model="gpt-4o").messages == given_

@@ -332,15 +332,6 @@ def test_tools_tell_the_dialect_and_take_room() -> None:
         assert f"read as {name} because item 0 of the tools" in caught.value.hint, name
 
 
-def test_a_grammar_of_a_custom_tool_counts() -> None:
-    """A grammar that is larger than the budget is infeasible, and is named."""
-    grammar = {"syntax": "lark", "definition": "start: item+\n" + "rule: WORD\n" * 500}
-    tool = {"type": "custom", "name": "sh", "format": {"type": "grammar", **grammar}}
-    with pytest.raises(InfeasibleBudget) as caught:
-        fit([{"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool], budget=1_000)
-    assert caught.value.breakdown["tools"] > 1_000
-
-
 def test_a_list_of_two_dialects_is_refused() -> None:
     """Both items are named: a message in other words is never taken for an empty one."""
     mixed = [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "IMPORTANT"}]}]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, Policy, policy
 from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
-from palaver.log import Handle, ToolSpec
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
 from palaver.prompts import Runtime
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
@@ -137,15 +135,6 @@ def test_law_14_a_redactor_redacts() -> None:
     assert [gone.reason for gone in composed.view.omissions] == [Reason.MANAGER]
 
 
-def test_law_14_rewritten_instructions_are_sent() -> None:
-    """The system message is a message like any other."""
-
-    def does(dialog: WorkingDialog) -> WorkingDialog:
-        return dialog.with_messages([SystemMessage.text("Be long."), *dialog.messages[1:]])
-
-    assert sent(run(does, CHAT).view) == of([SystemMessage.text("Be long."), *CHAT[1:]])
-
-
 def test_what_a_manager_keeps_keeps_its_place_in_the_log() -> None:
     """The same exchanges, with their handles; what it leaves out is an omission with a handle."""
     log = Log()
@@ -248,12 +237,6 @@ def test_a_manager_sees_a_dialog() -> None:
     assert dialog.messages != child.messages
 
 
-def test_an_empty_dialog_has_neither_head_nor_tail() -> None:
-    """Nothing to keep, nothing to send."""
-    dialog = WorkingDialog(fold_messages([], LIST))
-    assert (dialog.head, dialog.tail, dialog.messages) == (None, None, ())
-
-
 def test_results_that_lost_their_call_are_still_valid() -> None:
     """R152: a manager that parts a call from its result is obeyed as far as a request can be: pairs are made whole by the rules of the fold."""
     view = run(
@@ -352,12 +335,3 @@ def test_c15_a_policy_is_a_manager_too() -> None:
     assert after.owner == "me"
     with pytest.raises(InvalidInput, match="no model"):
         policy("default")(large)  # type: ignore[misc]
-
-
-def test_tools_of_the_view_stay() -> None:
-    """A manager changes messages, not what is declared."""
-    view = fold_messages(CHAT, LIST)
-    declared = replace(view, tools=(ToolSpec(name="bash"),))
-    shown = compose(declared, Manager(lambda dialog: dialog.fork(last_n=1)), LARGE, Meter(Characters())).view
-    assert shown.tools == declared.tools
-    assert Handle(LIST, 1) in {handle for gone in shown.omissions for handle in gone.handles()}

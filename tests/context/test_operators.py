@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context import notes
 from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
@@ -130,19 +128,6 @@ def test_clear_keeps_small_outputs_and_excluded_tools() -> None:
     assert sorted(cleared.forms) == [1]
 
 
-def test_clear_shows_size_handle_and_first_line() -> None:
-    """The default placeholder; other words can be chosen."""
-    messages = [*did(1, "first line\n" + "more\n" * 100), UserMessage(content="x")]
-    layout = laid_out(messages)
-    handle = Handle(LIST, 1, 0)
-    assert clear(layout, 1).plan("p").rewrites[0].text == (
-        f"[Output set aside: 511 characters, 101 lines; recall {handle}]\nfirst line\n[...]"
-    )
-    assert clear(layout, 1, words=notes.cleared).plan("p").rewrites[0].text == (
-        f"[Old tool output cleared: 511 characters; recall {handle}]"
-    )
-
-
 def test_outputs_of_text_protocols_are_outputs() -> None:
     """R253, R283: a user's message whose speaker is a tool is an output; what the human says never is."""
     said = [
@@ -171,13 +156,6 @@ def test_t12_thinking_stays_with_the_open_tool_loop() -> None:
     assert {remove.reason for remove in layout.plan("p").removes} == {Reason.OVER_BUDGET}
     late = drop_reasoning(laid_out([*MIXED, *thinking(3)]), 20)
     assert [remove.target.seq for remove in late.plan("p").removes] == [5, 12]
-
-
-def test_hidden_media_are_named() -> None:
-    """A line names type and handle; the text beside them stays."""
-    rewrite = hide_media(laid_out(MIXED), 8).plan("p").rewrites[0]
-    assert rewrite.text.startswith("seen 1 ...")
-    assert rewrite.text.endswith(f"[image/png left out; recall {rewrite.target}]")
 
 
 def test_a_cleared_output_names_its_media() -> None:
@@ -217,10 +195,3 @@ def test_a_dropped_exchange_keeps_no_form() -> None:
     """A plan changes only what it shows."""
     both = drop(clear(laid_out(work(8)), 6), 4)
     assert {rewrite.target.seq for rewrite in both.plan("p").rewrites} == {8, 10}
-
-
-def test_a_cut_at_the_beginning_changes_nothing() -> None:
-    """Nothing is old."""
-    operators: list[Operator] = [clear, drop, partial(drop, first=1)]
-    for operator in operators:
-        assert not operator(laid_out(work(3)), 0).plan("p"), operator

@@ -338,21 +338,7 @@ def test_t3_no_source_s_constant_fills_a_small_window() -> None:
             assert 0 < made.budget.limit <= tokens, name
 
 
-def test_every_preset_names_its_source() -> None:
-    """In the docstring of its class; `full` shows everything."""
-    for name in sorted(POLICIES):
-        assert "Source" in (named(name).__doc__ or "") or name == "full", name
-
-
 # --- laws -----------------------------------------------------------------------------------------------------------------
-
-
-def test_a_preset_leaves_alone_what_fits() -> None:
-    """R162: the very same view."""
-    for name in CUTTING:
-        found = composed(work(4), name, 100_000)
-        assert shape(found.view) == ".....", name
-        assert not found.plan, name
 
 
 def test_t11_t19_law_10_ask_and_pins_are_in_every_view() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from palaver.context.cut import run_stages
 from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
@@ -263,10 +262,3 @@ def test_a_record_speaks_as_summary() -> None:
     blocks = [block for each in view.exchanges if each.derived for block in each.blocks()]
     assert {block.speaker for block in blocks} == {Speaker.SUMMARY}
     assert all(isinstance(block.content, TextContent) for block in blocks)
-
-
-def test_run_stages_measures_a_record_exactly_or_a_little_high() -> None:
-    """The size that the cut is chosen by is never below what is sent."""
-    layout = Layout.of(fold_messages(work(60), LIST), Budget.of_input(9_000), Meter(Characters()))
-    found = run_stages(layout, drop)
-    assert composed(work(60), "fold", 9_000).after.total <= found.total() <= 9_000

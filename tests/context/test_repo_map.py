@@ -99,12 +99,6 @@ def test_a_map_stays_as_it_was_drawn(shop: Path) -> None:
     assert "Brand_new_thing" in text(later, 1)
 
 
-def test_a_map_without_room_is_left_out(shop: Path) -> None:
-    """It is never why a budget is infeasible."""
-    by = Aider(repo_map=RepoMap(shop), history=1_000, map_tokens=40)
-    assert shape(composed(session(12), by, 6_000).view).startswith("R.")
-
-
 def test_what_cannot_be_mapped_is_named(tmp_path: Path) -> None:
     """A missing folder, and something that is not a map."""
     with pytest.raises(InvalidInput, match="is not a folder"):

@@ -73,18 +73,6 @@ class TiresOfIt(ContextManager):
         return dialog
 
 
-class Leaves(ContextManager):
-    """Fails half way by ending the program: when the conversation is long."""
-
-    name = "leaves"
-
-    def __call__(self, dialog: Any) -> Any:
-        """Give the dialog as it is, while it is short."""
-        if len(dialog.messages) > 60:
-            raise SystemExit(0)
-        return dialog
-
-
 class NoPolicy:
     """Nothing that manages a context."""
 

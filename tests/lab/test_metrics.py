@@ -70,12 +70,6 @@ def test_the_bill_by_hand() -> None:
     assert _bill((0, 2_000, 10), (2_000, 500, 20)) == 2_000 * 1.25 + 50 + 200 + 500 * 1.25 + 100
 
 
-def test_a_request_below_the_least_prefix_costs_as_input() -> None:
-    """What is too short to be cached is not written to the cache."""
-    assert _bill((0, 999, 0)) == 999
-    assert _bill((0, 1_000, 0)) == 1_250
-
-
 def test_a_cache_is_found_while_it_lives() -> None:
     """A prefix is found when it is long enough and was used within the lifetime; a time that is not known is no gap."""
     assert SHEET.found(1_000, warm=True) == 1_000
@@ -130,15 +124,6 @@ def test_without_a_cache_every_token_read_costs_as_input() -> None:
         assert optimum(load, found) == pytest.approx(_bill((0, 3_000, 5), (0, 3_500, 5), prices=found)), model
 
 
-def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:
-    """There is a sheet, it says that it has no dollars, and policies get no rates."""
-    found = sheet("my-own-model")
-    assert (found.currency, found.input) == ("input tokens", 1.0)
-    known = sheet("claude-sonnet-4-5", lifetime=60.0)
-    assert (known.currency, known.lifetime) == ("USD", 60.0)
-    assert known.cache_read < known.input < known.cache_write
-
-
 # --- search ----------------------------------------------------------------------------------------------------
 
 
@@ -163,13 +148,6 @@ def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_figure() -> Non
     assert one is not None
     assert one.value == 0.4
     assert one.low < 0.4 < one.high
-
-
-def test_an_interval_of_one_session_is_its_figure() -> None:
-    """Nothing can be resampled from one session; and nothing is measured without anything below."""
-    assert ratio_interval([(1.0, 4.0)], resamples=10) == (0.25, 0.25, 0.25)
-    assert ratio_interval([(0.0, 0.0)]) is None
-    assert ratio_interval([]) is None
 
 
 def test_a_difference_is_paired() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,6 @@ from palaver.lab import (
     entrant,
     run_lab,
     sheet,
-    short_names,
     shown,
 )
 from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
@@ -135,15 +133,6 @@ def test_an_unlawful_policy_is_named_and_not_replayed(tmp_path: Path) -> None:
     assert next(row for row in found.rows if row.policy == "full").sessions == 1
 
 
-def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> None:
-    """Where a system's own division leaves no room, it is said, and the others are replayed."""
-    small = "claude-code(reserve=20000)"
-    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full", small))
-    row = next(row for row in found.rows if row.policy == small)
-    assert (row.status, row.sessions) == ("invalid", 0)
-    assert any("cannot hold what must be sent" in problem.text for problem in found.problems)
-
-
 def test_laws_are_held_to_before() -> None:
     """A policy that depends on what it was asked before is caught, and one that changes its words to and fro; a lawful one, even a bad one, is not; nor is the default."""
     assert any("every view must hold" in said for said in broken_laws(lambda: DropsTheAsk(MODEL), MODEL))
@@ -169,19 +158,6 @@ def test_a_policy_that_fails_half_way_is_named(tmp_path: Path) -> None:
     assert next(row for row in found.rows if row.policy == "full").status == "ok"
 
 
-def test_a_policy_that_ends_the_program_is_named(tmp_path: Path) -> None:
-    """It ends neither the run nor the others: it is one that failed; a file that does so when it is loaded is refused."""
-    bad = f"{PLANTED}:Leaves"
-    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("full", bad))
-    assert {row.policy: row.status for row in found.rows} == {"full": "ok", bad: "failed"}
-    assert any("SystemExit" in problem.text for problem in found.problems if problem.policy == bad)
-    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
-    with pytest.raises(InvalidInput, match="SystemExit"):
-        entrant(f"{tmp_path / 'leaves.py'}:Mine", MODEL)
-    with pytest.raises(InvalidInput, match="names no class"):
-        entrant(str(PLANTED), MODEL)
-
-
 def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
     """From where one was recorded the newest is shown instead of the record, and charged; before it the record stands, for nothing."""
     path = coding(tmp_path / "one.jsonl", summary="So far value_7 was repaired, zzsummary.")
@@ -194,23 +170,6 @@ def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
     asked = settings(path, policies=("openhands",), stand_ins=("recorded",))
     view = shown(asked, last.session, last.call).step.view
     assert any("zzsummary" in str(block.content) for each in view.exchanges for block in each.blocks())
-
-
-def test_what_was_brought_back_is_written_anew_by_a_cold_cache(tmp_path: Path) -> None:
-    """After an hour a request costs what it brought back in the price of writing, not of reading."""
-    path = coding(tmp_path / "one.jsonl", rounds=32, pause=16)
-    run(tmp_path / "out", path, policies=("openhands",), budget=4_000)
-    brought = 0
-    seen = False
-    prices = sheet(MODEL)
-    for row in rows(tmp_path / "out", "openhands"):
-        brought = 0 if row.mark == "cut" else brought
-        if brought and not row.recalls and row.call > 1:
-            price = prices.cache_read if row.warm else prices.cache_write
-            assert row.recall_cost == pytest.approx(brought * price, abs=1e-8)
-            seen = seen or not row.warm
-        brought += row.recall_tokens
-    assert seen
 
 
 def test_what_no_lookup_finds_is_paid_for_too(tmp_path: Path) -> None:
@@ -302,25 +261,6 @@ def test_runs_give_the_same_and_are_taken_up(tmp_path: Path) -> None:
         run_lab(settings(*paths), tmp_path / "one")
     with pytest.raises(InvalidInput, match="other settings"):
         run_lab(settings(*paths, policies=("full",)), tmp_path / "one", resume=True)
-
-
-def test_a_policy_that_is_in_order_now_is_replayed_when_a_run_is_taken_up(tmp_path: Path) -> None:
-    """One that broke a law when the run began, and does not any more though its file is the same, has figures; nothing is taken for done that is not."""
-    path, mine = coding(tmp_path / "one.jsonl"), tmp_path / "mine.py"
-    mine.write_text(
-        "from pathlib import Path\n"
-        "from palaver.context import ContextManager\n\n"
-        "class Moody(ContextManager):\n"
-        "    def __call__(self, dialog):\n"
-        "        if not Path(__file__).with_name('mood').exists():\n"
-        "            raise RuntimeError('not today')\n"
-        "        return dialog\n"
-    )
-    policies = ("full", f"{mine}:Moody")
-    assert {row.status for row in run(tmp_path / "out", path, policies=policies).rows} == {"ok", "invalid"}
-    (tmp_path / "mood").touch()
-    again = run_lab(settings(path, policies=policies), tmp_path / "out", resume=True)
-    assert [(row.status, row.sessions) for row in again.rows] == [("ok", 1), ("ok", 1)]
 
 
 def _figures(table: Table) -> object:
@@ -429,29 +369,6 @@ def test_a_session_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     assert {Path(told.source).name, Path(told.text.split(",")[0].split()[-1]).name} == {"one.jsonl", "copy.jsonl"}
 
 
-def test_every_line_of_the_results_is_a_row(tmp_path: Path) -> None:
-    """Each line is one JSON object that begins with its kind, and lines of a kind have the same keys, with values of the same kinds."""
-    dated, bare = coding(tmp_path / "a.jsonl", rounds=9), coding(tmp_path / "b.jsonl", rounds=4, dated=False)
-    run(tmp_path / "out", dated, bare, policies=("full", "lllm", f"{PLANTED}:TiresOfIt"), budget=4_000)
-    shapes: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for path in (tmp_path / "out" / "sessions").iterdir():
-        for line in path.read_text("utf-8").splitlines():
-            row = json.loads(line)
-            assert next(iter(row)) == "record"
-            shape = tuple((name, _kind(value)) for name, value in row.items() if value is not None)
-            shapes.setdefault(row["record"], set()).add(shape)
-    assert set(shapes) == {"session", "replay", "call", "end"}
-    for kind, found in shapes.items():
-        whole = dict(pair for shape in found for pair in shape)
-        assert all(whole[name] == value for shape in found for name, value in shape), kind
-        optional = {name for name in whole if not all(name in dict(shape) for shape in found)}
-        assert optional <= {"at", "gap", "started", "optimum"}, kind
-
-
-def _kind(value: object) -> str:
-    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-
-
 def test_results_are_private(tmp_path: Path) -> None:
     """Only the owner can read what was replayed, whatever the umask."""
     before = os.umask(0)
@@ -472,20 +389,6 @@ def test_every_human_message_is_counted(tmp_path: Path) -> None:
     assert any(row.left_out for row in rows(tmp_path / "out", "fold"))
 
 
-def test_one_session_has_no_interval(tmp_path: Path) -> None:
-    """Resampled it is always itself, which says nothing; of two there is one, unless nothing is resampled."""
-    paths = [coding(tmp_path / f"{rounds}.jsonl", rounds=rounds) for rounds in (3, 6)]
-    one = run(tmp_path / "one", paths[0], policies=("full",)).rows[0].scores["bill"]
-    assert (one.value is not None, one.low, one.high) == (True, None, None)
-    two = run(tmp_path / "two", *paths, policies=("full",)).rows[0].scores["bill"]
-    assert two.value is not None
-    assert two.low is not None
-    assert two.high is not None
-    assert two.low <= two.value <= two.high
-    none = run_lab(replace(settings(*paths, policies=("full",)), resamples=0), tmp_path / "none")
-    assert none.rows[0].scores["bill"].low is None
-
-
 def test_a_session_that_is_not_whole_is_named(tmp_path: Path) -> None:
     """A file that was cut off is replayed as far as it goes, and what is missing is said with its place."""
     path = coding(tmp_path / "torn.jsonl", rounds=5)
@@ -494,32 +397,3 @@ def test_a_session_that_is_not_whole_is_named(tmp_path: Path) -> None:
     (told,) = [problem for problem in found.problems if problem.kind == "damaged"]
     assert told.text.startswith("It is not whole: line ")
     assert (Path(told.source).name, bool(told.session), found.sessions) == ("torn.jsonl", True, 1)
-
-
-def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:
-    """A file in the place of the folder, and a disk on which nothing more can be written: what is there is whole, and the run can be taken up."""
-    path = coding(tmp_path / "one.jsonl", rounds=3)
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(InvalidInput, match="is a file"):
-        run(tmp_path / "file", path, policies=("full",))
-    out = tmp_path / "out"
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"sessions.*jsonl"):
-            run(out, path, policies=("full",))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not list(out.rglob("*.part"))
-    assert run_lab(settings(path, policies=("full",)), out, resume=True).rows[0].status == "ok"
-
-
-def test_short_names_are_names() -> None:
-    """A folder is left out where that leaves two apart; ours are as they are."""
-    assert dict(short_names(["full", "a/one.py:Mine", "b/two.py:Mine"])) == {
-        "full": "full",
-        "a/one.py:Mine": "one.py:Mine",
-        "b/two.py:Mine": "two.py:Mine",
-    }
-    same = ["a/one.py:Mine", "b/one.py:Mine"]
-    assert dict(short_names(same)) == dict(zip(same, same, strict=True))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.repomap import Limits, Tags, look
+from palaver.repomap import Limits, look
 from palaver.repomap.files import read, walk
 from tests.repomap.made_up import SHOP, written
 
@@ -133,19 +131,6 @@ def test_digest_covers_names_and_sources(tmp_path: Path) -> None:
     assert len({first, changed, look(other).digest}) == 3
 
 
-def test_unchanged_files_are_not_parsed_again(tmp_path: Path) -> None:
-    """Tags are known by content, wherever the file is, and forgotten with it."""
-    known: dict[str, Tags | None] = {}
-    look(written(tmp_path, SHOP), None, known)
-    before = dict(known)
-    (tmp_path / "shop/till.py").rename(tmp_path / "shop/moved.py")
-    look(tmp_path, None, known)
-    assert all(known[key] is before[key] for key in before)
-    (tmp_path / "shop/shelf.py").unlink()
-    look(tmp_path, None, known)
-    assert len(known) == len(before) - 1
-
-
 @pytest.mark.parametrize(
     ("name", "path"),
     [
@@ -163,27 +148,3 @@ def test_files_are_found_by_foreign_paths(tmp_path: Path, name: str, path: str |
     """The longest common end decides; a bare name needs exactly one file."""
     found = look(written(tmp_path, {**SHOP, "other/__init__.py": ""}))
     assert found.find([name, "__init__.py"]) == (set() if path is None else {path})
-
-
-def test_a_tree_that_changes_meanwhile_is_no_error(tmp_path: Path) -> None:
-    """Files and folders come, go and become links while they are read."""
-    done = threading.Event()
-    written(tmp_path, SHOP)
-
-    def stir() -> None:
-        turn = 0
-        while not done.is_set():
-            place = tmp_path / f"d{(turn := turn + 1) % 3}"
-            written(place, {"a.py": "def came(): pass\n" * (turn % 50), "deep/b.py": "x = 1\n"})
-            (place / "link.py").symlink_to(place / "a.py")
-            shutil.rmtree(place)
-
-    thread = threading.Thread(target=stir)
-    thread.start()
-    try:
-        for _ in range(40):
-            assert len(look(tmp_path).files) >= len(SHOP)
-    finally:
-        done.set()
-        thread.join()
-    assert len(look(tmp_path).files) == len(SHOP)

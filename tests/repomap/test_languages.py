@@ -56,13 +56,6 @@ def test_a_head_ends_where_the_body_begins() -> None:
         assert [line.text for line in parsed(name, source).definitions[0].head] == head, (name, source, head)
 
 
-def test_members_are_told_from_functions() -> None:
-    """Methods are members; functions in a namespace are not."""
-    assert {each.name for each in parsed("python", GOLDEN["python"][2]).definitions if each.member} == {"m", "long"}
-    assert {each.name for each in parsed("rust", GOLDEN["rust"][2]).definitions if each.member} == {"sig", "def"}
-    assert not any(each.member for each in parsed("typescript", "namespace N { function f() {} }").definitions)
-
-
 def test_a_broken_file_gives_what_is_left() -> None:
     """Half a file, noise, brackets, zeros: never an error."""
     for name in NAMES:

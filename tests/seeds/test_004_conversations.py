@@ -7,8 +7,9 @@ from functools import partial
 import pytest
 
 from palaver import Agent, Dialog, ModelSummarizer, Role, ScriptedProvider, Session, compose, subagent, tool
-from palaver.context import Meter, SummaryAnswer, SummaryRequest, summarize
+from palaver.context import Meter
 from palaver.context.policy import policy
+from palaver.context.summary import SummaryAnswer, SummaryRequest, summarize
 from palaver.session.compaction import CompactionPreview
 from palaver.tokens import Budget, counter
 

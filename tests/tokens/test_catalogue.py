@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import NotFound
-from palaver.tokens import FAMILIES, ModelInfo, model_info
+from palaver.tokens import FAMILIES, model_info
 from palaver.tokens.families import family_of
-from palaver.tokens.genai import read_name
 
 ALL_NAMES = [model.id for provider in get_snapshot().providers for model in provider.models if model.is_match(model.id)]
 
@@ -78,18 +77,3 @@ def test_every_listed_model_is_described(name: str) -> None:
     assert 0 < info.max_input <= info.context_window
     assert info.family in FAMILIES
     assert bool(info.warning) != info.known
-
-
-@given(st.text(max_size=60))
-def test_any_text_can_be_read_as_a_name(name: str) -> None:
-    """Taking a name apart never fails, and reading its bare form again changes nothing more about the hosts."""
-    read = read_name(name)
-    assert read.asked == name
-    assert read.readings
-    assert read.bare in read.readings
-
-
-def test_a_model_of_ones_own() -> None:
-    """A description made by hand is used as it is; its input is the window unless something narrower is given."""
-    mine = ModelInfo("my-llama", context_window=32_768)
-    assert (mine.max_input, mine.known) == (32_768, True)

@@ -16,19 +16,14 @@ from palaver.messages import (
     Content,
     ImageContent,
     Media,
-    Message,
     TextContent,
     ThinkingContent,
     ToolCallContent,
-    ToolMessage,
     ToolResultContent,
     UserMessage,
     from_anthropic_dict,
 )
 from palaver.tokens import (
-    FAMILIES,
-    Counter,
-    Family,
     ModelCounter,
     count_block,
     count_message,
@@ -106,40 +101,12 @@ def test_a_request_is_the_sum_of_its_parts(
     assert whole >= count_request(messages[:1], counting)
 
 
-@given(COUNTERS)
-def test_tools_count(counting: ModelCounter) -> None:
-    """No tool counts nothing; the first brings the provider's preamble, each its schema."""
-    one, two = count_tools([SCHEMA], counting), count_tools([SCHEMA, SCHEMA], counting)
-    assert count_tools([], counting) == 0
-    assert one - counting.family.per_tools == two - one > counting.family.per_tool + 5
-
-
-def test_gpt_counts_plain_text_exactly() -> None:
-    """For a model whose tokenizer is published the count of a text is its own (OpenAI Cookbook example)."""
-    assert counter("gpt-4o").text("antidisestablishmentarianism") == 6
-
-
 def test_an_image_counts_by_its_pixels_not_by_its_bytes() -> None:
     """The figure is the provider's formula; base64 is never counted as text."""
     image = ImageContent(images=(picture(1024, 1024),))
     assert count_block(image, counter("gpt-4o")) == 765
     assert count_block(image, counter("claude-sonnet-4-5")) == 1399
     assert count_block(image, counter("gemini-2.5-pro")) == 4 * 258
-
-
-def test_an_image_out_of_reach_counts_as_much_as_one_can() -> None:
-    """Without bytes, the size is not known: the largest cost is assumed, so that nothing overflows."""
-    image = ImageContent(images=(Media(media_type="image/png", digest="0" * 64, size=70_000),))
-    assert count_block(image, counter("claude-sonnet-4-5")) == 1600
-
-
-def test_images_in_a_tool_result_count() -> None:
-    """A result with an image counts text, image and the frame of a result."""
-    counting = counter("claude-sonnet-4-5")
-    image = ImageContent(images=(picture(75, 100),))
-    result = ToolResultContent(id="c", content=(TextContent(content="seen"), image))
-    expected = counting.family.per_result + counting.text("seen") + 10
-    assert count_block(result, counting) == expected
 
 
 def test_sound_counts_by_its_length() -> None:
@@ -182,27 +149,3 @@ def test_a_summary_counts_its_summary() -> None:
     counting = counter("gpt-4o")
     message = CompactionSummaryMessage(summary="what happened so far")
     assert count_message(message, counting) == counting.family.per_message + counting.text("what happened so far")
-
-
-def test_a_counter_of_ones_own_will_do() -> None:
-    """Whatever has a family and counts text can stand in for ours."""
-
-    class Words:
-        """Counts words."""
-
-        family: Family = FAMILIES["openai"]
-
-        def text(self, text: str, /) -> int:
-            """Count words."""
-            return len(text.split())
-
-    mine: Counter = Words()
-    assert count_message(UserMessage.text("one two three"), mine) == 4 + 3
-
-
-def test_messages_of_every_kind_are_counted() -> None:
-    """A tool message counts its results with their frames."""
-    counting = counter("deepseek-chat")
-    message: Message = ToolMessage.from_results([ToolResultContent(id=str(n), content="ok") for n in range(3)])
-    family = counting.family
-    assert count_message(message, counting) == family.per_message + 3 * (family.per_result + counting.text("ok"))

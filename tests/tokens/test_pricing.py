@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.messages import Usage, UsageCost
+from palaver.messages import Usage
 from palaver.tokens import price, rates
 
 JUNE = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
@@ -94,9 +94,3 @@ def test_a_usage_that_contradicts_itself_is_refused() -> None:
     }
     with pytest.raises(InvalidInput):
         price(broken, "claude-opus-4-6", JUNE)
-
-
-def test_nothing_used_costs_nothing() -> None:
-    """An empty usage of a model with a price is free."""
-    assert price({}, "gpt-4o", JUNE).total == 0.0
-    assert price(Usage(), "gpt-4o") == UsageCost()

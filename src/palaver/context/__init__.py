@@ -3,23 +3,5 @@
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter, Size
 from palaver.context.policy import DEFAULT_POLICY, POLICIES, ContextManager, Policy, policy
-from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
-from palaver.context.working import WorkingDialog
 
-__all__ = [
-    "DEFAULT_POLICY",
-    "POLICIES",
-    "Composed",
-    "ContextManager",
-    "Meter",
-    "Policy",
-    "Size",
-    "Summarized",
-    "Summarizer",
-    "SummaryAnswer",
-    "SummaryRequest",
-    "WorkingDialog",
-    "compose",
-    "policy",
-    "summarize",
-]
+__all__ = ["DEFAULT_POLICY", "POLICIES", "Composed", "ContextManager", "Meter", "Policy", "Size", "compose", "policy"]

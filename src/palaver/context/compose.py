@@ -14,7 +14,6 @@ from palaver.context.meter import Bytes, Measure, Meter, Pieces, Size
 from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media
 from palaver.context.policy import ContextManager, Policy
 from palaver.context.record import note, record
-from palaver.context.working import managed_view
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
 from palaver.tokens import Budget
 from palaver.view import Plan, Reason, View, apply
@@ -223,6 +222,8 @@ def _managed(view: View, manager: ContextManager, budget: Budget, meter: Meter, 
         PolicyFailed: It raised, or returned something that is not a dialog.
         InfeasibleBudget: What it returned is larger than the budget.
     """
+    from palaver.context.working import managed_view  # noqa: PLC0415 - policies plan, and need no dialog
+
     made = managed_view(view, manager, dialog)
     composed = _composed(view, made, Plan(policy=manager.name), meter, by=manager.name)
     if composed.after.total > budget.limit:

@@ -72,13 +72,8 @@ class Size:
 
     def parts(self) -> dict[str, int]:
         """Return the parts by name; they add up to the total."""
-        return {
-            "request": self.request,
-            "instructions": self.instructions,
-            "tools": self.tools,
-            "messages": self.messages,
-            "media": self.media,
-        }
+        names = ("request", "instructions", "tools", "messages", "media")
+        return {name: getattr(self, name) for name in names}
 
 
 class Share(NamedTuple):

@@ -47,37 +47,37 @@ _TOKENS_PER_BYTE = 2
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """The rule that shortens every output of more than `largest` tokens to about `shown`.
+    """The rule that shows only a part of large outputs, wherever they stand.
 
     Attributes:
-        largest: Outputs of more tokens are shortened.
-        shown: Tokens that stay.
+        largest: Outputs of more tokens, or characters, are shortened.
+        shown: How much of them stays, in the same unit.
         words: What the rest looks like.
+        characters: Whether the figures are characters, not tokens.
+        exempt: Names of tools whose outputs are always whole, in lower case.
     """
 
     largest: int
     shown: int
     words: Part = head_and_tail
+    characters: bool = False
+    exempt: Collection[str] = ()
 
     def __call__(self, layout: Layout, index: int) -> Form | None:
         """Return the form of an exchange; None where no output is too large."""
         exchange = layout.view.exchanges[index]
-        if exchange.derived or exchange.size * _TOKENS_PER_BYTE <= self.largest:
+        if exchange.derived or exchange.size * (1 if self.characters else _TOKENS_PER_BYTE) <= self.largest:
             return None
-        if layout.recorded(index) <= self.largest:
-            return None
-        return changed(layout, index, self._changes(layout, index))
-
-    def _changes(self, layout: Layout, index: int) -> list[Rewrite]:
+        layout.recorded(index)
+        names = tool_names(exchange) if self.exempt else {}
         found = []
-        for block, text in outputs(layout.view.exchanges[index]):
-            size = layout.meter.block(block.content)
-            if size > self.largest and text and block.origin is not None:
-                keep = len(text) * self.shown // size
-                found.append(
-                    Rewrite(target=block.origin, text=self.words(block.origin, text, keep), reason=Reason.SHORTENED)
-                )
-        return found
+        for block, text in outputs(exchange):
+            size = len(text) if self.characters else layout.meter.block(block.content)
+            exempt = names.get(getattr(block.content, "id", ""), "").casefold() in self.exempt
+            if size > self.largest and text and block.origin is not None and not exempt:
+                words = self.words(block.origin, text, len(text) * self.shown // size)
+                found.append(Rewrite(target=block.origin, text=words, reason=Reason.SHORTENED))
+        return changed(layout, index, found)
 
 
 def shorten(layout: Layout, *, largest: int, shown: int, words: Part = head_and_tail) -> Layout:

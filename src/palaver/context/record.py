@@ -16,7 +16,7 @@ from typing import NamedTuple
 from palaver.context.layout import Facts, Layout
 from palaver.context.meter import Measure, media_in
 from palaver.context.notes import head_and_tail, kinds
-from palaver.context.tool_effects import Effect, effect
+from palaver.context.tool_effects import effect
 from palaver.log import Handle, Run, ToolSpec
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
@@ -232,18 +232,21 @@ def _listed(handles: Sequence[Handle]) -> str:
 # --- what was done --------------------------------------------------------------------------------------------------------
 
 
+_FILES, _COMMANDS, _PLAN = "Files, newest first:", "Commands, newest first:", "The newest plan:"
+
+
 class _Act(NamedTuple):
-    """A call as lines of the record, with their sizes.
+    """What a call did, as a line of the record.
 
     Attributes:
-        files: A line for each path, by path.
-        command: The line of the command that it ran, or None.
-        plan: The text of its plan, or None.
+        section: The title of its section.
+        key: A path, a command's handle, or empty for a plan. Of two lines with one key the newer stays.
+        line: The line.
     """
 
-    files: Mapping[str, _Line]
-    command: _Line | None
-    plan: _Line | None
+    section: str
+    key: str
+    line: _Line
 
 
 @dataclass(slots=True)
@@ -264,23 +267,17 @@ class _Section:
 def _worked(layout: Layout, gone: _Gone) -> list[str]:
     """List files with the last action on each, the last commands with their declared status, and the newest plan."""
     room = layout.target // _WORK_SHARE
-    files, commands, plans = _Section(room), _Section(room), _Section(room)
+    sections = {title: _Section(room) for title in (_FILES, _COMMANDS, _PLAN)}
     tools = {tool.name: tool for tool in layout.view.tools if tool.reads or tool.writes}
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for _, index in zip(range(_CALLS), gone.newest_first(), strict=False):
         for act in reversed(_acts(layout, index, tools, room)):
-            for path, line in act.files.items():
-                if path not in seen:
-                    seen.add(path)
-                    files.add(line)
-            if act.command is not None:
-                commands.add(act.command)
-            if act.plan is not None and not plans.lines:
-                plans.add(act.plan)
-        if files.full and commands.full and plans.lines:
+            if (act.section, act.key) not in seen:
+                seen.add((act.section, act.key))
+                sections[act.section].add(act.line)
+        if sections[_FILES].full and sections[_COMMANDS].full and (_PLAN, "") in seen:
             break
-    titled = (("Files, newest first:", files), ("Commands, newest first:", commands), ("The newest plan:", plans))
-    return [line for title, section in titled if section.lines for line in (title, *section.lines)]
+    return [line for title, section in sections.items() if section.lines for line in (title, *section.lines)]
 
 
 def _within(meter: Measure, text: str, most: int, handle: Handle | None) -> str:
@@ -289,7 +286,7 @@ def _within(meter: Measure, text: str, most: int, handle: Handle | None) -> str:
 
 
 def _acts(layout: Layout, index: int, tools: Mapping[str, ToolSpec], room: int) -> Sequence[_Act]:
-    """Return the calls of an exchange, by its whole index."""
+    """Return what the calls of an exchange did, by its whole index."""
     facts = layout.facts
     exchange = facts.whole[index]
     if exchange.role is not Role.ASSISTANT:
@@ -303,24 +300,23 @@ def _acts(layout: Layout, index: int, tools: Mapping[str, ToolSpec], room: int) 
 def _read_acts(exchange: Exchange, tools: Mapping[str, ToolSpec], meter: Measure, room: int) -> Iterator[_Act]:
     results = {block.content.id: block for block in exchange.blocks() if isinstance(block.content, ToolResultContent)}
 
-    def line(text: str) -> _Line:
-        return _Line(text, meter.text(text + "\n"))
+    def act(section: str, key: str, text: str) -> _Act:
+        return _Act(section, key, _Line(text, meter.text(text + "\n")))
 
     for block in exchange.blocks():
         call = block.content
-        done = effect(call.name, call.args, tools.get(call.name)) if isinstance(call, ToolCallContent) else Effect()
-        if not isinstance(call, ToolCallContent) or not any(done):
+        if not isinstance(call, ToolCallContent):
             continue
-        answer = results.get(call.id)
+        done, answer = effect(call.name, call.args, tools.get(call.name)), results.get(call.id)
         where = block.origin if answer is None else answer.origin
-        about = ", ".join(filter(None, ("" if answer is None else _status(answer.content), str(where))))
-        plan = json.dumps(thaw(call.args), ensure_ascii=False) if done.plan else ""
-        yield _Act(
-            {path: line(f"- {path}: read ({where})") for path in done.reads}
-            | {path: line(f"- {path}: written ({where})") for path in done.writes},
-            line(f"- {_within(meter, done.command, room // 2, where)} ({about})") if done.command else None,
-            line(f"{_within(meter, plan, room * 3 // 4, where)} ({where})") if plan else None,
-        )
+        for path in (*done.reads, *done.writes):
+            yield act(_FILES, path, f"- {path}: {'written' if path in done.writes else 'read'} ({where})")
+        if done.command:
+            about = ", ".join(filter(None, ("" if answer is None else _status(answer.content), str(where))))
+            yield act(_COMMANDS, str(where), f"- {_within(meter, done.command, room // 2, where)} ({about})")
+        if done.plan:
+            plan = json.dumps(thaw(call.args), ensure_ascii=False)
+            yield act(_PLAN, "", f"{_within(meter, plan, room * 3 // 4, where)} ({where})")
 
 
 _CODES = ("exit_code", "exitCode", "returncode")

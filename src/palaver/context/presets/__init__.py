@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from palaver.context.cut import Stage, find_cut
-from palaver.context.layout import Form, Layout
+from palaver.context.layout import Layout
 from palaver.context.meter import Meter
-from palaver.context.operators import changed, outputs, tool_names
 from palaver.context.policy import Policy
-from palaver.log import Handle
-from palaver.messages import Speaker, ToolResultContent
+from palaver.messages import Speaker
 from palaver.tokens import Budget, ModelInfo, model_info
-from palaver.view import Exchange, Plan, Reason, Rewrite, View
+from palaver.view import Exchange, Plan, View
 
-__all__ = ["Phase", "Preset", "Previewed", "newest_outputs", "outputs_in"]
+__all__ = ["Phase", "Preset", "newest_outputs", "outputs_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,39 +127,6 @@ class Preset(Policy):
         last = stop if phase.stop is None else min(stop, phase.stop)
         found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
         return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
-
-
-@dataclass(frozen=True, slots=True)
-class Previewed:
-    """The rule that shows only the beginning of outputs of more than so many characters, wherever they stand.
-
-    Attributes:
-        characters: Longer outputs are shown in part.
-        shown: Characters that are shown.
-        words: Makes the preview from handle, text and characters to keep.
-        exempt: Whether a call's output is always whole, by its tool's name and arguments.
-    """
-
-    characters: int
-    shown: int
-    words: Callable[[Handle, str, int], str]
-    exempt: Collection[str] = ()
-
-    def __call__(self, layout: Layout, index: int) -> Form | None:
-        """Return the form of an exchange; None where no output is too long."""
-        exchange = layout.view.exchanges[index]
-        if exchange.derived or exchange.size <= self.characters:  # a character is at least a byte
-            return None
-        layout.recorded(index)
-        names = {call: name.casefold() for call, name in tool_names(exchange).items()}
-        found = [
-            Rewrite(target=block.origin, text=self.words(block.origin, text, self.shown), reason=Reason.SHORTENED)
-            for block, text in outputs(exchange)
-            if len(text) > self.characters
-            and block.origin is not None
-            and not (isinstance(block.content, ToolResultContent) and names.get(block.content.id) in self.exempt)
-        ]
-        return changed(layout, index, found) if found else None
 
 
 def newest_outputs(layout: Layout, count: int) -> int:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from palaver.context.layout import Form, Layout
 from palaver.context.notes import cleared, head_only, lines_omitted
-from palaver.context.operators import apply_to_old, clear, cleared_form, drop, drop_with_note
+from palaver.context.operators import Shortened, apply_to_old, clear, cleared_form, drop, drop_with_note
 from palaver.context.policy import Parameters, count, share
-from palaver.context.presets import Phase, Preset, Previewed, newest_outputs, outputs_in
+from palaver.context.presets import Phase, Preset, newest_outputs, outputs_in
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent, canonical_json
@@ -67,7 +67,7 @@ class ClaudeCode(Preset):
 
     def always(self, layout: Layout) -> Layout:
         """Preview huge outputs."""
-        return layout.with_rule(Previewed(_PERSISTED, _PREVIEW, head_only, exempt=("read",)))
+        return layout.with_rule(Shortened(_PERSISTED, _PREVIEW, head_only, characters=True, exempt=("read",)))
 
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Clear; then compact."""
@@ -331,7 +331,7 @@ class SWEAgent(Preset):
 
     def always(self, layout: Layout) -> Layout:
         """Preview oversized outputs, and clear old ones."""
-        layout = layout.with_rule(Previewed(self.largest, _WINDOW, head_only))
+        layout = layout.with_rule(Shortened(self.largest, _WINDOW, head_only, characters=True))
         made = sum(map(outputs_in, layout.view.exchanges))
         gone = max((made + 1) // self.polling * self.polling - self.n - 1, 0)
         return clear(layout, newest_outputs(layout, made - gone), least=0, words=lines_omitted) if gone else layout
