@@ -31,7 +31,7 @@ from palaver.view import Exchange, Fold, Reason, View
 
 if TYPE_CHECKING:
     from palaver.session.dialog import Dialog
-    from palaver.session.opened import OpenSession
+    from palaver.session.session import Session
 
 __all__ = ["REWIND", "Rewind", "account", "lowest_trust", "merge", "record_of", "rewind", "undo_rewind", "view_of"]
 
@@ -67,8 +67,7 @@ class Rewind:
     entries: int
     files: tuple[str, ...]
     _spans: tuple[Span, ...] = field(repr=False)
-    _dialog: Dialog = field(repr=False, compare=False)
-    _opened: OpenSession[Dialog] = field(repr=False, compare=False)
+    _session: Session = field(repr=False, compare=False)
     _turn_head: int = field(repr=False)
 
     def apply(self) -> Dialog:
@@ -77,7 +76,7 @@ class Rewind:
         Raises:
             Conflict: The dialog went on since the preview.
         """
-        store, left = self._opened.store, self._opened.store.node(self.dialog_id)
+        store, left = self._session.store, self._session.store.node(self.dialog_id)
         root = store.session(left.session_id).root == left.dialog_id
         about = {_FROM: {"dialog": left.dialog_id, "root": root}}
         node = child_of(left, self._spans, self.kept, relation=REWIND, metadata=about)
@@ -85,10 +84,10 @@ class Rewind:
             actual = store.last(left.dialog_id).turn_head
             if actual != self._turn_head:
                 raise Conflict(left.dialog_id, self._turn_head, actual, hint="Reload the dialog, and preview again.")
-            made = self._opened.new_dialog(node)
+            made = self._session._new_node(node)
             if root:
                 store.update_session(left.session_id, root=made.dialog_id)
-        return type(self._dialog)._of(self._opened, made.dialog_id, made)
+        return self._session.dialog(made.dialog_id)
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Yield the lines for people, texts cut after `width` characters."""
@@ -104,9 +103,9 @@ class Rewind:
         return "\n".join(self.lines())
 
 
-def rewind(opened: OpenSession[Dialog], dialog: Dialog, to: Handle | str | None) -> Rewind:
+def rewind(session: Session, dialog: Dialog, to: Handle | str | None) -> Rewind:
     """Preview going back to an entry; as `Session.rewind`."""
-    store = opened.store
+    store = session.store
     dialog.reload()
     held = dialog._spans()
     place = None if to is None else whole(store, dialog.session_id, to)._replace(block=None)
@@ -123,8 +122,7 @@ def rewind(opened: OpenSession[Dialog], dialog: Dialog, to: Handle | str | None)
         entries=sum(map(len, gone)),
         files=tuple(dict.fromkeys(_files(leaving))),
         _spans=kept,
-        _dialog=dialog,
-        _opened=opened,
+        _session=session,
         _turn_head=store.last(dialog.dialog_id).turn_head,
     )
 
@@ -139,15 +137,15 @@ def _files(messages: Messages) -> Iterator[str]:
                 yield from (*done.reads, *done.writes)
 
 
-def undo_rewind(opened: OpenSession[Dialog], dialog: Dialog) -> Dialog:
+def undo_rewind(session: Session, dialog: Dialog) -> Dialog:
     """Go back to the dialog that a rewind left; as `Session.undo_rewind`."""
-    store, node = opened.store, opened.store.node(dialog.dialog_id)
+    store, node = session.store, session.store.node(dialog.dialog_id)
     if node.relation != REWIND or node.parent_id is None:
         raise InvalidInput(f"Dialog {node.dialog_id[:12]} was not made by a rewind.")
     left: Any = node.metadata.get(_FROM)
     back = Custom(custom_type=_UNDONE, data={"dialog": node.dialog_id})
     with store.transaction():
-        parent = type(dialog)._of(opened, node.parent_id)
+        parent = session.dialog(node.parent_id)
         parent.record(back, beside=True)  # now it has the newest entry again
         if left and left["root"] and store.session(node.session_id).root == node.dialog_id:
             store.update_session(node.session_id, root=node.parent_id)

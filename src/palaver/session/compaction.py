@@ -14,8 +14,8 @@ from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, polic
 from palaver.context.summary import HEADINGS, Summarizer, summarize
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at
+from palaver.prompts import Runtime
 from palaver.session.head import KnownHead, require_unerased
-from palaver.session.opened import OpenSession
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, counter
 from palaver.tools import run_in_worker
@@ -54,8 +54,7 @@ class CompactionPreview:
     before: View
     composed: Composed
     attempt: Mapping[str, Any] = field(default_factory=dict)
-    _commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
-    _note: Callable[[Custom], Handle] = field(repr=False, compare=False)
+    _of: Compactions = field(repr=False, compare=False)
 
     @property
     def tokens_before(self) -> int:
@@ -97,13 +96,13 @@ class CompactionPreview:
             Conflict: Another compaction was committed meanwhile, or something that the dialog holds was erased.
             InvalidInput: The view would not become smaller.
         """
-        return self._commit(self.composed, self.attempt)
+        return self._of.commit(self.composed, attempt=self.attempt)
 
     def reject(self, reason: str = "") -> Handle | None:
         """Leave the view as it is. Where a summarizer was asked, its cost is recorded; the entry is returned."""
         if "summary" not in self.attempt:
             return None
-        return self._note(Custom(custom_type=ATTEMPT, data={**self.attempt, "rejected": reason}))
+        return self._of._head.annotate(Custom(custom_type=ATTEMPT, data={**self.attempt, "rejected": reason}))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -139,7 +138,8 @@ class Compactions:
 
     def __init__(
         self,
-        opened: OpenSession[Any],
+        store: Store,
+        runtime: Runtime,
         node: Node,
         head: KnownHead,
         seen: Callable[[], View],
@@ -147,13 +147,14 @@ class Compactions:
         """Read nothing yet.
 
         Args:
-            opened: The session.
+            store: The store.
+            runtime: Resolves names of policies.
             node: The dialog.
             head: How far the dialog is known.
             seen: Returns the view of everything.
         """
-        self._opened = opened
-        self._store: Store = opened.store
+        self._store = store
+        self._runtime = runtime
         self._node = node
         self._head = head
         self._seen = seen
@@ -188,7 +189,7 @@ class Compactions:
         return compose(seen, manager, self._budget(manager, budget, counting), self.meter(counting))
 
     def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[ContextManager, str]:
-        manager = policy(DEFAULT_POLICY if asked is None else asked, model, runtime=self._opened.runtime)
+        manager = policy(DEFAULT_POLICY if asked is None else asked, model, runtime=self._runtime)
         if manager is None:
             raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
         return manager, model or str(getattr(manager, "model_name", "")) or seen.model
@@ -274,13 +275,7 @@ class Compactions:
             composed = compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
         except InfeasibleBudget:
             composed = compose(view, manager, room, meter, manual=True)
-        made = CompactionPreview(
-            before=view,
-            composed=composed,
-            attempt={"trigger": trigger},
-            _commit=self._committed,
-            _note=self._head.annotate,
-        )
+        made = CompactionPreview(before=view, composed=composed, attempt={"trigger": trigger}, _of=self)
         return made, manager, room, meter
 
     def _smaller(self, view: View, manager: ContextManager, model: str) -> Budget:
@@ -319,9 +314,6 @@ class Compactions:
             )
         by = view.policies[-1] if view.policies else ""
         return self.write(view, policy=by, before=before, after=after, attempt=attempt)
-
-    def _committed(self, composed: Composed, attempt: Mapping[str, Any]) -> Handle:
-        return self.commit(composed, attempt=attempt)
 
     def write(
         self,

@@ -11,12 +11,11 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, child_of, entry_at, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
-from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
+from palaver.prompts import Prompt, Runtime, temporary_prompt
 from palaver.session.content import mapping, media_from, message_of, stamped
 from palaver.session.head import KnownHead
 from palaver.session.marks import Marks
 from palaver.session.messages import Messages, Stretch, message_line, stretches
-from palaver.session.opened import OpenSession
 from palaver.session.portable import carry, restore, unpack
 from palaver.session.recall import recall
 from palaver.session.replay_log import LogBase, follower_of
@@ -29,6 +28,7 @@ from palaver.view import Fold, View, fold
 if TYPE_CHECKING:
     from palaver.session.calls import CallHistory
     from palaver.session.compaction import BudgetLike, Compactions, PolicyLike
+    from palaver.session.session import Session
     from palaver.wire import Profile, Request
 
 __all__ = ["Dialog", "UnknownPromptWarning"]
@@ -80,37 +80,39 @@ class Dialog:
             store: Where the session is; in memory when not given.
             log_base: A replay log that follows, or the folder for one.
         """
-        opened: OpenSession[Dialog]
-        opened, root = OpenSession.create(
+        from palaver.session.session import Session  # noqa: PLC0415 - a session has dialogs, and this one makes its own
+
+        session = Session._made(
             store or MemoryStore(), session_name or "", owner=owner, runtime=runtime, follower=follower_of(log_base)
         )
-        self._attach(opened, root, top_prompt)
+        (root,) = session.store.nodes(session.session_id)
+        self._attach(session, root, top_prompt)
 
     @classmethod
-    def _of(cls, opened: OpenSession[Dialog], dialog_id: DialogId, node: Node | None = None) -> Dialog:
+    def _of(cls, session: Session, dialog_id: DialogId, node: Node | None = None) -> Dialog:
         """Return the one object that stands for a dialog of a session in use."""
-        found = opened.dialogs.get(dialog_id)
+        found = session._dialogs.get(dialog_id)
         if found is None:
             found = cls.__new__(cls)
-            found._attach(opened, node or opened.store.node(dialog_id), _AS_RECORDED)
+            found._attach(session, node or session.store.node(dialog_id), _AS_RECORDED)
         return found
 
-    def _attach(self, opened: OpenSession[Dialog], node: Node, top: _Top) -> None:
-        self.store = opened.store
-        self._opened = opened
+    def _attach(self, session: Session, node: Node, top: _Top) -> None:
+        self.store = session.store
+        self._session = session
         self._node = node
         self._top = top
         self._head = KnownHead(
-            self.store, node.dialog_id, opened.clock, None if opened.follower is None else self._follow
+            self.store, node.dialog_id, session._clock, None if session._follower is None else self._follow
         )
         self._fold: Fold | None = None
         self._changes = 0
         self.marks = Marks(self.store, node, self._spans, self._head.annotate)
-        opened.dialogs[node.dialog_id] = self
-        opened.follow(node, self._head.last.seq)
+        session._dialogs[node.dialog_id] = self
+        session._follow(node, self._head.last.seq)
 
     def _follow(self, last: Header) -> None:
-        self._opened.follow(self._node, last.seq)
+        self._session._follow(self._node, last.seq)
 
     # --- what it is -------------------------------------------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ class Dialog:
     @property
     def session_name(self) -> str:
         """The session's name."""
-        return self._opened.record.name
+        return self._session.name
 
     @property
     def top_prompt(self) -> Prompt | None:
@@ -152,7 +154,7 @@ class Dialog:
 
     def _registered(self, path: str | None) -> Prompt | None:
         try:
-            return None if path is None else self._opened.runtime.get_prompt(path)
+            return None if path is None else self._session.runtime.get_prompt(path)
         except NotFound as error:
             warnings.warn(f"The dialog was loaded without its prompt: {error}", UnknownPromptWarning, stacklevel=3)
             return None
@@ -302,7 +304,7 @@ class Dialog:
             NotFound: The runtime has no prompt of this path.
             InvalidInput: Variables are missing; nothing was appended.
         """
-        found = self._opened.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
+        found = self._session.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
         text = found.render(mapping(prompt_args, "prompt_args"))
@@ -377,7 +379,7 @@ class Dialog:
         top = self._top
         if isinstance(top, _AsRecorded):
             return self._recorded_path()
-        return self._opened.runtime.key_of(top) if isinstance(top, Prompt) and not top.is_temporary else None
+        return self._session.runtime.key_of(top) if isinstance(top, Prompt) and not top.is_temporary else None
 
     def _recorded_path(self) -> str | None:
         """Return the path that the newest message of neither the model nor a tool names; reads headers back to it, and one body."""
@@ -477,7 +479,7 @@ class Dialog:
         """Smaller views: previewed, committed, undone and redone."""
         from palaver.session.compaction import Compactions  # noqa: PLC0415 - as in `request`
 
-        return Compactions(self._opened, self._node, self._head, self._seen)
+        return Compactions(self.store, self._session.runtime, self._node, self._head, self._seen)
 
     # --- branches ----------------------------------------------------------------------------------------------------------------------
 
@@ -507,7 +509,7 @@ class Dialog:
         else:
             ranges, kept = window(self.store, self._held(last), last_n, first_k), last_n + first_k
         node = child_of(self._node, ranges, kept, relation="fork", window=(last_n, first_k))
-        child = Dialog._of(self._opened, node.dialog_id, self._opened.new_dialog(node))
+        child = Dialog._of(self._session, node.dialog_id, self._session._new_node(node))
         child._top = self._top
         return child
 
@@ -515,22 +517,22 @@ class Dialog:
     def parent(self) -> Dialog | None:
         """The dialog it was forked from, or None."""
         above = self._node.parent_id
-        return None if above is None else Dialog._of(self._opened, above)
+        return None if above is None else Dialog._of(self._session, above)
 
     @property
     def children(self) -> tuple[Dialog, ...]:
         """The dialogs forked from it, in the order of the forks."""
         nodes = self.store.nodes(self.session_id)
-        return tuple(Dialog._of(self._opened, one.dialog_id, one) for one in nodes if one.parent_id == self.dialog_id)
+        return tuple(Dialog._of(self._session, one.dialog_id, one) for one in nodes if one.parent_id == self.dialog_id)
 
     @property
     def tree_node(self) -> DialogTreeNode:
         """Its place in the tree as it is now."""
-        return self._opened.tree()[self.dialog_id]
+        return self._session.tree[self.dialog_id]
 
     def tree_overview(self) -> str:
         """Return the tree from this dialog down for people, a line a dialog."""
-        return "\n".join(tree_lines(self.tree_node, self._opened.count))
+        return "\n".join(tree_lines(self.tree_node, self._session._count))
 
     # --- as a dictionary ---------------------------------------------------------------------------------------------------------------
 
@@ -568,11 +570,11 @@ class Dialog:
             InvalidInput: It is not a dialog's dictionary, or the store has the session already.
         """
         record, dialogs = unpack(fields.get("log"))
-        opened: OpenSession[Dialog] = OpenSession(
-            store or MemoryStore(), record.session_id, runtime or get_default_runtime(), follower_of(log_base)
-        )
-        restore(opened.store, record, dialogs)
-        opened.follow_all()
-        dialog = cls._of(opened, DialogId(fields["tree_node"]["dialog_id"]))
+        from palaver.session.session import Session  # noqa: PLC0415 - as in `__init__`
+
+        session = Session(store or MemoryStore(), record.session_id, runtime, follower_of(log_base))
+        restore(session.store, record, dialogs)
+        session._follow_all()
+        dialog = cls._of(session, DialogId(fields["tree_node"]["dialog_id"]))
         dialog.top_prompt = dialog._registered(fields.get("top_prompt_path"))
         return dialog

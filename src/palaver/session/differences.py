@@ -156,20 +156,15 @@ def compare(first: ModelCall, second: ModelCall) -> CallDifference:
     earlier, later = _view_of(one), _view_of(other)
     before, after = _blocks(earlier), _blocks(later)
     kept, broken, unit = _prefix(one, other)
+    both = [key for key in before if key in after and after[key].content != before[key].content]
     return CallDifference(
         entered=tuple(
-            _difference(key, None, block, _entered(key, block, earlier))
-            for key, block in after.items()
-            if key not in before
+            _difference(key, None, after[key], _entered(key, after[key], earlier)) for key in after if key not in before
         ),
         left=tuple(
-            _difference(key, block, None, _left(key, block, later)) for key, block in before.items() if key not in after
+            _difference(key, before[key], None, _left(key, before[key], later)) for key in before if key not in after
         ),
-        changed=tuple(
-            _difference(key, block, after[key], _changed(after[key]))
-            for key, block in before.items()
-            if key in after and after[key].content != block.content
-        ),
+        changed=tuple(_difference(key, before[key], after[key], _changed(after[key])) for key in both),
         tools=tuple(_tools(earlier, later)),
         kept=kept,
         broken=broken,

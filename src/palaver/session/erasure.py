@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from palaver.errors import InvalidInput, NotFound, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
@@ -44,7 +44,7 @@ from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile,
 from palaver.store.protocol import SourceRecord, Store
 from palaver.store.records import references
 
-__all__ = ["ERASED_MARK", "ErasurePreview", "erase", "finish_erasures", "preview_erasure"]
+__all__ = ["ERASED_MARK", "ErasurePreview", "ErasureScope", "erase", "finish_erasures", "preview_erasure"]
 
 ERASED_MARK = "palaver.erased"
 """The key in the metadata of a session of which something was erased: an import of it keeps no source file any more."""
@@ -98,19 +98,32 @@ class ErasurePreview:
         return tuple(file.path for file in self.noted)
 
 
-def preview_erasure(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
-    store: Store,
-    *,
-    session: str | None = None,
-    dialog: str | None = None,
-    subject: str | None = None,
-    entries: Iterable[Handle | str] = (),
-    children: bool = False,
-    tombstones: bool = False,
-) -> ErasurePreview:
+class ErasureScope(TypedDict, total=False):
+    """What is to be erased: exactly one of the first four.
+
+    Attributes:
+        session: A session, by its whole id.
+        dialog: A dialog, by its id or the first 6 or more digits.
+        subject: All sessions of exactly this subject, those in the trash, too.
+        entries: Entries, by their handles.
+        children: With a dialog, erase what grew from it, too.
+        tombstones: With a dialog, leave tombstones for what grew from it.
+    """
+
+    session: str | None
+    dialog: str | None
+    subject: str | None
+    entries: Iterable[Handle | str]
+    children: bool
+    tombstones: bool
+
+
+def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePreview:
     """Return what `erase` would do. Arguments and errors as there; nothing is written."""
     known = erasing_store(store)
-    handles = (Handle.parse(one) if isinstance(one, str) else one for one in entries)
+    session, dialog, subject = scope.get("session"), scope.get("dialog"), scope.get("subject")
+    children, tombstones = scope.get("children", False), scope.get("tombstones", False)
+    handles = (Handle.parse(one) if isinstance(one, str) else one for one in scope.get("entries", ()))
     places = tuple(dict.fromkeys(one._replace(block=None) for one in handles))
     names = {"session": session, "dialog": dialog, "subject": subject, "entries": places}
     given = [name for name, value in names.items() if value]
@@ -297,17 +310,12 @@ def _counted(store: Erasing, plan: ErasurePreview) -> ErasurePreview:
 # --- doing it -----------------------------------------------------------------------------------------------------------------------------
 
 
-def erase(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
+def erase(
     store: Store,
     *,
-    session: str | None = None,
-    dialog: str | None = None,
-    subject: str | None = None,
-    entries: Iterable[Handle | str] = (),
-    children: bool = False,
-    tombstones: bool = False,
     files: Iterable[str | os.PathLike[str]] = (),
     thorough: bool = True,
+    **scope: Unpack[ErasureScope],
 ) -> Receipt:
     """Erase a session, a dialog, all sessions of a subject, or single entries, for good, and return the receipt.
 
@@ -318,15 +326,10 @@ def erase(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
 
     Args:
         store: The store.
-        session: A session, by its whole id.
-        dialog: A dialog, by its id or the first 6 or more digits.
-        subject: All sessions of exactly this subject, those in the trash, too.
-        entries: Entries, by their handles.
-        children: With a dialog, erase what grew from it, too.
-        tombstones: With a dialog, leave tombstones for what grew from it.
         files: Files to delete, of those that `preview_erasure` lists. A file is deleted only if it is the one that was written: same inode
             and same bytes. Others are pending.
         thorough: Whether to rewrite the storage where bytes stay otherwise; it costs as much as the store is large.
+        scope: What to erase: the fields of an `ErasureScope`, exactly one of `session`, `dialog`, `subject` and `entries`.
 
     Raises:
         InvalidInput: Not exactly one thing was named, no session has the subject, or others grew from the dialog and neither `children`
@@ -337,15 +340,7 @@ def erase(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
     """
     known = erasing_store(store)
     with known.erasing() as eraser:
-        plan = preview_erasure(
-            known,
-            session=session,
-            dialog=dialog,
-            subject=subject,
-            entries=entries,
-            children=children,
-            tombstones=tombstones,
-        )
+        plan = preview_erasure(known, **scope)
         receipt = _done(known, eraser, plan)
         kept = _waiting(KeptReceipt(receipt.id, receipt.to_json(), ""), plan.noted, [_TO_SCRUB])
         eraser.keep_receipt(kept)

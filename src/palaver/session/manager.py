@@ -41,7 +41,6 @@ from palaver.messages import (
     Role,
     Speaker,
     TextContent,
-    ToolMessage,
     UserMessage,
     hydrate,
 )
@@ -66,6 +65,9 @@ PARENT = "parent_session"
 _THINKING = "thinking"
 _OFF = "off"
 _ROOT = "root"
+_BEFORE_ALL = (-1, 0)
+_CHOICES = frozenset({"mode_change", "model_change"})
+_ANSWERS = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
 
 _ENVELOPES = {
     Role.COMPACTION_SUMMARY: "The conversation before this point was compacted into this summary:\n\n<summary>\n{}\n</summary>",
@@ -438,7 +440,7 @@ class SessionManager:
         ranges = path_to(self.store, place)
         kept = stretches(self.store, ranges)[1]
         node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self.dialog.owner)
-        self.dialog = self.session.dialog(self.session._opened.new_dialog(node).dialog_id)
+        self.dialog = self.session.dialog(self.session._new_node(node).dialog_id)
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
 
@@ -452,43 +454,55 @@ class SessionManager:
         if place is None:
             return SessionContext()
         spans = path_to(self.store, place)
-        return SessionContext(
-            messages=tuple(self._messages(fold(self.store, place.dialog, place.seq), spans)),
-            thinking_level=_thinking_level(self.store, spans),
-            model=_model(self.store, spans),
-        )
+        level, model = _in_force(self.store, spans)
+        messages = self._messages(fold(self.store, place.dialog, place.seq), spans)
+        return SessionContext(messages=tuple(messages), thinking_level=level, model=model)
 
-    def _messages(self, view: View, spans: Sequence[Span]) -> Iterator[Message]:
-        """Yield the messages of a view as session messages, and the custom messages among them."""
-        checkpoint = _checkpoint(self.store, spans)
-        before = checkpoint[1] if checkpoint else None
+    def _messages(self, view: View, spans: Sequence[Span]) -> Sequence[Message]:
+        """Return the messages of a view as session messages, and the custom messages among them."""
         ranks = _Ranks(spans)
-        firsts = [ranks.of(exchange.first) for exchange in view.exchanges if exchange.first is not None]
-        begin = min([*firsts, ranks.of(checkpoint[0])]) if checkpoint else (0, 0)
-        custom = [place for place in self._custom(spans) if ranks.of(place) >= begin]
+        found: list[tuple[tuple[int, int], Message]] = []
         for _, group in groupby(view.system, key=_entry_of):
-            yield self._shown(tuple(group), Role.SYSTEM)
-        for number, exchange in enumerate(view.exchanges):
-            while custom and exchange.first is not None and ranks.of(custom[0]) < ranks.of(exchange.first):
-                yield self._message(custom.pop(0))
-            for block in exchange.blocks() if exchange.derived else ():
-                text = block.content.content if isinstance(block.content, TextContent) else ""
-                if block.origin is not None:
-                    yield self._branch_summary(block.origin, text)
-                else:
-                    yield CompactionSummaryMessage(
-                        summary=text,
-                        tokens_before=before.tokens_before if before else 0,
-                        timestamp=before.at if before else 0.0,
-                        id=f"{checkpoint[0] if checkpoint else view.dialog_id}#{number}",
-                    )
-            for turn in () if exchange.derived else exchange.turns:
-                blocks = tuple(
-                    block for block in turn.blocks if not block.derived
-                )  # results that nobody gave are the wire's
-                groups = [(block,) for block in blocks] if turn.role is Role.TOOL else [blocks] if blocks else []
-                yield from (self._shown(group, turn.role) for group in groups)
-        yield from map(self._message, custom)
+            found.append((_BEFORE_ALL, self._shown(tuple(group), Role.SYSTEM)))
+        checkpoint = _checkpoint(self.store, spans)
+        firsts = [exchange.first for exchange in view.exchanges if exchange.first is not None]
+        begin = min(ranks.of(place) for place in (*firsts, checkpoint[0])) if checkpoint else _BEFORE_ALL
+        at = _BEFORE_ALL
+        for exchange in view.exchanges:
+            at = at if exchange.first is None else ranks.of(exchange.first)
+            found += [(at, message) for message in self._said(exchange, checkpoint)]
+        custom = ((ranks.of(place), place) for place in self._custom(spans))
+        found += [(rank, self._recorded(place)) for rank, place in custom if rank >= begin]
+        return [message for _, message in sorted(found, key=lambda one: one[0])]
+
+    def _said(self, exchange: Exchange, checkpoint: tuple[Handle, Compaction] | None) -> Iterator[Message]:
+        """Yield the messages of an exchange; results that nobody gave are left to the wire."""
+        for turn in exchange.turns:
+            blocks = [block for block in turn.blocks if exchange.derived or not block.derived]
+            if exchange.derived:
+                yield from (self._summary(block, checkpoint) for block in blocks)
+            elif turn.role is Role.TOOL:
+                yield from (self._shown(tuple(group), turn.role) for _, group in groupby(blocks, key=_entry_of))
+            elif blocks:
+                yield self._shown(tuple(blocks), turn.role)
+
+    def _summary(self, block: Block, checkpoint: tuple[Handle, Compaction] | None) -> Message:
+        """Return a derived block as the summary of a branch, or of what was compacted."""
+        text = block.content.content if isinstance(block.content, TextContent) else ""
+        if block.origin is None:
+            place, before = checkpoint or (None, None)
+            return CompactionSummaryMessage(
+                summary=text,
+                tokens_before=before.tokens_before if before else 0,
+                timestamp=before.at if before else 0.0,
+                id=f"{place}#{block.derived}",
+            )
+        entry = entry_at(self.store, block.origin)
+        if isinstance(entry, MessageEntry):
+            return entry.message
+        left = entry.left if isinstance(entry, BranchSummary) else None
+        from_id = _ROOT if left is None else str(Handle(left.dialog, left.seq))
+        return BranchSummaryMessage(summary=text, from_id=from_id, id=str(_entry_of(block)), timestamp=entry.at)
 
     def _custom(self, spans: Sequence[Span]) -> Iterator[Handle]:
         """Yield the custom messages that no model sees."""
@@ -497,34 +511,20 @@ class SessionManager:
                 if header.kind == "message" and header.role == Role.CUSTOM and not header.blocks:
                     yield Handle(span.dialog, header.seq)
 
-    def _shown(self, blocks: tuple[Block, ...], role: Role) -> Message:
-        """Return the message of blocks: the recorded one where it is shown as recorded, else a copy that says what the view says."""
-        contents = tuple(block.content for block in blocks)
-        place = next((place for block in blocks if (place := _entry_of(block)) is not None), None)
-        entry = None if place is None else entry_at(self.store, place)
-        if not isinstance(entry, MessageEntry):
-            return Message.from_dict({"role": role, "contents": contents})
-        recorded = entry.message
-        if recorded.contents != contents:
-            several = isinstance(recorded, ToolMessage) and len(recorded.contents) > 1
-            values = {"role": role, "contents": contents, "id": recorded.id}
-            recorded = Message.from_dict(values) if several else recorded.model_copy(update={"contents": contents})
-        return hydrate(recorded, lambda digest: self.store.blob(BlobId(digest)))
-
-    def _message(self, place: Handle) -> Message:
+    def _recorded(self, place: Handle) -> Message:
         entry = entry_at(self.store, place)
         assert isinstance(entry, MessageEntry)  # noqa: S101 - its header says so
         return hydrate(entry.message, lambda digest: self.store.blob(BlobId(digest)))
 
-    def _branch_summary(self, origin: Handle, text: str) -> Message:
-        entry = entry_at(self.store, origin)
-        if isinstance(entry, MessageEntry):
-            return entry.message
-        left = entry.left if isinstance(entry, BranchSummary) else None
-        from_id = _ROOT if left is None else str(Handle(left.dialog, left.seq))
-        return BranchSummaryMessage(
-            summary=text, from_id=from_id, id=str(origin._replace(block=None)), timestamp=entry.at
-        )
+    def _shown(self, blocks: tuple[Block, ...], role: Role) -> Message:
+        """Return the message of blocks: the recorded one where it is shown as recorded, else a copy that says what the view says."""
+        contents = tuple(block.content for block in blocks)
+        place = next((place for block in blocks if (place := _entry_of(block)) is not None), None)
+        if place is None or self.store.header(place.dialog, place.seq).kind != "message":
+            return Message.from_dict({"role": role, "contents": contents})
+        recorded = self._recorded(place)
+        changed = recorded.model_copy(update={"contents": contents})
+        return recorded if recorded == changed else hydrate(changed, lambda digest: self.store.blob(BlobId(digest)))
 
     def get_entry(self, entry_id: str) -> SessionEntry:
         """Return an entry.
@@ -538,7 +538,7 @@ class SessionManager:
 
     def get_entries(self) -> tuple[SessionEntry, ...]:
         """Return all entries of all branches, branch after branch."""
-        return tuple(self._entries(_own_spans(self.store, self._nodes())))
+        return tuple(self._entries(Span(one, 0, self.store.last(one).seq + 1) for one in self._nodes()))
 
     def get_branch(self, from_id: str | None = None) -> tuple[SessionEntry, ...]:
         """Return the entries from the first one to the leaf, or to another entry."""
@@ -700,11 +700,6 @@ def _checkpoint(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, Compacti
     return None
 
 
-def _own_spans(reader: Reader, nodes: Mapping[DialogId, Node]) -> Iterator[Span]:
-    for dialog in nodes:
-        yield Span(dialog, 0, reader.last(dialog).seq + 1)
-
-
 def _type_of(entry: Entry) -> str:
     """Return the type of an entry in the words of session files with parents."""
     if isinstance(entry, MessageEntry):
@@ -714,25 +709,21 @@ def _type_of(entry: Entry) -> str:
     return "custom" if isinstance(entry, Custom) else entry.kind
 
 
-def _thinking_level(reader: Reader, spans: Sequence[Span]) -> str:
-    for entry in _backwards(reader, spans, {"mode_change"}, set()):
-        if isinstance(entry, ModeChange) and entry.mode == _THINKING:
-            return entry.value or _OFF
-    return _OFF
-
-
-def _model(reader: Reader, spans: Sequence[Span]) -> ModelInForce | None:
-    for entry in _backwards(reader, spans, {"model_change"}, {Role.ASSISTANT.value, Role.TOOL_CALL.value}):
-        if isinstance(entry, ModelChange):
-            return ModelInForce(entry.provider, entry.model)
-        if isinstance(entry, MessageEntry) and entry.message.model:
-            extra = entry.message.__pydantic_extra__ or {}
-            return ModelInForce(str(extra.get("provider", "")), entry.message.model)
-    return None
-
-
-def _backwards(reader: Reader, spans: Sequence[Span], kinds: set[str], roles: set[str]) -> Iterator[Entry]:
+def _in_force(reader: Reader, spans: Sequence[Span]) -> tuple[str, ModelInForce | None]:
+    """Return the thinking level and the model that were chosen last; the model that answered last counts as chosen."""
+    level, model = "", None
     for span in reversed(spans):
         for header in reader.headers(span.dialog, span.start, span.stop, reverse=True):
-            if header.kind in kinds or header.role in roles:
-                yield entry_at(reader, Handle(span.dialog, header.seq))
+            if level and model:
+                return level, model
+            if header.kind not in _CHOICES and header.role not in _ANSWERS:
+                continue
+            match entry_at(reader, Handle(span.dialog, header.seq)):
+                case ModeChange(mode="thinking", value=value) if not level:
+                    level = value or _OFF
+                case ModelChange(provider=provider, model=name) if model is None:
+                    model = ModelInForce(provider, name)
+                case MessageEntry(message=message) if model is None and message.model:
+                    extra = message.__pydantic_extra__ or {}
+                    model = ModelInForce(str(extra.get("provider", "")), message.model)
+    return level or _OFF, model

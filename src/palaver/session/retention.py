@@ -6,12 +6,11 @@ Activity is that of the log; times of files do not count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from palaver.errors import Erased, InvalidInput, NotFound
-from palaver.ids import SessionId, now
+from palaver.ids import now
 from palaver.session.erasure import erase
 from palaver.session.memory.subject import MEMORY
 from palaver.session.receipts import Receipt
@@ -73,12 +72,10 @@ class Retained:
     Attributes:
         trashed: The ids of the sessions that are in the trash now.
         receipts: The receipts of those that were erased.
-        kept: Those that were due and stayed.
     """
 
     trashed: tuple[str, ...]
     receipts: tuple[Receipt, ...]
-    kept: tuple[Kept, ...]
 
 
 def retention(
@@ -108,19 +105,16 @@ def retention(
     moment = now() if at is None else at
     before = moment - older_than
     due = [record for record in store.sessions(subject=subject) if record.updated_at < before]
-    old = [
-        record
-        for record in (store.sessions(subject=subject, trashed=True) if empty_trash is not None else ())
-        if max(record.trashed_at or moment, record.updated_at) < moment - (empty_trash or 0)
-    ]
-    leaving = _leaving(due)
-    kept = [Kept(record=one, reason=why) for one in chain(due, old) if (why := _reason(store, one, leaving))]
+    if empty_trash is not None:
+        lain = moment - empty_trash
+        old = store.sessions(subject=subject, trashed=True)
+        due += [record for record in old if max(record.trashed_at or moment, record.updated_at) < lain]
+    kept = _kept(store, due)
     staying = {one.record.session_id for one in kept}
-    going = tuple(one for one in due if one.session_id not in staying)
-    erased = tuple(one for one in old if one.session_id not in staying)
-    if trash:
-        return RetentionPlan(before=before, to_trash=going, to_erase=erased, kept=tuple(kept))
-    return RetentionPlan(before=before, to_trash=(), to_erase=(*erased, *going), kept=tuple(kept))
+    going = [record for record in due if record.session_id not in staying]
+    to_trash = tuple(record for record in going if trash and record.trashed_at is None)
+    to_erase = tuple(record for record in going if record not in to_trash)
+    return RetentionPlan(before=before, to_trash=to_trash, to_erase=to_erase, kept=tuple(kept))
 
 
 def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retained:
@@ -137,10 +131,10 @@ def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retai
         trashed.append(str(record.session_id))
     going = _unchanged(store, plan.to_erase)
     receipts = [erase(store, session=one.session_id, thorough=thorough and one is going[-1]) for one in going]
-    return Retained(trashed=tuple(trashed), receipts=tuple(receipts), kept=plan.kept)
+    return Retained(trashed=tuple(trashed), receipts=tuple(receipts))
 
 
-def _unchanged(store: Store, records: tuple[SessionRecord, ...]) -> list[SessionRecord]:
+def _unchanged(store: Store, records: Sequence[SessionRecord]) -> list[SessionRecord]:
     """Return the records of a plan that are as they were when it was made, and still have no reason to stay."""
     same = []
     for record in records:
@@ -150,21 +144,19 @@ def _unchanged(store: Store, records: tuple[SessionRecord, ...]) -> list[Session
             continue
         if (found.updated_at, found.trashed_at) == (record.updated_at, record.trashed_at):
             same.append(found)
-    leaving = _leaving(same)
-    return [record for record in same if _reason(store, record, leaving) is None]
+    staying = {one.record.session_id for one in _kept(store, same)}
+    return [record for record in same if record.session_id not in staying]
 
 
-def _leaving(records: Iterable[SessionRecord]) -> set[SessionId]:
-    return {one.session_id for one in records if HOLD not in one.metadata}
-
-
-def _reason(store: Store, record: SessionRecord, leaving: set[SessionId]) -> str | None:
-    """Return why a session stays, or None. Memory is used without being written: it lives as long as a session of its subject."""
-    held = record.metadata.get(HOLD)
-    if held is not None:
-        return f"held: {held}"
-    if record.metadata.get(MEMORY):
-        others = store.sessions(subject=record.subject or None)
-        if any(not one.metadata.get(MEMORY) and one.session_id not in leaving for one in others):
-            return "memory of a subject whose sessions stay"
-    return None
+def _kept(store: Store, due: Sequence[SessionRecord]) -> list[Kept]:
+    """Return those that stay, and why. Memory is used without being written: it lives as long as a session of its subject."""
+    leaving = {record.session_id for record in due if HOLD not in record.metadata}
+    found = []
+    for record in due:
+        if HOLD in record.metadata:
+            found.append(Kept(record=record, reason=f"held: {record.metadata[HOLD]}"))
+        elif record.metadata.get(MEMORY):
+            others = store.sessions(subject=record.subject or None)
+            if any(not one.metadata.get(MEMORY) and one.session_id not in leaving for one in others):
+                found.append(Kept(record=record, reason="memory of a subject whose sessions stay"))
+    return found

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from palaver.errors import Ambiguous, InvalidInput, NotFound
-from palaver.ids import now
-from palaver.log import Compaction, Custom, Entry, Handle, Span, TurnEnded, decode_entry
+from palaver.errors import Ambiguous, InvalidInput, NotFound, PalaverError
+from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
+from palaver.log import Compaction, Custom, Entry, Handle, Node, Span, TurnEnded, decode_entry
 from palaver.messages import Content, InvokeCost, Usage
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
+from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
 from palaver.session.messages import Messages, Stretch
-from palaver.session.opened import OpenSession
 from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
-from palaver.session.replay_log import LogBase, follower_of, read_log
-from palaver.session.tree import Tree, tree_lines
+from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
+from palaver.session.tree import Tree, tree_lines, tree_of
 from palaver.store import Hit, SessionRecord, Store
 from palaver.store.connect import StoreLike, find_session, opened_store
 from palaver.store.redacting import RedactLike, redacting
@@ -70,19 +72,50 @@ class Session:
     Attributes:
         store: Where it is.
         session_id: The opaque id.
+        runtime: Resolves paths of prompts.
         found_by: How `open` found it: `id`, `name` or `prefix`; empty for a session that was just made.
         others: How many other sessions have the same name, where it was found by name; it is the one that was active last.
     """
 
-    def __init__(
-        self, opened: OpenSession[Dialog], *, found_by: str = "", others: int = 0, owned: bool = False
+    def __init__(  # noqa: PLR0913 - all but the first four by keyword
+        self,
+        store: Store,
+        session_id: SessionId,
+        runtime: Runtime | None = None,
+        follower: Follower | None = None,
+        *,
+        found_by: str = "",
+        others: int = 0,
+        owned: bool = False,
     ) -> None:
-        self._opened = opened
-        self._owned = owned
-        self.store = opened.store
-        self.session_id = opened.session_id
+        self.store = store
+        self.session_id = session_id
+        self.runtime = runtime or get_default_runtime()
         self.found_by = found_by
         self.others = others
+        self._owned = owned
+        self._follower = follower
+        self._dialogs: dict[DialogId, Dialog] = {}
+        self._clock = SessionClock(store, session_id)
+
+    @classmethod
+    def _made(
+        cls,
+        store: Store,
+        name: str = "",
+        *,
+        owner: str = "assistant",
+        runtime: Runtime | None = None,
+        follower: Follower | None = None,
+        owned: bool = False,
+        **fields: Any,  # noqa: ANN401 - of a `SessionRecord`
+    ) -> Session:
+        """Make a session with its root, in one step; nothing is followed yet."""
+        at, made = now(), new_session_id()
+        known = name or f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{made[:6]}"
+        root = Node(dialog_id=new_dialog_id(made), session_id=made, owner=owner, created_at=at)
+        store.create_session(SessionRecord(session_id=made, name=known, created_at=at, **fields), root)
+        return cls(store, made, runtime, follower, owned=owned)
 
     # --- making, finding, listing -----------------------------------------------------------------------------------------------------
 
@@ -119,8 +152,7 @@ class Session:
             StoreError: The store cannot be opened or written.
         """
         known, owned = opened_store(store, create=True)
-        opened: OpenSession[Dialog]
-        opened, _ = OpenSession.create(
+        made = cls._made(
             redacting(known, redact),
             name,
             owner=owner,
@@ -129,9 +161,10 @@ class Session:
             metadata=metadata or EMPTY,
             runtime=runtime,
             follower=follower_of(log_base),
+            owned=owned,
         )
-        opened.follow_all()
-        return cls(opened, owned=owned)
+        made._follow_all()
+        return made
 
     @classmethod
     def open(  # noqa: PLR0913 - all but the first two by keyword
@@ -167,12 +200,11 @@ class Session:
         if create:
             with known.transaction(lock=f"session {reference}"):
                 if not any(True for _ in known.sessions(name=reference, limit=1)):
-                    OpenSession[Dialog].create(known, reference, owner=owner)
+                    cls._made(known, reference, owner=owner)
         record, by, others = find_session(known, reference)
-        follower = follower_of(log_base)
-        opened: OpenSession[Dialog] = OpenSession(known, record.session_id, runtime or get_default_runtime(), follower)
-        opened.follow_all()
-        return cls(opened, found_by=by, others=others, owned=owned)
+        found = cls(known, record.session_id, runtime, follower_of(log_base), found_by=by, others=others, owned=owned)
+        found._follow_all()
+        return found
 
     @classmethod
     def list(
@@ -202,7 +234,7 @@ class Session:
     @property
     def record(self) -> SessionRecord:
         """Its record in the store: name, subject, working folder, times."""
-        return self._opened.record
+        return self.store.session(self.session_id)
 
     @property
     def name(self) -> str:
@@ -212,7 +244,7 @@ class Session:
     @property
     def dialogs(self) -> tuple[Dialog, ...]:
         """All its dialogs, in the order in which they were made."""
-        return tuple(Dialog._of(self._opened, node.dialog_id, node) for node in self.store.nodes(self.session_id))
+        return tuple(Dialog._of(self, node.dialog_id, node) for node in self.store.nodes(self.session_id))
 
     @property
     def root(self) -> Dialog:
@@ -224,7 +256,7 @@ class Session:
         root = self.record.root
         if root is None:
             raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
-        return Dialog._of(self._opened, root)
+        return Dialog._of(self, root)
 
     @property
     def newest(self) -> Dialog:
@@ -237,7 +269,7 @@ class Session:
         if not nodes:
             return self.root
         last = max(nodes, key=lambda node: (max(self.store.last(node.dialog_id).at, node.created_at), node.order))
-        return Dialog._of(self._opened, last.dialog_id, last)
+        return Dialog._of(self, last.dialog_id, last)
 
     def dialog(self, reference: str) -> Dialog:
         """Return a dialog by its id, or by the first digits of it, at least 6.
@@ -246,17 +278,22 @@ class Session:
             NotFound: The session has none.
             Ambiguous: Several ids begin with these digits.
         """
-        return Dialog._of(self._opened, self.store.resolve(reference, self.session_id))
+        return Dialog._of(self, self.store.resolve(reference, self.session_id))
 
     @property
     def tree(self) -> Tree:
         """The tree of its dialogs as it is now, by dialog id."""
-        return self._opened.tree()
+        return tree_of(self.store.nodes(self.session_id))
 
     def tree_overview(self) -> str:
         """Return the whole tree for people, a line a dialog."""
         roots = [node for node in self.tree.values() if node.is_root]
-        return "\n".join(line for root in roots for line in tree_lines(root, self._opened.count))
+        return "\n".join(line for root in roots for line in tree_lines(root, self._count))
+
+    def _count(self, dialog_id: str) -> int:
+        """Return the number of a dialog's messages as the store has it now."""
+        known = DialogId(dialog_id)
+        return self.store.node(known).inherited + self.store.last(known).number
 
     @property
     def cost(self) -> InvokeCost:
@@ -315,12 +352,19 @@ class Session:
 
     def new_dialog(self, owner: str, metadata: Mapping[str, object] | None = None) -> Dialog:
         """Make a dialog that shares nothing with the others, for another agent."""
-        node = self._opened.new_root(owner, metadata or EMPTY)
+        dialog_id = new_dialog_id(self.session_id)
+        node = self._new_node(
+            Node(dialog_id=dialog_id, session_id=self.session_id, owner=owner, metadata=metadata or EMPTY)
+        )
         if self.record.root is None:
             self.store.update_session(self.session_id, root=node.dialog_id)
-        made = Dialog._of(self._opened, node.dialog_id, node)
+        made = Dialog._of(self, node.dialog_id, node)
         made.top_prompt = None
         return made
+
+    def _new_node(self, node: Node) -> Node:
+        """Write a node, made now, and return it as the store has it."""
+        return self.store.create_dialog(replace(node, created_at=self._clock.tick(now())))
 
     def rewind(self, to: Handle | str | None, dialog: Dialog | None = None) -> Rewind:
         """Preview going back to an entry: nothing is written before `apply()` on the result.
@@ -335,7 +379,7 @@ class Session:
         """
         from palaver.session.branches import rewind  # noqa: PLC0415 - few programs rewind
 
-        return rewind(self._opened, dialog or self.newest, to)
+        return rewind(self, dialog or self.newest, to)
 
     def undo_rewind(self, dialog: Dialog | None = None) -> Dialog:
         """Go back to the dialog that a rewind left. What was said since stays where it was said.
@@ -345,7 +389,7 @@ class Session:
         """
         from palaver.session.branches import undo_rewind  # noqa: PLC0415 - as above
 
-        return undo_rewind(self._opened, dialog or self.newest)
+        return undo_rewind(self, dialog or self.newest)
 
     def merge(self, branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
         """Write into a dialog what happened on another branch, by one entry beside the turn, and return its handle.
@@ -425,7 +469,7 @@ class Session:
 
     def _holding(self, place: Handle) -> Iterable[Dialog]:
         found = holders(self.store, self.session_id, place._replace(block=None))
-        return [Dialog._of(self._opened, one) for one in found]
+        return [Dialog._of(self, one) for one in found]
 
     def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
         """Return the entries that hold all words of `query`, best first. New entries are indexed first.
@@ -485,22 +529,34 @@ class Session:
             NotFound: The session has no such entry.
             Erased: It was erased before.
         """
-        from palaver.session.erasure import erase  # noqa: PLC0415 - few programs erase
+        from palaver.session.erasure import ErasureScope, erase  # noqa: PLC0415 - few programs erase
 
         places = [self.place(entry) for entry in entries]
-        known = None if dialog is None else self.store.resolve(dialog, self.session_id)
-        receipt = erase(
-            self.store,
-            session=None if known or places else self.session_id,
-            dialog=known,
-            entries=places,
-            children=children,
-            tombstones=tombstones,
-            files=files,
-            thorough=thorough,
-        )
-        self._opened.forget()
+        scope: ErasureScope = {"entries": places, "children": children, "tombstones": tombstones}
+        if dialog is not None:
+            scope["dialog"] = self.store.resolve(dialog, self.session_id)
+        elif not places:
+            scope["session"] = self.session_id
+        receipt = erase(self.store, files=files, thorough=thorough, **scope)
+        self._dialogs.clear()
+        if self._follower is not None:
+            self._follower.forget(self.store, self.session_id)
         return receipt
+
+    # --- the replay log ---------------------------------------------------------------------------------------------------------------
+
+    def _follow(self, node: Node, upto: int) -> None:
+        """Bring the follower up to a dialog's own entry `upto`."""
+        if self._follower is not None:
+            self._follower.follow(self.store, node, upto)
+
+    def _follow_all(self) -> None:
+        """Bring the follower up to date with every dialog; its failures are warnings."""
+        try:
+            for node in self.store.nodes(self.session_id) if self._follower is not None else ():
+                self._follow(node, self.store.last(node.dialog_id).seq)
+        except PalaverError as error:
+            warnings.warn(f"The replay log could not be brought up to date: {error}", ReplayLogWarning, stacklevel=3)
 
     def close(self) -> None:
         """Close the store, if this session opened it."""
@@ -553,7 +609,7 @@ def rebuild(
     record, dialogs = read_log(log_base, session_id)
     known, owned = opened_store(store, create=True)
     restore(known, record, dialogs)
-    return Session(OpenSession(known, record.session_id, runtime or get_default_runtime()), owned=owned)
+    return Session(known, record.session_id, runtime, owned=owned)
 
 
 def _of_summaries(store: Store, span: Span) -> Iterable[Usage]:

@@ -17,7 +17,7 @@ from palaver.session.memory.archive import ArchivalMemory, Embedder
 from palaver.session.memory.core import CoreMemory
 from palaver.session.memory.files import Files
 from palaver.session.memory.notes import HasPlace
-from palaver.session.opened import OpenSession
+from palaver.session.session import Session
 from palaver.store.protocol import SessionRecord, Store
 
 __all__ = ["MEMORY", "MemoryWarning", "SubjectMemory", "shared_memory"]
@@ -128,8 +128,7 @@ def _memory(store: Store, name: str, subject: str) -> SessionRecord:
         with store.transaction(lock=f"memory {name}"):
             found = _find(store, name, subject)
             if found is None:
-                opened, _ = OpenSession[Any].create(store, name, owner=_OWNER, subject=subject, metadata={MEMORY: True})
-                found = opened.record
+                found = Session._made(store, name, owner=_OWNER, subject=subject, metadata={MEMORY: True}).record
     return found
 
 
