@@ -9,7 +9,7 @@ import pytest
 
 from palaver import MemoryStore, Message, Prompt, Session, SqliteStore, Store
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls, question
-from palaver.agent.inbox import annotate
+from palaver.agent.approvals import annotate
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
 from palaver.log.entries import Approval, Inbox, MessageEntry, TurnStarted
 from palaver.messages import ToolCallContent
@@ -145,7 +145,7 @@ def test_an_approver_may_leave_it_or_fail() -> None:
     def broken(_: object) -> bool:
         raise OSError("no terminal")
 
-    agent.approver = broken
+    agent.options["approve"] = broken
     with pytest.raises(AgentFailure, match="approver") as caught:
         agent.respond()
     assert caught.value.kind == "callback"

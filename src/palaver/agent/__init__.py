@@ -3,7 +3,8 @@
 from palaver.agent.agent import Agent, AgentWarning
 from palaver.agent.approvals import Decision, decide, open_calls, question
 from palaver.agent.building import build_agents
-from palaver.agent.call_session import AgentCallSession
+from palaver.agent.call_session import AgentCallSession, TacticCallSession
+from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.config import AgentSpec, Config, load_config
 from palaver.agent.events import (
     AgentEvent,
@@ -29,9 +30,7 @@ from palaver.agent.invoking import (
 )
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
-from palaver.agent.summarizing import ModelSummarizer
 from palaver.agent.tactic import Tactic, build_tactic
-from palaver.agent.tactic_session import TacticCallSession
 from palaver.tools.portal import shut_down
 
 __all__ = [

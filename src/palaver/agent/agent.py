@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Literal, Self, TypedDict, Unpack, overload
 
-from palaver.agent.approvals import Approver, Decision, decide, open_calls
+from palaver.agent.approvals import BUSY, Decision, annotate, decide, open_calls, require_no_transaction
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
-from palaver.agent.inbox import BUSY, annotate, require_no_transaction
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
-from palaver.agent.loop import go
 from palaver.agent.named import NamedDialogs
-from palaver.agent.run import AgentRun, Listeners
-from palaver.agent.settings import AgentOptions, CallSettings, require_options
+from palaver.agent.run import AgentOptions, AgentRun, CallSettings, Listeners, require_options
+from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.turn import read_turn
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, PalaverError
@@ -95,7 +93,6 @@ class Agent:
         context_manager: The policy or context manager that shapes each request; None for everything. May be assigned.
         budget: What one request may occupy; None for the policy's own budget.
         model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
-        approver: Decides at once about calls that need a decision; None leaves them waiting.
         options: The options it was given; see `AgentOptions`.
         store: Where its dialogs are.
         runtime: Resolves references.
@@ -116,7 +113,6 @@ class Agent:
         store: StoreLike | None = None,
         runtime: Runtime | None = None,
         model_args: Mapping[str, Any] | None = None,
-        approve: Approver | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
         """Create an agent.
@@ -132,7 +128,6 @@ class Agent:
             store: A store, or the path or address of one; in memory when not given.
             runtime: Resolves references; the default runtime when not given.
             model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
-            approve: Decides about calls at once.
             options: See `AgentOptions`.
 
         Raises:
@@ -153,7 +148,6 @@ class Agent:
         self.context_manager = context_manager
         self.budget = budget
         self.model_args: Mapping[str, Any] = dict(model_args or {})
-        self.approver = approve
         self.options = options
         self.store: Store = opened_store(store, create=True)[0]
         self.last_call: AgentCallSession | None = None
@@ -405,19 +399,11 @@ class Agent:
 
     @overload
     def respond(
-        self,
-        input: str = ...,
-        *,
-        return_session: Literal[False] = ...,
-        **call: Unpack[CallArguments],
+        self, input: str = ..., *, return_session: Literal[False] = ..., **call: Unpack[CallArguments]
     ) -> Message: ...
     @overload
     def respond(
-        self,
-        input: str = ...,
-        *,
-        return_session: Literal[True],
-        **call: Unpack[CallArguments],
+        self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
     ) -> AgentCallSession: ...
     def respond(
         self,
@@ -427,26 +413,17 @@ class Agent:
         **call: Unpack[CallArguments],
     ) -> Message | AgentCallSession:
         """Answer; as `arespond`, for synchronous callers. Ctrl-C interrupts the turn, and the next call continues it."""
-        dialog, settings = self._called(input, call)
-        session = self._session(dialog, settings)
-        run_sync(partial(self._answer, dialog, session, settings))
+        session, work = self._called(input, call)
+        run_sync(work)
         return session if return_session else _delivered(session)
 
     @overload
     async def arespond(
-        self,
-        input: str = ...,
-        *,
-        return_session: Literal[False] = ...,
-        **call: Unpack[CallArguments],
+        self, input: str = ..., *, return_session: Literal[False] = ..., **call: Unpack[CallArguments]
     ) -> Message: ...
     @overload
     async def arespond(
-        self,
-        input: str = ...,
-        *,
-        return_session: Literal[True],
-        **call: Unpack[CallArguments],
+        self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
     ) -> AgentCallSession: ...
     async def arespond(
         self,
@@ -470,27 +447,38 @@ class Agent:
             Conflict: Another process continued the turn.
             StoreError: The store failed. All of these have the trace as `session`, too.
         """
-        dialog, settings = self._called(input, call)
-        session = await self._answer(dialog, self._session(dialog, settings), settings)
+        session, work = self._called(input, call)
+        await work()
         return session if return_session else _delivered(session)
 
     def stream(self, input: str = "", **call: Unpack[CallArguments]) -> TurnStream:  # noqa: A002 - a public signature
         """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. Arguments as for `arespond`."""
-        dialog, settings = self._called(input, call)
-        session = self._session(dialog, settings)
-        return TurnStream(session, lambda handler: self._answer(dialog, session, settings, handler))
+        return TurnStream(*self._called(input, call))
 
     async def answer_in(self, dialog: Dialog) -> AgentCallSession:
         """Answer in a dialog that has no alias, or continue answering; what it has answered is delivered again."""
-        settings = self._settings({})
-        return await self._answer(dialog, self._session(dialog, settings), settings)
+        session, work = self._call(dialog, self._settings({}))
+        await work()
+        return session
 
-    def _called(self, text: str, call: CallArguments) -> tuple[Dialog, CallSettings]:
+    def _called(self, text: str, call: CallArguments) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
         unknown = sorted(call.keys() - CallArguments.__annotations__.keys())
         if unknown:
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
-        settings = self._settings(call)
-        return self._addressed(text, call), settings
+        settings = self._settings(call)  # refused before anything is written
+        return self._call(self._addressed(text, call), settings)
+
+    def _call(self, dialog: Dialog, settings: CallSettings) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
+        """Return the trace of a call, and what runs the call."""
+        session = AgentCallSession(
+            agent_name=self.name,
+            dialog_id=dialog.dialog_id,
+            dialog=dialog,
+            max_exception_retry=settings.max_exception_retry,
+            max_interrupt_steps=settings.max_interrupt_steps,
+            max_llm_recall=settings.max_llm_recall,
+        )
+        return session, partial(self._answer, dialog, session, settings)
 
     def _addressed(self, text: str, call: CallArguments) -> Dialog:
         """Return the dialog to answer in, with what was said in the same call."""
@@ -510,26 +498,14 @@ class Agent:
         dialog.append(found)
         return dialog
 
-    def _session(self, dialog: Dialog, settings: CallSettings) -> AgentCallSession:
-        return AgentCallSession(
-            agent_name=self.name,
-            dialog_id=dialog.dialog_id,
-            dialog=dialog,
-            max_exception_retry=settings.max_exception_retry,
-            max_interrupt_steps=settings.max_interrupt_steps,
-            max_llm_recall=settings.max_llm_recall,
-        )
-
     def _settings(self, call: CallArguments) -> CallSettings:
         return CallSettings(
-            name=self.name,
+            agent=self,
             model=self.model,
             invoker=self.llm_invoker,
             model_args={**self.model_args, **(call.get("args") or {})},
             context_manager=self.context_manager,
             budget=self.budget,
-            approve=self.approver,
-            agent=self,
             parser_args=call.get("parser_args"),
             metadata=call.get("metadata"),
             **self.options,
@@ -537,7 +513,7 @@ class Agent:
 
     async def _answer(
         self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None = None
-    ) -> AgentCallSession:
+    ) -> None:
         self.last_call = session
         if self.on_session is not None:
             self.on_session(session)
@@ -550,7 +526,6 @@ class Agent:
                 if isinstance(error, PalaverError):  # those that are not an AgentFailure lead to the trace as well
                     vars(error).setdefault("session", session)
                 raise
-        return session
 
     async def _turn(
         self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None

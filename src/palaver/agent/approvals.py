@@ -1,26 +1,107 @@
-"""Decisions about calls that need approval, made by any process that can write to the store.
+"""What any process may write beside a turn: messages that arrive during it, and decisions about calls that need approval.
 
-A decision is an entry beside the turn. Nothing waits in memory, so the process that made the call may have ended.
+Both are entries of the log, stored at once. Nothing waits in memory, so the process that made a call may have ended.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.inbox import annotate
-from palaver.agent.turn import read_turn
+from palaver.agent.turn import DELIVERED, read_turn
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
-from palaver.log import Handle
-from palaver.log.entries import Approval
-from palaver.messages import ToolCallContent
+from palaver.log import Entry, Handle, draft
+from palaver.log.entries import Approval, MessageEntry
+from palaver.messages import FrozenDict, Message, ToolCallContent
 from palaver.session import Dialog
 from palaver.store.protocol import Store
 
-__all__ = ["Approver", "Decision", "Verdict", "decide", "open_calls", "question"]
+__all__ = [
+    "BUSY",
+    "Approver",
+    "Busy",
+    "Decision",
+    "Verdict",
+    "annotate",
+    "decide",
+    "deliveries",
+    "open_calls",
+    "question",
+    "require_no_transaction",
+]
+
+# --- messages -----------------------------------------------------------------------------------------------------------
+
+
+def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
+    """Write an entry beside the turn and return its handle. It uses no dialog object, because another thread may be using one."""
+    ready, payloads = draft(entry)
+    with store.transaction() if payloads else nullcontext():
+        for payload in payloads.values():
+            store.put_blob(payload)
+        return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
+
+
+def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[MessageEntry, ...]:
+    """Return the entries that make messages of the inbox part of the conversation, oldest first."""
+    return tuple(MessageEntry(message=_delivered(inbox[seq], seq, dialog_id)) for seq in sorted(inbox))
+
+
+def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
+    metadata = FrozenDict({**message.metadata, DELIVERED: seq, "dialog_id": dialog_id})
+    return message.model_copy(update={"metadata": metadata})
+
+
+def require_no_transaction(store: Store) -> None:
+    """Raise if this thread is inside a transaction of the store: a turn works in several threads, and each of its steps is durable."""
+    if store.in_transaction:
+        raise InvalidInput(
+            "A turn cannot run inside a transaction of its store.", hint="Put the transaction around writes alone."
+        )
+
+
+class Busy:
+    """The dialogs that have a turn running in this process: one in each, whichever agents and objects there are for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._dialogs: set[DialogId] = set()
+
+    def __contains__(self, dialog_id: object) -> bool:
+        return dialog_id in self._dialogs
+
+    @contextmanager
+    def turn(self, store: Store, dialog_id: DialogId) -> Iterator[None]:
+        """Reserve a dialog for a turn.
+
+        Raises:
+            InvalidInput: A turn of it is running, or this thread is inside a transaction.
+        """
+        require_no_transaction(store)
+        with self.lock:
+            if dialog_id in self._dialogs:
+                raise InvalidInput(
+                    "This process is already answering in this dialog.",
+                    hint="receive() a message for the running turn, or fork the dialog.",
+                )
+            self._dialogs.add(dialog_id)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._dialogs.discard(dialog_id)
+
+
+BUSY = Busy()
+"""Those of this process."""
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from palaver.agent.approvals import deliveries
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.compacting import is_plain, room_after, shaped
 from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
-from palaver.agent.inbox import deliveries
 from palaver.agent.invoking import InvokeResult
 from palaver.agent.run import AgentRun, callback_failed
-from palaver.agent.steps import Ask
 from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, paused
 from palaver.errors import (
     AgentFailure,
@@ -45,8 +44,8 @@ _MOST_REQUESTS = 3
 """How often a request is compiled again when an erasure or a compaction comes between compiling and recording it."""
 
 
-async def ask(run: AgentRun, step: Ask) -> None:
-    """Ask the model once, and record its answer.
+async def ask(run: AgentRun, *, final: bool) -> None:
+    """Ask the model once, and record its answer; `final` when no more tools are allowed.
 
     Raises:
         AgentFailure: There is no answer, or it calls tools where no more are allowed; or something of the caller's raised.
@@ -56,10 +55,10 @@ async def ask(run: AgentRun, step: Ask) -> None:
     """
     await _deliver(run)
     await _declare(run)
-    closing = _closing(run) if step.final else ""
+    closing = _closing(run) if final else ""
     result = await _answered(run, closing)
     run.session.add_answer(run.turn.rounds, result)
-    await _accept(run, result, step)
+    await _accept(run, result, final=final)
 
 
 async def _deliver(run: AgentRun) -> None:
@@ -225,7 +224,7 @@ async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> Invok
                 run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
                 raise
         if attempt.error is not None:
-            run.enter("llm_recall")
+            run.session.state = "llm_recall"
             run.session.llm_recalls[run.turn.rounds].append(attempt.error)
             await run.listeners.emit(Retrying(attempt.error, attempt.wait or 0.0))
     raise AssertionError("a retry ends in an answer or an error")
@@ -276,7 +275,7 @@ def _require_answer(result: object) -> None:
 # --- the answer ------------------------------------------------------------------------------------------------------------
 
 
-async def _accept(run: AgentRun, result: InvokeResult, step: Ask) -> None:
+async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
     message = result.message
     if result.has_errors or message is None:
         error = result.execution_errors[0] if result.execution_errors else None
@@ -284,7 +283,7 @@ async def _accept(run: AgentRun, result: InvokeResult, step: Ask) -> None:
         await _refuse(run, message or AssistantMessage(contents=()), text, error)
         return
     (kept,) = stamped(_as_logged(message), run.dialog.dialog_id, run.dialog.store)
-    if kept.is_function_call and step.final:
+    if kept.is_function_call and final:
         run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
         rounds = counted(run.settings.rounds, "round")
         raise AgentFailure(
@@ -293,7 +292,7 @@ async def _accept(run: AgentRun, result: InvokeResult, step: Ask) -> None:
             kind="steps",
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
-    if kept.is_function_call or (paused(kept) and not step.final):
+    if kept.is_function_call or (paused(kept) and not final):
         run.record(MessageEntry(message=kept))
         run.turn.response = kept  # a store may redact what it writes: what runs at once gets the model's own arguments
         return
@@ -321,7 +320,7 @@ def _as_logged(message: Message) -> Message:
 async def _refuse(run: AgentRun, message: Message, text: str, cause: BaseException | None) -> None:
     """Record a refused answer and the request for a repair; fail the turn when no repair is left."""
     session: AgentCallSession = run.session
-    run.enter("exception")
+    run.session.state = "exception"
     session.error_message = text
     session.exception_retries[run.turn.rounds].append(text)
     most = run.settings.max_exception_retry

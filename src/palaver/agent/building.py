@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from palaver.agent.agent import Agent
+from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.config import AgentSpec, Config, MemorySpec
 from palaver.agent.invoking import Invoker, ProviderInvoker, build_invoker, retry_of
-from palaver.agent.summarizing import ModelSummarizer
 from palaver.context.policy import policy
 from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound

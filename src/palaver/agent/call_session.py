@@ -1,7 +1,9 @@
-"""The trace of one agent call: every time the model was asked, every repair, every round of tools, and how it ended."""
+"""The traces of calls: of an agent (answers, repairs, rounds of tools) and of a tactic (the calls of its agents and parts)."""
 
 from __future__ import annotations
 
+import threading
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +13,7 @@ from palaver.agent.invoking import InvokeResult
 from palaver.errors import ProviderError
 from palaver.messages import FunctionCall, InvokeCost, Message, ToolCallContent
 
-__all__ = ["AgentCallSession", "State"]
+__all__ = ["AgentCallSession", "State", "TacticCallSession", "TacticState"]
 
 State: TypeAlias = Literal[
     "initial", "exception", "interrupt", "llm_recall", "success", "failure", "interrupted", "waiting"
@@ -138,3 +140,114 @@ class AgentCallSession:
 
 def _count(by_step: Mapping[int, Iterable[Any]]) -> int:
     return sum(len(list(found)) for found in by_step.values())
+
+
+# --- calls of tactics ---------------------------------------------------------------------------------------------------
+
+
+TacticState: TypeAlias = Literal["initial", "running", "success", "failure"]
+"""Where a call of a tactic is, or how it ended."""
+
+
+@dataclass(kw_only=True)
+class TacticCallSession:
+    """What happened in one call of a tactic. Threads may add to it at the same time.
+
+    Attributes:
+        tactic_name: The tactic.
+        tactic_path: The key it is registered under; its name when it is not registered.
+        state: Where it is, or how it ended.
+        agent_sessions: The calls of its agents, by the agent's name, failed ones included.
+        sub_tactic_sessions: The calls of tactics it holds, by the attribute that holds them.
+        delivery: What `call` returned.
+        error: What it failed with, as `Class: message`, or None.
+        error_traceback: Where that was raised, or None.
+        exception: The exception itself, or None.
+    """
+
+    tactic_name: str
+    tactic_path: str = ""
+    state: TacticState = "initial"
+    agent_sessions: dict[str, list[AgentCallSession]] = field(default_factory=dict)
+    sub_tactic_sessions: dict[str, list[TacticCallSession]] = field(default_factory=dict)
+    delivery: Any = None
+    error: str | None = None
+    error_traceback: str | None = field(default=None, repr=False)
+    exception: BaseException | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def record_agent_call(self, session: AgentCallSession) -> None:
+        """Add the call of an agent."""
+        with self._lock:
+            self.agent_sessions.setdefault(session.agent_name, []).append(session)
+
+    def record_sub_tactic_call(self, name: str, session: TacticCallSession) -> None:
+        """Add the call of a tactic."""
+        with self._lock:
+            self.sub_tactic_sessions.setdefault(name, []).append(session)
+
+    def success(self, delivery: object) -> None:
+        """Note that the call ended with a result."""
+        self.state, self.delivery = "success", delivery
+
+    def failure(self, error: BaseException) -> None:
+        """Note that the call ended with an error."""
+        self.state, self.exception = "failure", error
+        self.error = f"{type(error).__name__}: {error}"
+        self.error_traceback = "".join(traceback.format_exception(error))
+
+    @property
+    def agent_cost(self) -> InvokeCost:
+        """Tokens and dollars of its own agents, failed calls included."""
+        return sum((each.cost for each in _all(self.agent_sessions)), InvokeCost())
+
+    @property
+    def sub_tactic_cost(self) -> InvokeCost:
+        """Tokens and dollars of the tactics it called."""
+        return sum((each.cost for each in _all(self.sub_tactic_sessions)), InvokeCost())
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Both; `total_cost` is another name for it."""
+        return self.agent_cost + self.sub_tactic_cost
+
+    total_cost = cost
+
+    @property
+    def agent_call_count(self) -> int:
+        """How many calls of its own agents there were."""
+        return len(_all(self.agent_sessions))
+
+    @property
+    def sub_tactic_call_count(self) -> int:
+        """How many calls of other tactics there were."""
+        return len(_all(self.sub_tactic_sessions))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the call in a few figures."""
+        return {
+            "tactic": self.tactic_name,
+            "state": self.state,
+            "agent_calls": self.agent_call_count,
+            "sub_tactic_calls": self.sub_tactic_call_count,
+            "tokens": self.cost.total_tokens,
+            "dollars": self.cost.cost,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a log line or a page would say of it, as JSON values."""
+        return {
+            **self.summary(),
+            "tactic_path": self.tactic_path,
+            "agent_sessions": {name: [each.to_dict() for each in found] for name, found in self.agent_sessions.items()},
+            "sub_tactic_sessions": {
+                name: [each.to_dict() for each in found] for name, found in self.sub_tactic_sessions.items()
+            },
+            "delivery": None if self.delivery is None else str(self.delivery),
+            "error": self.error,
+            "error_traceback": self.error_traceback,
+        }
+
+
+def _all(lists: Mapping[str, Iterable[Any]]) -> list[Any]:
+    return [each for found in list(lists.values()) for each in found]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
-from palaver.agent.approvals import Decision, Verdict
+from palaver.agent.approvals import Decision, Verdict, annotate
 from palaver.agent.events import CallEnded, CallStarting
-from palaver.agent.inbox import annotate
 from palaver.agent.run import AgentRun, callback_failed
-from palaver.agent.steps import Fate, Settle
+from palaver.agent.turn import Fate
 from palaver.errors import Conflict, InvalidInput, PalaverError, StoreError
 from palaver.log.entries import Approval, CallStarted, LateResult
 from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMessage, ToolResultContent
@@ -29,7 +28,7 @@ _DENIED = "This call was not run: it was not allowed."
 _EDITED = "[The arguments were changed before the call ran, to {arguments}]"
 
 
-async def settle(run: AgentRun, step: Settle) -> None:
+async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -> None:
     """Settle calls: run them, refuse them, or ask the approver after the others have run.
 
     Raises:
@@ -37,9 +36,9 @@ async def settle(run: AgentRun, step: Settle) -> None:
         Conflict: Another process continued the turn.
         StoreError: The store refused a result; this process keeps it.
     """
-    run.enter("interrupt")
+    run.session.state = "interrupt"
     runnable: list[ToolCallContent] = []
-    for call, fate in step.calls:
+    for call, fate in calls:
         kept = run.unsaved.get((run.dialog.dialog_id, call.id))
         if kept is not None:
             run.say(kept)
@@ -49,7 +48,7 @@ async def settle(run: AgentRun, step: Settle) -> None:
         elif fate is not Fate.DECIDE:
             await _close(run, call, fate)
     await _ToolRound(run).execute(runnable)
-    for call, fate in step.calls:
+    for call, fate in calls:
         if fate is Fate.DECIDE and run.settings.approve is not None and call.id not in run.suspended:
             await _decide(run, call)
 

@@ -1,30 +1,36 @@
-"""Shape the view of the next call: commit the policy's plan as one entry, and read files again after it."""
+"""Shape the view of the next call: commit the policy's plan as one entry, with a summary, and read files again after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.agent.events import Compacted
+from palaver.agent.invoking import WorkingCopy
 from palaver.agent.run import AgentRun
-from palaver.agent.working import WorkingCopy, notices, with_notices
+from palaver.agent.turn import REFUSED, RejectedAnswer
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
-from palaver.context.summary import HEADINGS, Summarized, summarize
-from palaver.context.triggers import Figures, Fired, fired, next_request
+from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
+from palaver.context.triggers import Figures, fired, next_request
 from palaver.errors import ContextOverflow, InfeasibleBudget, InvalidInput
-from palaver.ids import now
+from palaver.ids import DialogId, now
 from palaver.log import Handle, entry_at
 from palaver.log.entries import Compaction, MessageEntry
-from palaver.messages import Speaker, TextContent, ToolCallContent, UserMessage
+from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
+from palaver.models import Provider, collect
 from palaver.session import Dialog
-from palaver.tokens import Budget
+from palaver.tokens import Budget, model_info
 from palaver.tools import execute, run_in_worker
-from palaver.view import Exchange, View
+from palaver.view import Block, Exchange, Turn, View
+from palaver.wire import Call, Request
+from palaver.wire import compile as compile_request
 
-__all__ = ["is_plain", "room_after", "shaped"]
+__all__ = ["ModelSummarizer", "is_plain", "room_after", "shaped"]
 
 _OVERFLOW_SHARE = 0.8
 """The share of what the provider says it reads that the next request may have: answers and results to come need the rest."""
@@ -50,6 +56,10 @@ def _manager(run: AgentRun) -> ContextManager | None:
     return policy(named, settings.model, runtime=run.settings.agent.runtime)
 
 
+def _meter(run: AgentRun) -> Meter:
+    return run.dialog.compaction.meter(run.settings.model)
+
+
 async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> WorkingCopy:
     """Return what the model is to see, planned in a worker. A plan that makes the view smaller is committed first.
 
@@ -63,58 +73,61 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
         PolicyFailed: The context manager raised.
         Conflict: The dialog was compacted, or something in it erased, meanwhile.
     """
-    settings, dialog = run.settings, run.dialog
-    after = tuple(notices(run.turn.attempts, closing, settings.model))
+    after = tuple(notices(run.turn.attempts, closing, run.settings.model))
     manager = _manager(run)
     if manager is None and limit is not None:
-        manager = policy(DEFAULT_POLICY, settings.model)
-    if manager is None:
-        view = await run_in_worker(dialog.view)
-    elif isinstance(manager, Policy):
-        if limit is None:
-            await _if_fired(run, manager)
-        view = await _planned(run, manager, after, limit)
+        manager = policy(DEFAULT_POLICY, run.settings.model)
+    if isinstance(manager, Policy):
+        if limit is None and run.settings.triggers:
+            await _committed(run, manager, await run_in_worker(partial(_fired, run, manager)))
+        plan = await run_in_worker(partial(_planned, run, manager, after, limit))
+        view = with_notices(await _committed(run, manager, plan) or plan.composed.view, after)
     else:
-        view = (await run_in_worker(partial(_managed, run, manager, after))).view
-        after = ()
-    return WorkingCopy(dialog, with_notices(view, after), run.prompt, run.memo)
+        view = await run_in_worker(partial(_unplanned, run, manager, after))
+    return WorkingCopy(run.dialog, view, run.prompt, run.memo)
 
 
-def _managed(run: AgentRun, manager: ContextManager, after: tuple[Exchange, ...]) -> Composed:
-    """Have a plain context manager shape all that the call sees."""
+def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Exchange, ...]) -> View:
+    """Return all that the call sees, as a plain context manager shapes it."""
+    view = with_notices(run.dialog.view(), after)
+    if manager is None:
+        return view
     settings = run.settings
     budget = Budget.of_input(2**53) if settings.budget is None else Budget.parse(settings.budget, settings.model)
-    return _composed(run, manager, with_notices(run.dialog.view(), after), budget)
-
-
-async def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> View:
-    """Return the view under a policy; where its plan makes the view smaller, commit it and start from there."""
-    budget = await run_in_worker(partial(_room, run, manager, after, limit))
-    view = await run_in_worker(run.dialog.view)
-    composed = await run_in_worker(partial(_composed, run, manager, view, budget))
-    if composed.view is view or composed.after.total >= composed.before.total:
-        return composed.view
-    return await _committed(run, manager, view, composed, budget, "limit" if limit is None else "overflow")
+    return _composed(run, manager, view, budget).view
 
 
 def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget) -> Composed:
     settings = run.settings
     fallback = None if settings.fallback is None else policy(settings.fallback, settings.model)
-    meter = run.dialog.compaction.meter(settings.model)
-    return compose(view, manager, budget, meter, fallback=fallback if isinstance(fallback, Policy) else None)
+    return compose(view, manager, budget, _meter(run), fallback=fallback if isinstance(fallback, Policy) else None)
 
 
-def _room(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> Budget:
-    """Return what the view may occupy: the budget as the provider counts tokens, less the exchanges after the view."""
-    settings, meter = run.settings, run.dialog.compaction.meter(run.settings.model)
+# --- policies ------------------------------------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """What a policy asks for: the view before, what was composed of it for which budget, and why."""
+
+    before: View
+    composed: Composed
+    budget: Budget
+    trigger: str
+
+
+def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Plan:
+    """Return the plan of a policy for the next request. Its budget is as the provider counts, less the exchanges after the view."""
+    settings, meter = run.settings, _meter(run)
     budget = manager.budget_for(settings.model)
     if settings.budget is not None:
         budget = Budget.parse(settings.budget, settings.model)
-    counted, reported = _reported(run, meter)
-    budget = budget.corrected(counted, reported)
+    budget = budget.corrected(*_reported(run, meter))
     most = budget.limit if limit is None else min(limit, budget.limit)
     most -= sum(meter.exchange(exchange) for exchange in after)
-    return budget if most == budget.limit else budget.with_limit(max(most, 1))
+    if most != budget.limit:
+        budget = budget.with_limit(max(most, 1))
+    view = run.dialog.view()
+    return _Plan(view, _composed(run, manager, view, budget), budget, "limit" if limit is None else "overflow")
 
 
 def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
@@ -124,37 +137,26 @@ def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
     return meter.view(run.measured[0].view).total, run.measured[1]
 
 
-async def _if_fired(run: AgentRun, manager: Policy) -> None:
-    """Commit a smaller view where a trigger fires although the view still fits."""
-    cause = await run_in_worker(partial(_cause, run, manager)) if run.settings.triggers else None
-    if cause is None:
-        return
-    settings, dialog = run.settings, run.dialog
-    try:
-        preview = await run_in_worker(
-            partial(dialog.compaction.preview, manager, model=settings.model, trigger=cause.trigger)
-        )
-    except InfeasibleBudget:  # nothing can be left out; whether the view fits is the budget's business
-        return
-    if preview.worthwhile:
-        room = Budget.of_input(preview.tokens_before)
-        await _committed(run, manager, preview.before, preview.composed, room, cause.trigger)
-
-
-def _cause(run: AgentRun, manager: Policy) -> Fired | None:
-    """Return the trigger that fires, or None."""
-    dialog, meter = run.dialog, run.dialog.compaction.meter(run.settings.model)
-    view, store = dialog.view(), dialog.store
-    last = store.last(dialog.dialog_id)
+def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
+    """Return the plan of a smaller view where a trigger fires although the view still fits."""
+    dialog, meter, store, model = run.dialog, _meter(run), run.dialog.store, run.settings.model
+    view, last = dialog.view(), store.last(dialog.dialog_id)
     said = next((each.at for each in store.headers(dialog.dialog_id, reverse=True) if each.kind == "message"), last.at)
     figures = Figures(
         events=sum(exchange.messages or 1 for exchange in view.exchanges),
         tokens=next_request(meter.estimate(view).total, *_reported(run, meter)),
-        window=manager.budget_for(run.settings.model).max_tokens,
+        window=manager.budget_for(model).max_tokens,
         idle=max(0.0, now() - said),
         compacted=_compacted(dialog, meter, last.view_base),
     )
-    return fired(run.settings.triggers, figures)
+    cause = fired(run.settings.triggers, figures)
+    if cause is None:
+        return None
+    try:
+        preview = dialog.compaction.preview(manager, model=model, trigger=cause.trigger)
+    except InfeasibleBudget:  # nothing can be left out; whether the view fits is the budget's business
+        return None
+    return _Plan(preview.before, preview.composed, Budget.of_input(preview.tokens_before), cause.trigger)
 
 
 def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
@@ -165,43 +167,40 @@ def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
     return entry.tokens_after if entry.undone is None else meter.estimate(dialog.view(at=seq)).total
 
 
-async def _committed(
-    run: AgentRun, manager: Policy, before: View, composed: Composed, budget: Budget, trigger: str
-) -> View:
-    """Commit a plan, with a summary if there is a summarizer, and read files again that it dropped; return the view to start from."""
-    summarized = await _summarized(run, manager, before, composed, budget)
-    made, attempt = summarized.composed, {"trigger": trigger, **_account(summarized)}
+async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View | None:
+    """Commit a plan that makes the view smaller, with a summary if there is a summarizer, and read files again that it dropped.
+
+    Returns:
+        The view to start from; None where nothing was committed.
+    """
+    if plan is None or plan.composed.view is plan.before:
+        return None
+    if plan.composed.after.total >= plan.composed.before.total:
+        return None
+    summarizer, headings = run.settings.summarizer, manager.headings or HEADINGS
+    summarized = Summarized(composed=plan.composed)
+    if summarizer is not None:
+        meter = _meter(run)
+        summarized = await summarize(plan.before, plan.composed, summarizer, plan.budget, meter, headings=headings)
+    made = summarized.composed
+    asked = {"summary": summarized.account()} if summarized.requests or summarized.failed else {}
+    attempt: dict[str, Any] = {"trigger": plan.trigger, **asked}
     try:
         await run_in_worker(partial(run.dialog.compaction.commit, made, attempt=attempt))
     except InvalidInput:  # not smaller when it is counted exactly: it is sent as it is
-        return composed.view
+        return None
     run.look()
-    restored = await _restored(run, manager, before, made.view)
-    event = Compacted(
-        made.before.total, made.after.total, made.by, trigger, summarized.model, summarized.usages, restored
-    )
+    restored = await _restored(run, manager, plan.before, made.view)
+    sizes = made.before.total, made.after.total
+    event = Compacted(*sizes, made.by, plan.trigger, summarized.model, summarized.usages, restored)
     await run.listeners.emit(event)
     return await run_in_worker(run.dialog.view)
-
-
-async def _summarized(run: AgentRun, manager: Policy, before: View, composed: Composed, budget: Budget) -> Summarized:
-    summarizer = run.settings.summarizer
-    if summarizer is None:
-        return Summarized(composed=composed)
-    meter = run.dialog.compaction.meter(run.settings.model)
-    headings = manager.headings or HEADINGS
-    return await summarize(before, composed, summarizer, budget, meter, headings=headings)
-
-
-def _account(summarized: Summarized) -> dict[str, Any]:
-    """Return what is recorded of a summary that was asked for."""
-    return {"summary": summarized.account()} if summarized.requests or summarized.failed else {}
 
 
 async def room_after(run: AgentRun, overflow: ContextOverflow) -> int:
     """Return how many tokens the next request may have, as they are counted here, after the provider refused one as too long."""
     request = None if run.answering is None else run.answering.request
-    meter = run.dialog.compaction.meter(run.settings.model)
+    meter = _meter(run)
     view = request.view if request is not None and request.view is not None else await run_in_worker(run.dialog.view)
     refused = (await run_in_worker(lambda: meter.view(view))).total
     asked = overflow.asked or refused
@@ -210,6 +209,43 @@ async def room_after(run: AgentRun, overflow: ContextOverflow) -> int:
     else:
         share = _BLIND_SHARE
     return max(1, int(refused * share))
+
+
+def notices(attempts: Sequence[RejectedAnswer], closing: str, model: str) -> Iterator[Exchange]:
+    """Yield the exchanges after the conversation: refused answers with their repairs, and the request for the final answer.
+
+    Args:
+        attempts: The answers since the newest message that never became messages.
+        closing: What asks for the answer when no more tools are allowed, or empty.
+        model: The model.
+    """
+    for attempt in attempts:
+        if attempt.why == REFUSED and attempt.repair:
+            text = attempt.message.text_content()
+            if text.strip():
+                yield _answer(attempt.message, text, model)
+            yield _notice(attempt.repair)
+    if closing:
+        yield _notice(closing)
+
+
+def with_notices(view: View, after: Sequence[Exchange]) -> View:
+    """Return a view with derived exchanges at its end; the same view without any."""
+    return replace(view, exchanges=(*view.exchanges, *after)) if after else view
+
+
+def _answer(message: Message, text: str, model: str) -> Exchange:
+    """Return the text of a refused answer. Its thinking was signed for another conversation."""
+    block = Block(content=TextContent(content=text), derived="notice", speaker=Speaker.MODEL, trust=Speaker.MODEL.trust)
+    turn = Turn(role=Role.ASSISTANT, blocks=(block,), model=message.model or model)
+    return Exchange.of((turn,), pinned=True, derived="notice")
+
+
+def _notice(text: str) -> Exchange:
+    """Return a notice of the harness to the model."""
+    speaker = Speaker.HARNESS
+    block = Block(content=TextContent(content=text), derived="notice", speaker=speaker, trust=speaker.trust)
+    return Exchange.of((Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived="notice")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------
@@ -260,6 +296,56 @@ def _newest_reads(run: AgentRun, before: View, after: View, most: int) -> Iterat
 
 def _cut(run: AgentRun, text: str, tokens: int) -> str:
     """Return the beginning of a text, about so many tokens of it."""
-    meter = run.dialog.compaction.meter(run.settings.model)
+    meter = _meter(run)
     size = meter.text(text)
     return text if size <= tokens else f"{text[: len(text) * tokens // size]}\n[… cut]"
+
+
+# --- summaries ----------------------------------------------------------------------------------------------------------
+
+
+_EMPTY = View(dialog_id=DialogId("0" * 32), at=-1)
+
+
+class ModelSummarizer:
+    """Asks a model for summaries; it may be another, cheaper one than the agent's (R328). The request is one text, without tools.
+
+    Attributes:
+        provider: The provider.
+        model: The model.
+        max_tokens: Tokens that an answer may have; None for the provider's own limit.
+    """
+
+    def __init__(self, provider: Provider, model: str, *, max_tokens: int | None = None) -> None:
+        self.provider = provider
+        self.model = model
+        self.max_tokens = max_tokens
+
+    @property
+    def window(self) -> int:
+        """What the model reads at once, in tokens; 0 where it is unknown."""
+        info = model_info(self.model)
+        return info.max_input if info.known else 0
+
+    async def __call__(self, request: SummaryRequest) -> SummaryAnswer:
+        """Summarise.
+
+        Raises:
+            ProviderError: The provider gave no whole answer.
+        """
+        sent = await run_in_worker(partial(self._compiled, request.prompt()))
+        async with aclosing(self.provider.stream(sent)) as events:
+            message = await collect(events)
+        return SummaryAnswer(
+            text=message.text_content(),
+            complete=message.stop_reason is not StopReason.LENGTH,
+            calls=len(message.tool_calls()),
+            model=message.model or self.model,
+            usage=message.usage,
+        )
+
+    def _compiled(self, text: str) -> Request:
+        call = Call(model=self.model, then=text, max_tokens=self.max_tokens)
+        request = compile_request(_EMPTY, self.provider.profile_for(self.model), call, lambda _: b"")
+        request.check()
+        return request

@@ -12,16 +12,20 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
-from palaver.agent.working import WorkingCopy
+from palaver.context.working import WorkingDialog
 from palaver.errors import InvalidInput, NotFound, ParseError, ProviderError
+from palaver.ids import BlobId
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
 from palaver.models import End, Event, Provider
 from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime, get_default_runtime
+from palaver.session import Dialog
 from palaver.tools import run_in_worker
-from palaver.wire import Call, Request
+from palaver.view import View
+from palaver.wire import Call, Memo, Profile, Request
+from palaver.wire import compile as compile_request
 
 __all__ = [
     "InvokeResult",
@@ -36,6 +40,52 @@ StreamHandler: TypeAlias = Callable[[Any], object]
 """Called with each event. What it returns is awaited if it is awaitable, and ignored otherwise."""
 
 _CALL_FIELDS = frozenset(each.name for each in fields(Call)) - {"model", "parameters", "then"}
+
+
+class WorkingCopy:
+    """The dialog as one model call sees it: what an invoker gets.
+
+    Attributes:
+        dialog: The dialog itself.
+        top_prompt: The prompt that governs the call.
+    """
+
+    def __init__(self, dialog: Dialog, view: View, prompt: Prompt | None = None, memo: Memo | None = None) -> None:
+        self.dialog = dialog
+        self.top_prompt = prompt
+        self._view = view
+        self._memo = memo
+
+    @property
+    def dialog_id(self) -> str:
+        """The dialog's id."""
+        return self.dialog.dialog_id
+
+    @property
+    def owner(self) -> str:
+        """The agent that owns the dialog."""
+        return self.dialog.owner
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model sees, as messages; instructions first."""
+        return WorkingDialog(self._view).messages
+
+    def view(self) -> View:
+        """Return what the model sees."""
+        return self._view
+
+    def request(self, profile: Profile, model: str, **call: Any) -> Request:  # noqa: ANN401 - the fields of a Call
+        """Compile the request for a provider.
+
+        Raises:
+            InvalidRequest: It breaks a rule of its provider: a defect of palaver.
+        """
+        store = self.dialog.store
+        made = Call(model=model, **call)
+        request = compile_request(self._view, profile, made, lambda digest: store.blob(BlobId(digest)), self._memo)
+        request.check()
+        return request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

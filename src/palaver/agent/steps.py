@@ -1,4 +1,4 @@
-"""The next step of a turn: one pure function of its state, which is the published table of outcomes.
+"""The loop, and the next step of a turn: one pure function of its state, which is the published table of outcomes.
 
 A process may be killed anywhere. The log then decides what the next `respond()` does, and nothing else:
 
@@ -26,29 +26,19 @@ another matter: the process keeps it and records it first of all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
+from anyio import get_cancelled_exc_class
+
+from palaver.agent.asking import ask
+from palaver.agent.calls import settle
+from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
 from palaver.agent.run import AgentRun
-from palaver.agent.turn import TurnState, paused
+from palaver.agent.turn import Fate, TurnState, paused
+from palaver.errors import Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
 
-__all__ = ["Ask", "Fate", "Finish", "Settle", "Step", "Wait", "next_step"]
-
-
-class Fate(StrEnum):
-    """What becomes of a call that has no result."""
-
-    RUN = "run"
-    """It runs."""
-    UNKNOWN = "unknown"
-    """It was begun, and its effect is unknown. The model reads that."""
-    DENIED = "denied"
-    """A person said no."""
-    GIVEN_UP = "given_up"
-    """The user went on without it."""
-    DECIDE = "decide"
-    """It waits for a decision."""
+__all__ = ["Ask", "Finish", "Settle", "Step", "Wait", "go", "next_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +102,84 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
     if turn.overtaken:
         return Fate.GIVEN_UP
     return Fate.DECIDE if function is not None and function.approval_needed(call) else Fate.RUN
+
+
+# --- the loop -----------------------------------------------------------------------------------------------------------
+
+
+async def go(run: AgentRun) -> None:
+    """Run a turn to its end. `run.session` says how it ended.
+
+    Raises:
+        AgentFailure: There is no answer; the error has the session.
+        Conflict: Another process continued the turn.
+        StoreError: The store failed; the dialog is as it was after the last durable step.
+        InfeasibleBudget: What must be sent is larger than the budget.
+        PolicyFailed: The context manager raised.
+    """
+    try:
+        await run.listeners.emit(TurnStarting(run.session, run.settings.model, run.settings.provider))
+        await _steps(run)
+    except (get_cancelled_exc_class(), KeyboardInterrupt, SystemExit):
+        run.session.state = "interrupted"
+        _release(run, "interrupted")
+        raise
+    except Exception as error:
+        run.session.state = "failure"
+        run.session.error = error
+        if not isinstance(error, Conflict | StoreError):
+            _release(run, "failed")
+        raise
+    finally:
+        await run.listeners.end(TurnFinished(run.session))
+
+
+async def _steps(run: AgentRun) -> None:
+    first = next_step(run)
+    if isinstance(first, Wait):  # nobody has decided yet: there is nothing to write
+        await _wait(run, first)
+        return
+    if not run.turn.over:
+        run.begin()
+    while run.turn.open:
+        step = next_step(run)
+        match step:
+            case Ask():
+                await ask(run, final=step.final)
+            case Settle():
+                await settle(run, step.calls)
+            case Wait():
+                run.end("waiting")
+                await _wait(run, step)
+                return
+            case Finish():
+                run.end("final")
+        run.require_listeners()
+    run.session.delivery = _delivered(run)
+    run.session.state = "success"
+
+
+async def _wait(run: AgentRun, step: Wait) -> None:
+    run.session.waiting = step.calls
+    run.session.state = "waiting"
+    await run.listeners.emit(DecisionAwaited(step.calls))
+
+
+def _delivered(run: AgentRun) -> Message | None:
+    """Return the answer; where the tools themselves ended the turn, the message that called them, with what they said (C23)."""
+    message = run.turn.response
+    if message is None or not message.is_function_call:
+        return message
+    results = list(run.turn.answers.values())
+    text = "\n".join(result.text() for result in results)
+    parsed = {"raw": text, "results": {result.id: result.text() for result in results}}
+    return message.model_copy(update={"parsed": parsed, "content": text})
+
+
+def _release(run: AgentRun, outcome: str) -> None:
+    """End the turn in the log if the store allows it; an open turn can be resumed as well."""
+    try:
+        if run.turn.open:
+            run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))
+    except (Conflict, StoreError) as error:
+        run.session.error = run.session.error or error

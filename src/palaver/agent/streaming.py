@@ -8,9 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from palaver.agent.approvals import require_no_transaction
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
-from palaver.agent.inbox import require_no_transaction
 from palaver.agent.invoking import StreamHandler
 from palaver.tools.portal import run_sync
 
@@ -27,15 +27,15 @@ class TurnStream:
         session: The trace of the turn; grows while it runs.
     """
 
-    def __init__(self, session: AgentCallSession, work: Callable[[StreamHandler], Awaitable[AgentCallSession]]) -> None:
+    def __init__(self, session: AgentCallSession, work: Callable[[StreamHandler], Awaitable[None]]) -> None:
         self.session = session
         self._work = work
         self._queue: asyncio.Queue[AgentEvent | None] | None = None
-        self._task: asyncio.Task[AgentCallSession] | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    async def _run(self, queue: asyncio.Queue[AgentEvent | None]) -> AgentCallSession:
+    async def _run(self, queue: asyncio.Queue[AgentEvent | None]) -> None:
         try:
-            return await self._work(queue.put_nowait)
+            await self._work(queue.put_nowait)
         finally:
             queue.put_nowait(None)
 

@@ -6,9 +6,9 @@ import inspect
 import queue
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from difflib import get_close_matches
 from functools import partial
@@ -18,9 +18,9 @@ from anyio import to_thread
 
 from palaver.agent.agent import Agent
 from palaver.agent.building import build_agents
+from palaver.agent.call_session import TacticCallSession
 from palaver.agent.config import Given, load_config
 from palaver.agent.invoking import Invoker
-from palaver.agent.tactic_session import TacticCallSession
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.store.protocol import Store
@@ -165,21 +165,17 @@ class Tactic(ABC):
         Raises:
             Exception: Whatever `call` raises; the exception has the trace as `tactic_session`.
         """
-        working, session = self._begun()
-        return self._ended(session, partial(working._run, task, kwargs), whole=return_session)  # noqa: SLF001 - a copy of itself
+        with self._recorded() as (working, session):
+            session.success(working._run(task, kwargs))  # noqa: SLF001 - a copy of itself
+        return session if return_session else session.delivery
 
     async def acall(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it returns
         """Call it without blocking the event loop: a plain `call` runs in a thread, a coroutine function right here."""
-        working, session = self._begun()
         if not inspect.iscoroutinefunction(self.call):
-            ended = partial(self._ended, session, partial(working._run, task, kwargs), whole=return_session)  # noqa: SLF001 - as above
-            return await to_thread.run_sync(ended)
-        try:
-            result = await working.call(task, **kwargs)
-        except BaseException as error:  # an interrupt, too, is how it ended
-            self._failed(session, error)
-            raise
-        return self._ended(session, lambda: result, whole=return_session)
+            return await to_thread.run_sync(partial(self, task, return_session=return_session, **kwargs))
+        with self._recorded() as (working, session):
+            session.success(await working.call(task, **kwargs))
+        return session if return_session else session.delivery
 
     def bcall(
         self,
@@ -239,8 +235,9 @@ class Tactic(ABC):
 
     # --- one call -----------------------------------------------------------------------------------------------------------
 
-    def _begun(self) -> tuple[Tactic, TacticCallSession]:
-        """Return a copy for one call, with agents and a trace of its own, and so the tactics it holds."""
+    @contextmanager
+    def _recorded(self) -> Iterator[tuple[Tactic, TacticCallSession]]:
+        """Yield a copy for one call, with agents and a trace of its own, and so the tactics it holds; record how it ends."""
         key = self.runtime.tactic_key(type(self)) or self.title()
         session = TacticCallSession(tactic_name=self.title(), tactic_path=key, state="running")
         if self._above is not None:
@@ -254,30 +251,21 @@ class Tactic(ABC):
             part = copy(sub_tactic)
             part._above = (session, name)  # noqa: SLF001 - one of its own kind
             setattr(working, name, part)
-        return working, session
+        try:
+            yield working, session
+        except BaseException as error:  # an interrupt, too, is how it ended
+            session.failure(error)
+            with suppress(AttributeError):  # an exception without room for it
+                error.tactic_session = session  # type: ignore[attr-defined]
+            raise
+        finally:
+            if self._recorder is not None:
+                self._recorder(session)
 
     def _run(self, task: Any, kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever it takes and returns
         if inspect.iscoroutinefunction(self.call):
             return run_sync(partial(self.call, task, **kwargs))
         return self.call(task, **kwargs)
-
-    def _ended(self, session: TacticCallSession, run: Callable[[], Any], *, whole: bool) -> Any:  # noqa: ANN401 - as above
-        try:
-            result = run()
-        except BaseException as error:  # as above
-            self._failed(session, error)
-            raise
-        session.success(result)
-        if self._recorder is not None:
-            self._recorder(session)
-        return session if whole else result
-
-    def _failed(self, session: TacticCallSession, error: BaseException) -> None:
-        session.failure(error)
-        with suppress(AttributeError):  # an exception without room for it
-            error.tactic_session = session  # type: ignore[attr-defined]
-        if self._recorder is not None:
-            self._recorder(session)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title()} agents={list(self.agent_group)}>"

@@ -1,7 +1,7 @@
 """OpenTelemetry: a turn as spans, in the words of the GenAI semantic conventions.
 
 `Telemetry` is a listener of events. Only the API is needed (the extra `otel`); without an SDK nothing is recorded. The words are
-constants of our own, because the published package has all of them marked as moved and deprecated. They follow semconv 1.41:
+written out here, because the published package has all of them marked as moved and deprecated. They follow semconv 1.41:
 github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/gen-ai-spans.md, gen-ai-agent-spans.md, execute-tool.md; all of it
 has the status "Development".
 """
@@ -43,27 +43,6 @@ from palaver.messages import Message, ToolCallContent, canonical_json
 from palaver.models import End
 
 __all__ = ["Telemetry"]
-
-OPERATION = "gen_ai.operation.name"
-PROVIDER = "gen_ai.provider.name"
-CONVERSATION = "gen_ai.conversation.id"
-AGENT = "gen_ai.agent.name"
-REQUEST_MODEL = "gen_ai.request.model"
-REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
-RESPONSE_MODEL = "gen_ai.response.model"
-RESPONSE_ID = "gen_ai.response.id"
-FINISH_REASONS = "gen_ai.response.finish_reasons"
-INPUT_TOKENS = "gen_ai.usage.input_tokens"
-OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
-CACHE_READ = "gen_ai.usage.cache_read.input_tokens"
-CACHE_WRITE = "gen_ai.usage.cache_creation.input_tokens"
-TOOL_NAME = "gen_ai.tool.name"
-TOOL_TYPE = "gen_ai.tool.type"
-CALL_ID = "gen_ai.tool.call.id"
-CALL_ARGUMENTS = "gen_ai.tool.call.arguments"
-CALL_RESULT = "gen_ai.tool.call.result"
-OUTPUT_MESSAGES = "gen_ai.output.messages"
-ERROR_TYPE = "error.type"
 
 CONTEXT_EDIT = "palaver.context_edit"
 """The event for which the conventions have no word: a view was made smaller. Its attributes are ours, too."""
@@ -129,11 +108,11 @@ class Telemetry:
     def _start_turn(self, event: TurnStarting) -> None:
         session: AgentCallSession = event.session
         attributes = {
-            OPERATION: "invoke_agent",
-            AGENT: session.agent_name,
-            PROVIDER: event.provider,
-            REQUEST_MODEL: event.model,
-            CONVERSATION: getattr(session.dialog, "session_id", ""),
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": session.agent_name,
+            "gen_ai.provider.name": event.provider,
+            "gen_ai.request.model": event.model,
+            "gen_ai.conversation.id": getattr(session.dialog, "session_id", ""),
             "palaver.dialog.id": session.dialog_id,
         }
         turn = self._open(f"invoke_agent {session.agent_name}", SpanKind.INTERNAL, attributes)
@@ -161,12 +140,12 @@ class Telemetry:
             case Asking(request=request):
                 self._end_chat(turn, "overflow")  # a call that is still open was refused as too long
                 attributes: dict[str, Any] = {
-                    OPERATION: "chat",
-                    PROVIDER: turn.provider or request.profile.name,
-                    REQUEST_MODEL: request.model,
+                    "gen_ai.operation.name": "chat",
+                    "gen_ai.provider.name": turn.provider or request.profile.name,
+                    "gen_ai.request.model": request.model,
                 }
                 if request.call is not None:
-                    attributes[REQUEST_MAX_TOKENS] = request.call.max_tokens
+                    attributes["gen_ai.request.max_tokens"] = request.call.max_tokens
                 turn.chat = self._open(f"chat {request.model}", SpanKind.CLIENT, attributes)
             case End(message=message):
                 self._answered(turn, message)
@@ -189,17 +168,17 @@ class Telemetry:
             return
         span, usage = turn.chat.span, message.usage
         facts: dict[str, Any] = {
-            RESPONSE_MODEL: message.model,
-            RESPONSE_ID: message.response_id,
-            CACHE_READ: usage.cache_read_tokens,
-            CACHE_WRITE: usage.cache_write_tokens,
+            "gen_ai.response.model": message.model,
+            "gen_ai.response.id": message.response_id,
+            "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+            "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
             **_usage(usage.input_tokens, usage.output_tokens),
         }
         span.set_attributes({name: value for name, value in facts.items() if value})
         if message.stop_reason is not None:
-            span.set_attribute(FINISH_REASONS, (message.stop_reason.value,))
+            span.set_attribute("gen_ai.response.finish_reasons", (message.stop_reason.value,))
         if self._content:
-            span.set_attribute(OUTPUT_MESSAGES, _as_parts(message))
+            span.set_attribute("gen_ai.output.messages", _as_parts(message))
         self._end_chat(turn)
 
     def _end_chat(self, turn: _Open, error: str = "") -> None:
@@ -216,9 +195,14 @@ class Telemetry:
             turn.calls[_key(call)] = self._tool_span(call)
 
     def _tool_span(self, call: ToolCallContent) -> _Open:
-        attributes = {OPERATION: "execute_tool", TOOL_NAME: call.name, TOOL_TYPE: "function", CALL_ID: call.id}
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": call.id,
+        }
         if self._content:
-            attributes[CALL_ARGUMENTS] = call.arguments
+            attributes["gen_ai.tool.call.arguments"] = call.arguments
         return self._open(f"execute_tool {call.name}", SpanKind.INTERNAL, attributes)
 
     def _end_call(self, event: CallEnded) -> None:
@@ -228,7 +212,7 @@ class Telemetry:
         opened = self._tool_span(event.call) if turn is None else turn.calls.pop(key)
         otel_context.detach(opened.token)
         if self._content:
-            opened.span.set_attribute(CALL_RESULT, event.result.text())
+            opened.span.set_attribute("gen_ai.tool.call.result", event.result.text())
         _end(opened.span, event.ending if event.result.is_error else "")
 
 
@@ -239,13 +223,13 @@ def _key(call: ToolCallContent) -> tuple[int, str]:
 
 def _end(span: Span, error: str = "") -> None:
     if error:
-        span.set_attribute(ERROR_TYPE, error)
+        span.set_attribute("error.type", error)
         span.set_status(Status(StatusCode.ERROR, error))
     span.end()
 
 
 def _usage(read: int, written: int) -> dict[str, int]:
-    return {INPUT_TOKENS: read, OUTPUT_TOKENS: written} if read or written else {}
+    return {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": written} if read or written else {}
 
 
 def _as_parts(message: Message) -> str:

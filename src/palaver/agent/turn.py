@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
@@ -32,6 +33,7 @@ __all__ = [
     "EXHAUSTED",
     "PARTIAL",
     "REFUSED",
+    "Fate",
     "RejectedAnswer",
     "TurnState",
     "attempt_entry",
@@ -82,6 +84,21 @@ def attempt_entry(attempt: RejectedAnswer) -> Custom:
     """Return the entry that records an attempt."""
     data = {"message": attempt.message.to_dict(), "why": attempt.why, "error": attempt.error, "repair": attempt.repair}
     return Custom(custom_type=ATTEMPT, data=data)
+
+
+class Fate(StrEnum):
+    """What becomes of a call that has no result."""
+
+    RUN = "run"
+    """It runs."""
+    UNKNOWN = "unknown"
+    """It was begun, and its effect is unknown. The model reads that."""
+    DENIED = "denied"
+    """A person said no."""
+    GIVEN_UP = "given_up"
+    """The user went on without it."""
+    DECIDE = "decide"
+    """It waits for a decision."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.agent.summarizing import ModelSummarizer
+from palaver.agent.compacting import ModelSummarizer
 from palaver.cli.calls import spent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
 from palaver.cli.outcome import Exit
