@@ -10,7 +10,7 @@ from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import ToolSpec
 from palaver.messages import thaw
 from palaver.prompts import Format
-from palaver.wire import PROVIDED, How, Request
+from palaver.wire import PROFILES, How, Request
 from palaver.wire.anthropic import MAX_TOKENS
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
 from tests.wire.vendor_types import hold_to_types
@@ -282,8 +282,8 @@ def test_r114_provider_tools_in_each_providers_words(name: str, wanted: dict[str
 
 def test_every_provider_tool_compiles() -> None:
     """Each tool of the table passes its provider's types and validator, beside declared ones too."""
-    for name, kinds in PROVIDED.items():
-        for kind in kinds:
+    for name, each in PROFILES.items():
+        for kind in each.provided:
             model = "gpt-4o-search-preview" if name == "openai-chat" else ""
             sent = body(name, model=model, provider_tools={"web_fetch": False, kind: True})
             assert "tools" in sent or "web_search_options" in sent

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.wire import PROFILES, Rule, profile, validate
-from palaver.wire.check import encoding, media
+from palaver.wire.check import _encoded, media
 from palaver.wire.check.place import Place
 from tests.wire import pictures
 from tests.wire.cases import CASES, UNTESTED, Case, edited
@@ -124,7 +124,7 @@ def test_size_and_encoding_are_exact(value: object) -> None:
     """A body is measured as compact UTF-8 JSON, to the byte, where every server can read it."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     size = len(written.encode("utf-8", "surrogatepass"))
-    fits, short = (list(encoding.encoded(Place(value), limit)) for limit in (size, size - 1))
+    fits, short = (list(_encoded(Place(value), limit)) for limit in (size, size - 1))
     clean = not re.search(r"[\ud800-\udfff]|(?<!\\)(?:\\\\)*\\u0000", written)
     assert bool(fits) is not clean
     assert [each.rule for each in short] == ([Rule.REQUEST_BYTES] if clean else [each.rule for each in fits])

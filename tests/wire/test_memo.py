@@ -13,7 +13,6 @@ from palaver.errors import InvalidRequest
 from palaver.messages import thaw
 from palaver.view import View
 from palaver.wire import Call, Memo, Request, profile, validate
-from palaver.wire.check import CONVERSATION
 from tests.wire.any_views import calls, load, views
 from tests.wire.scenes import BASH, MODELS, Scene, call
 
@@ -97,7 +96,7 @@ def _assert_checked_by_excerpt(name: str, words_at: int, done: bool) -> None:
     )
     excerpt = request._excerpt()
     assert excerpt is not None
-    field = CONVERSATION[name]
+    field = request.profile.conversation
     assert len(excerpt[field]) < len(request.body[field]) / 2
     assert validate(excerpt, request.profile) == ()
 
@@ -113,7 +112,7 @@ def test_fault_in_a_checked_conversation_is_found(name: str) -> None:
     with pytest.raises(InvalidRequest, match=wrong):
         counting.fresh(name, parameters={wrong: "many"})
     request = counting.request
-    field = CONVERSATION[name]
+    field = request.profile.conversation
     spoiled = replace(request, body={**request.body, field: [*request.body[field][:-1], {"role": "nobody"}]})
     with pytest.raises(InvalidRequest):
         spoiled.check()

@@ -25,7 +25,7 @@ from palaver.testing.logs import Log, model, result, user
 from palaver.view import fold
 from palaver.wire import Call, How, Request, broken_at, profile
 from palaver.wire import compile as compile_
-from palaver.wire.words import BEGINS_WITH_ASSISTANT, from_harness
+from palaver.wire.script import BEGINS_WITH_ASSISTANT, from_harness
 from tests.wire.ids import wire_ids
 from tests.wire.pictures import gif
 from tests.wire.scenes import BASH, MODELS, Scene, at, call

@@ -26,7 +26,7 @@ from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Omission, Reason, View, fold_messages
 from palaver.wire import Change, How, Profile, Report, profile
-from palaver.wire.words import marked
+from palaver.wire.script import marked
 
 __all__ = ["Fit", "fit"]
 

@@ -23,7 +23,7 @@ from palaver.messages import (
 )
 from palaver.tokens import Counter, count_block, count_tools
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire.words import from_harness
+from palaver.wire.script import from_harness
 
 __all__ = ["Bytes", "Measure", "Meter", "Pieces", "Size", "media_in"]
 

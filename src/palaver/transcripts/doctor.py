@@ -301,8 +301,8 @@ def _of_window(view: View) -> Iterator[Finding]:
 
 
 def _model(view: View, profile_name: str) -> str:
-    family = {"openai-chat": "gpt", "openai-responses": "gpt", "anthropic": "claude", "gemini": "gemini"}[profile_name]
-    return view.model if family in view.model else PROFILES[profile_name].model
+    standard = PROFILES[profile_name].model
+    return view.model if standard.partition("-")[0] in view.model else standard
 
 
 def _valid(store: Store, dialog_id: DialogId, name: str) -> bool:

@@ -2,18 +2,14 @@
 
 from palaver.wire.check import Rule, Violation, validate
 from palaver.wire.compile import compile  # noqa: A004 - the word for it
-from palaver.wire.memo import Memo
-from palaver.wire.prefix import broken_at, units
 from palaver.wire.profiles import PROFILES, profile
-from palaver.wire.provided import PROVIDED
-from palaver.wire.report import Change, How, Report
-from palaver.wire.request import COMPILER, Call, Request
+from palaver.wire.request import COMPILER, Call, Memo, Request, broken_at, units
+from palaver.wire.script import Change, How, Report
 from palaver.wire.table import Profile, ProfileName
 
 __all__ = [
     "COMPILER",
     "PROFILES",
-    "PROVIDED",
     "Call",
     "Change",
     "How",

@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.log import Handle
-from palaver.wire.draft import Body, Declared, Draft, together, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
-from palaver.wire.report import How, Notes
+from palaver.wire.head import Body, Declared, Draft, together, with_parameters
 from palaver.wire.request import Call
+from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
-__all__ = ["MAX_TOKENS", "OWNED", "finished", "head", "neighbours", "without_thinking", "written"]
+__all__ = ["MAX_TOKENS", "OWNED", "finished", "head", "neighbours", "written"]
 
 OWNED = frozenset({"model", "messages", "system", "tools"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""
@@ -75,7 +74,7 @@ def _sampling(draft: Draft) -> Body:
     return {"temperature": temperature}
 
 
-def without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: Notes) -> Body:
+def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: Notes) -> Body:
     """Drop the thinking parameter while results go back in a turn that did not begin with thinking of this model's.
 
     «When `thinking` is enabled, a final `assistant` message must start with a thinking block» (anomalyco/opencode#3077). Such a turn comes
@@ -148,12 +147,13 @@ def _mark(draft: Draft) -> Body:
 
 def finished(
     messages: Sequence[Mapping[str, Any]], body: Body, draft: Draft, origins: Sequence[Sequence[Handle | None]]
-) -> Iterator[tuple[int, Body]]:
-    """Return the messages that change because of their place, by index: a prefill, and those that get a cache mark.
+) -> tuple[Body, Mapping[int, Body]]:
+    """Return the head, and by index the messages that change because of their place: a prefill, and those that get a cache mark.
 
     The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
     (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
+    body = _without_thinking(body, messages, draft.notes)
     changed: dict[int, Body] = {}
     if draft.prefill:
         changed[len(messages) - 1] = _prefill(messages[-1], body, draft.notes)
@@ -166,7 +166,7 @@ def finished(
             continue  # a prefill without its thinking
         blocks[index] = {**blocks[index], **_mark(draft)}
         changed[number] = {**message, "content": blocks}
-    yield from changed.items()
+    return body, changed
 
 
 def _prefill(message: Mapping[str, Any], body: Body, notes: Notes) -> Body:

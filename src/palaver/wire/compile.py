@@ -8,11 +8,12 @@ machine, with and without the memo of an earlier request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, cast
 
 from palaver.errors import InvalidInput
 from palaver.log import Handle
@@ -20,51 +21,47 @@ from palaver.messages import FrozenDict, canonical_json, freeze
 from palaver.messages.frozen import Change as Cleaned
 from palaver.messages.frozen import frozen_dict, frozen_list
 from palaver.view import Exchange, View
-from palaver.wire import anthropic, gemini, openai_chat, openai_responses
-from palaver.wire.answers import structure
-from palaver.wire.check import CONVERSATION
-from palaver.wire.draft import Body, Declared, Draft
-from palaver.wire.gather import gather, instructions
+from palaver.wire.gather import gather
+from palaver.wire.head import Body, Draft, draft, provided
 from palaver.wire.media import Load, with_media, without_media
-from palaver.wire.memo import Compiled, Memo, Taken
 from palaver.wire.pairing import Names, paired
-from palaver.wire.parts import CallPart, ResultPart, Speech, TextPart, media_parts
-from palaver.wire.provided import Provided, provided
 from palaver.wire.reasoning import with_provider_blocks, with_reasoning
-from palaver.wire.report import How, Notes, Report
-from palaver.wire.request import Call, Piece, Request
-from palaver.wire.schemas import in_dialect, not_strict
+from palaver.wire.request import Call, Compiled, Memo, Piece, Request
+from palaver.wire.script import (
+    BEGINS_WITH_ASSISTANT,
+    NOT_BEGUN,
+    CallPart,
+    How,
+    Notes,
+    Report,
+    ResultPart,
+    Speech,
+    Taken,
+    TextPart,
+    from_harness,
+    media_parts,
+)
 from palaver.wire.table import Profile
-from palaver.wire.words import BEGINS_WITH_ASSISTANT, NO_TOOL, NO_TOOL_DESCRIPTION, NOT_BEGUN, from_harness
 
 __all__ = ["compile"]
 
 
-_Neighbours: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None]
+class Writer(Protocol):
+    """The module that writes one provider's body. One whose messages change with their place in the request also has `finished`."""
+
+    OWNED: frozenset[str]
+    """The fields that are compiled from the view and the call; no parameter may replace them."""
+
+    def head(self, draft: Draft) -> Body:
+        """Write the body without its conversation."""
+
+    def written(self, speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+        """Write a speech as items of the conversation."""
+
+    def neighbours(self, before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
+        """Return two items as one where the provider takes them for one."""
 
 
-class _Writer(NamedTuple):
-    """How one provider's body is written: its head, a speech, neighbours that are one, and the fields that no parameter may replace."""
-
-    head: Callable[[Draft], Body]
-    speech: Callable[[Speech, Profile, Notes], Iterator[Body]]
-    neighbours: _Neighbours
-    owned: frozenset[str]
-
-
-def _never(_before: Mapping[str, Any], _item: Mapping[str, Any]) -> None:
-    return None
-
-
-_WRITERS: Mapping[str, _Writer] = MappingProxyType(
-    {
-        "openai-chat": _Writer(openai_chat.head, openai_chat.written, _never, openai_chat.OWNED),
-        "openai-responses": _Writer(openai_responses.head, openai_responses.written, _never, openai_responses.OWNED),
-        "anthropic": _Writer(anthropic.head, anthropic.written, anthropic.neighbours, anthropic.OWNED),
-        "gemini": _Writer(gemini.head, gemini.written, gemini.neighbours, gemini.OWNED),
-    }
-)
-_CHOICES = frozenset({"auto", "none", "required"})
 _BESIDE = 1024
 """Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
 
@@ -86,8 +83,8 @@ def compile(  # noqa: A001 - the word for it
     Raises:
         InvalidInput: A parameter of the call names what is compiled from the view.
     """
-    writer = _WRITERS[profile.name]
-    _refuse_owned(call, writer.owned)
+    writer: Writer = cast("Writer", import_module(f"palaver.wire.{profile.module}"))
+    _refuse_owned(call, writer.OWNED)
     notes = Notes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
@@ -96,20 +93,20 @@ def compile(  # noqa: A001 - the word for it
     compiled = each.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
-    draft = _draft(view, call, each, theirs, notes, compiled)
+    plan = draft(view, profile, call, names, theirs, compiled, notes)
     for one in compiled:
         notes.extend(one.changes)
-    head = writer.head(draft)
-    said = _Said(writer.neighbours)
-    ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), draft, each)
-    if profile.name == "anthropic":
-        head = anthropic.without_thinking(head, said.items, notes)
-        for index, item in anthropic.finished(said.items, head, draft, said.origins):
+    head = writer.head(plan)
+    said = _Said(writer)
+    ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), plan, each)
+    if finished := getattr(writer, "finished", None):
+        head, changed = finished(said.items, head, plan, said.origins)
+        for index, item in changed.items():
             said.items[index], said.data[index] = item, canonical_json(item)
     return Request(
         profile=profile,
         model=call.model,
-        body=_frozen(head, CONVERSATION[profile.name], said, notes),
+        body=_frozen(head, profile.conversation, said, notes),
         report=Report(tuple(notes)),
         tool_names=MappingProxyType(names.ours),
         history=said.last == "assistant",
@@ -157,7 +154,7 @@ class _Exchanges:
     profile: Profile
     model: str
     names: Names
-    writer: _Writer
+    writer: Writer
     asked: bool
 
     def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
@@ -203,7 +200,7 @@ class _Exchanges:
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
         found: list[Cleaned] = []
-        listed = [item for speech in script for item in self.writer.speech(speech, self.profile, notes)]
+        listed = [item for speech in script for item in self.writer.written(speech, self.profile, notes)]
         # as deep in a list of an object as they lie in a body, so that what is nested too deeply there is so here
         items = tuple(freeze({"": listed}, "body", found)[""])
         return items, tuple(map(canonical_json, items)), bool(found)
@@ -226,7 +223,7 @@ class _Said:
     """The conversation while it is put together.
 
     Attributes:
-        neighbours: Returns two items as one where the provider takes them for one.
+        writer: How the provider's body is written.
         items: The messages, items or contents.
         data: The canonical bytes of each.
         origins: The blocks that each shows; only where the call places cache marks.
@@ -234,7 +231,7 @@ class _Said:
         cleaned: Whether something had to be cleaned.
     """
 
-    neighbours: _Neighbours
+    writer: Writer
     items: list[Mapping[str, Any]] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     origins: list[list[Handle | None]] = field(default_factory=list)
@@ -246,7 +243,7 @@ class _Said:
         start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.cache.field == "cache_control"
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
-            one = self.neighbours(self.items[-1], item) if self.items else None
+            one = self.writer.neighbours(self.items[-1], item) if self.items else None
             if one is None:
                 self.items.append(item)
                 self.data.append(data)
@@ -301,58 +298,3 @@ def _leading(opening: str, draft: Draft) -> Iterator[Speech]:
     elif turns.first and opening == "assistant":
         draft.notes.add(None, "text", How.ADDED, f"the first words must be the {turns.first}'s")
         yield Speech("user", (TextPart(from_harness("notice", BEGINS_WITH_ASSISTANT)),))
-
-
-# --- tools ---------------------------------------------------------------------------------------------------------------
-
-
-def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Notes) -> Iterator[Declared]:
-    """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
-    tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
-    most = len(tools) if profile.tools.most is None else profile.tools.most
-    for _ in range(len(view.tools) - len(tools)):
-        notes.add(None, "tool", How.DROPPED, "declared twice: the first declaration stands")
-    for tool in tools[most:]:
-        notes.add(None, "tool", How.DROPPED, f"{tool.name!r} is one more than the {most} that the provider takes")
-    for tool in tools[:most]:
-        schema, lost = in_dialect(tool.parameters, profile.dialect)
-        for what in lost:
-            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: without {what}")
-        if not lost and schema != tool.parameters:
-            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: said in the words of the provider, without loss")
-        why = not_strict(schema) if call.strict_tools else ""
-        if why:
-            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: arguments are not held to it, because {why}")
-        yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
-
-
-def _draft(
-    view: View, call: Call, each: _Exchanges, theirs: Provided, notes: Notes, compiled: Sequence[Compiled]
-) -> Draft:
-    """Decide everything but the conversation."""
-    profile = each.profile
-    system = instructions(view, profile, notes)
-    tools = tuple(_declared(view, profile, call, each.names, notes))
-    if profile.tools.needed and not tools and any(one.calls for one in compiled):
-        notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
-        tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
-    last = next((one.script[-1].role for one in reversed(compiled) if one.script), "")
-    prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
-    wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
-    choice = _choice(view, tools, call, each.names, notes)
-    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, prefill, notes)
-
-
-def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
-    """Return the choice between tools as it is sent: `none` where the tools of the history are gone, nothing where there are none."""
-    wanted = call.tool_choice
-    if tools and not view.tools:
-        return "none"
-    if not wanted:
-        return ""
-    known = {tool.name for tool in view.tools}
-    choice = wanted if wanted in _CHOICES and tools else names.wire(wanted) if wanted in known else ""
-    if choice not in _CHOICES | {tool.name for tool in tools}:
-        notes.add(None, "parameter", How.DROPPED, f"tool_choice {wanted!r}: no such tool is declared")
-        return ""
-    return choice

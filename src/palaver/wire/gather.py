@@ -28,10 +28,14 @@ from palaver.messages import (
 )
 from palaver.messages.blocks import MALFORMED
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire.parts import (
+from palaver.wire.reasoning import is_provider_block, signature
+from palaver.wire.script import (
+    FAILED_SILENTLY,
     SPEAKS,
     CallPart,
+    How,
     MediaPart,
+    Notes,
     Part,
     ProviderPart,
     ResultPart,
@@ -39,11 +43,12 @@ from palaver.wire.parts import (
     SpeechRole,
     TextPart,
     ThinkingPart,
+    called,
+    from_harness,
+    left_out,
+    shortened,
 )
-from palaver.wire.reasoning import is_provider_block, signature
-from palaver.wire.report import How, Notes
 from palaver.wire.table import Profile
-from palaver.wire.words import FAILED_SILENTLY, called, from_harness, left_out, shortened
 
 __all__ = ["gather", "instructions"]
 

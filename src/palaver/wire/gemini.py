@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from palaver.wire.draft import Body, Declared, Draft, together, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.head import Body, Declared, Draft, together, with_parameters
 from palaver.wire.reasoning import signature, thought_signature
-from palaver.wire.report import Notes
+from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
 __all__ = ["OWNED", "head", "neighbours", "written"]

@@ -17,10 +17,21 @@ from palaver.errors import Erased, NotFound, StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages.media import sniff
 from palaver.wire.check.media import SNIFFED, pixels
-from palaver.wire.parts import MediaPart, Part, ResultPart, Speech, TextPart, media_parts
-from palaver.wire.report import How, Notes
+from palaver.wire.script import (
+    How,
+    MediaPart,
+    Notes,
+    Part,
+    ResultPart,
+    Speech,
+    TextPart,
+    follows,
+    from_harness,
+    left_out,
+    media_parts,
+    returned,
+)
 from palaver.wire.table import Profile
-from palaver.wire.words import follows, from_harness, left_out, returned
 
 __all__ = ["Load", "with_media", "without_media"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
-from palaver.wire.answers import Structure
-from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
-from palaver.wire.report import How, Notes
+from palaver.wire.head import Body, Declared, Draft, Structure, with_parameters
+from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart
 from palaver.wire.table import Profile
 
-__all__ = ["OWNED", "head", "image_url", "joined", "noted_failure", "response_format", "written"]
+__all__ = ["OWNED", "head", "image_url", "joined", "neighbours", "noted_failure", "response_format", "written"]
 
 OWNED = frozenset({"model", "messages", "tools"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""
@@ -77,6 +76,10 @@ def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
             if isinstance(part, ResultPart):
                 noted_failure(part, notes)
                 yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
+
+
+def neighbours(_before: Mapping[str, Any], _item: Mapping[str, Any]) -> None:
+    """Return nothing: no two messages are one."""
 
 
 def noted_failure(part: ResultPart, notes: Notes) -> None:

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.openai_chat import CHOICES, image_url, joined, noted_failure, response_format
-from palaver.wire.parts import CallPart, MediaPart, Part, ProviderPart, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.head import Body, Declared, Draft, with_parameters
+from palaver.wire.openai_chat import CHOICES, image_url, joined, neighbours, noted_failure, response_format
 from palaver.wire.reasoning import reasoning_item
-from palaver.wire.report import How, Notes
+from palaver.wire.script import (
+    CallPart,
+    How,
+    MediaPart,
+    Notes,
+    Part,
+    ProviderPart,
+    ResultPart,
+    Speech,
+    TextPart,
+    ThinkingPart,
+)
 from palaver.wire.table import Profile
 
-__all__ = ["LEAST_TOKENS", "OWNED", "head", "written"]
+__all__ = ["LEAST_TOKENS", "OWNED", "head", "neighbours", "written"]
 
 OWNED = frozenset({"model", "input", "instructions", "tools", "previous_response_id", "conversation"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""

@@ -15,11 +15,8 @@ from typing import Literal
 from palaver.ids import derive_id
 from palaver.log import ToolSpec
 from palaver.view.exchange import NO_RESULT, unpaired
-from palaver.wire.memo import Taken
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
-from palaver.wire.report import How, Notes
+from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, Taken, TextPart, from_harness
 from palaver.wire.table import Profile
-from palaver.wire.words import from_harness
 
 __all__ = ["Names", "paired"]
 

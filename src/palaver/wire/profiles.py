@@ -19,6 +19,10 @@ Sources are named once here and cited by letter:
 * [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
 * [G8] …/docs/tool-combination.
 
+Tools that a provider runs itself: developers.openai.com/api/docs/guides/tools and the types of the ``openai`` package 2.54;
+platform.claude.com/docs/en/agents-and-tools and the types of the ``anthropic`` package 2.12 (the oldest version of a tool, which all models
+have); ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.4.
+
 A figure that is only known from what the API answers cites a thread where the answer is quoted.
 """
 
@@ -57,6 +61,8 @@ OPENAI_CHAT = Profile(
     model="gpt-4o",
     dialect="openai",
     request_bytes=_OPENAI_BODY,
+    conversation="messages",
+    provided={"web_search": {}},  # a field of the body: web_search_options
     turns=Turns(
         name=re.compile(
             r"[a-zA-Z0-9_-]{1,64}"
@@ -72,7 +78,7 @@ OPENAI_CHAT = Profile(
         most=128,  # the API's answer in openai/openai-dotnet#317
     ),
     tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS),
-    answers=Answers(native=False, loose=True),  # [O6]; models before gpt-4o have none
+    answers=Answers(native=False, loose=True, fields=("response_format",)),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="none"),
     media=Media(
         images=_OPENAI_IMAGES,
@@ -90,6 +96,12 @@ OPENAI_RESPONSES = Profile(
     model="gpt-5",
     dialect="openai",
     request_bytes=_OPENAI_BODY,
+    conversation="input",
+    provided={
+        "web_search": {"type": "web_search"},
+        "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
+        "computer_use": {"type": "computer"},
+    },
     turns=Turns(
         system="field",
         system_inside=True,
@@ -102,8 +114,10 @@ OPENAI_RESPONSES = Profile(
         media=_OPENAI_IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
     tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS),
-    answers=Answers(native=False, loose=True),  # [O6]; models before gpt-4o have none
-    reasoning=Reasoning(form="items"),
+    answers=Answers(native=False, loose=True, fields=("text.format",)),  # [O6]; models before gpt-4o have none
+    reasoning=Reasoning(
+        form="items", maker="openai", blocks=frozenset({"web_search_call", "file_search_call", "code_interpreter_call"})
+    ),
     media=Media(
         images=_OPENAI_IMAGES,
         documents=frozenset({"application/pdf"}),
@@ -128,6 +142,14 @@ ANTHROPIC = Profile(
     model="claude-sonnet-4-5",
     dialect="anthropic",
     request_bytes=32 * MB,  # [A5] request size limits
+    conversation="messages",
+    pieces="content",
+    provided={
+        "web_search": {"type": "web_search_20250305", "name": "web_search"},
+        "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
+        "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
+        "computer_use": {"type": "computer_toolset_20260801"},
+    },
     turns=Turns(
         system="field",
         system_inside=False,  # [A6] some models only; the others answer «role 'system' is not supported on this model»
@@ -151,8 +173,20 @@ ANTHROPIC = Profile(
         # [A1] Tool.input_schema
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
     ),
-    answers=Answers(native=False),  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
-    reasoning=Reasoning(form="blocks", manual=False, sampling=False),  # [A7] both refused by Claude 4.7 and later
+    answers=Answers(
+        native=False,  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
+        fields=("output_config.format", "output_format"),
+    ),
+    reasoning=Reasoning(
+        form="blocks",
+        manual=False,  # [A7] this and the next refused by Claude 4.7 and later
+        sampling=False,
+        maker="anthropic",
+        blocks=frozenset({
+            "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+            "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
+        }),
+    ),
     media=Media(
         images=_ANTHROPIC_IMAGES,
         documents=frozenset({"application/pdf"}),  # [A1] Base64PDFSource; plain text is a source of its own
@@ -169,7 +203,7 @@ ANTHROPIC = Profile(
         places=_ANTHROPIC_MARKED,
         choice=True,  # [A3] «What invalidates the cache»: changes to tool_choice invalidate the messages
     ),
-)
+)  # fmt: skip
 
 GEMINI = Profile(
     name="gemini",
@@ -177,6 +211,14 @@ GEMINI = Profile(
     dialect="gemini",
     # [G3] 100 MB of inline data since January 2026 (20 MB before), blog.google «gemini-api-new-file-limits».
     request_bytes=100 * MB,
+    conversation="contents",
+    pieces="parts",
+    provided={
+        "web_search": {"googleSearch": {}},
+        "web_fetch": {"urlContext": {}},
+        "code_execution": {"codeExecution": {}},
+        "computer_use": {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}},
+    },
     turns=Turns(
         system="field",
         first="user",  # Google's own JavaScript client: «First content should be with role 'user'»
@@ -198,8 +240,14 @@ GEMINI = Profile(
         native=True,  # [G7]
         # «Function calling with a response mime type: 'application/json' is unsupported» before Gemini 3: python-genai#867
         beside_tools=False,
+        fields=tuple(f"generationConfig.response{each}" for each in ("MimeType", "Schema", "JsonSchema", "Format")),
     ),
-    reasoning=Reasoning(form="parts", signed_calls=True),  # [G5] Gemini 3 and later answer 400 without them
+    reasoning=Reasoning(
+        form="parts",
+        signed_calls=True,  # [G5] Gemini 3 and later answer 400 without them
+        maker="google",
+        blocks=frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
+    ),
     media=Media(
         images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),  # [G2]
         audio=frozenset({"audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}),  # [G6]

@@ -15,12 +15,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from types import MappingProxyType
 
 from palaver.wire.check.media import decode
-from palaver.wire.memo import Taken
-from palaver.wire.parts import CallPart, Part, ProviderPart, Speech, TextPart, ThinkingPart
-from palaver.wire.report import How, Notes
+from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
 __all__ = [
@@ -36,7 +33,6 @@ __all__ = [
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini accepts as the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
 
-_MAKER_OF_FORM: Mapping[str, str] = MappingProxyType({"blocks": "anthropic", "items": "openai", "parts": "google"})
 _MAKERS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"anthropic|claude"), "anthropic"),
     (re.compile(r"openai"), "openai"),
@@ -49,17 +45,6 @@ _AROUND = re.compile(
     r"^(?:[a-z]+/)*(?:(?:[a-z]{2,6}\.)?anthropic\.)?|(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(?::\d+)?)+$"
 )
 _SERVER_CALL = "server_tool_use"
-_PROVIDER_BLOCKS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "items": frozenset({"web_search_call", "file_search_call", "code_interpreter_call"}),
-        "blocks": frozenset({
-            _SERVER_CALL, "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
-            "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
-        }),
-        "parts": frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
-    }
-)  # fmt: skip
-"""The blocks that a provider's own tools leave, by the form of its reasoning."""
 
 
 def _maker(word: str) -> str:
@@ -92,7 +77,7 @@ def with_reasoning(
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
-        why = _refused(speech, thoughts, form, model, edited=edited)
+        why = _refused(speech, thoughts, profile, model, edited=edited)
         if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
             why = "its item stands in the request already"
         for part in thoughts if why else ():
@@ -104,13 +89,14 @@ def with_reasoning(
         yield replace(speech, parts=parts)
 
 
-def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], form: str, model: str, *, edited: bool) -> str:
+def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, edited: bool) -> str:
     """Return why the thinking of a turn cannot go back, or an empty text."""
+    form = profile.reasoning.form
     if not thoughts:
         return ""
     if form == "none":
         return "the API takes no thinking back"
-    if any(_made_by(part, speech) != _MAKER_OF_FORM[form] for part in thoughts):
+    if any(_made_by(part, speech) != profile.reasoning.maker for part in thoughts):
         return "another provider's"
     if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
         return "another model's"
@@ -216,8 +202,7 @@ def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str,
 
 def is_provider_block(kind: str, profile: Profile, provider: str) -> bool:
     """Return whether a tool of the provider that the request is for left a block of this kind."""
-    form = profile.reasoning.form
-    return kind in _PROVIDER_BLOCKS.get(form, ()) and _maker(provider) == _MAKER_OF_FORM[form]
+    return kind in profile.reasoning.blocks and _maker(provider) == profile.reasoning.maker
 
 
 def with_provider_blocks(script: Sequence[Speech], profile: Profile, notes: Notes, *, asked: bool) -> Iterator[Speech]:

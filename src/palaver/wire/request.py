@@ -1,9 +1,9 @@
-"""What goes into compiling and what comes out: the call and the request."""
+"""What goes into compiling and what comes out: the call, the request, and the memo of compiled exchanges."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,13 +15,12 @@ from palaver.errors import InvalidRequest
 from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text
 from palaver.prompts import Format
-from palaver.view import View
-from palaver.wire.check import CONVERSATION, Violation, validate
-from palaver.wire.memo import Compiled
-from palaver.wire.report import Report
+from palaver.view import Exchange, View
+from palaver.wire.check import Violation, validate
+from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
-__all__ = ["COMPILER", "Call", "Piece", "Request"]
+__all__ = ["COMPILER", "Call", "Compiled", "Memo", "Piece", "Request", "broken_at", "units"]
 
 COMPILER = 4
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
@@ -72,6 +71,71 @@ class Call:
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
 
 
+# --- compiled exchanges -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Compiled:
+    """An exchange as one provider and model gets it.
+
+    Attributes:
+        exchange: The exchange.
+        edited: Whether the view was edited before it, after it was said.
+        script: Its speeches before media are chosen.
+        changes: What compiling it changed.
+        items: Its messages, items or contents, read-only; with media, what they are without.
+        data: The canonical bytes of each item.
+        met: Ids that earlier exchanges had taken.
+        ids: Ids that it uses.
+        media: Whether it holds images or sounds.
+        calls: Whether it holds tool calls.
+        asks: Whether it begins with a user's words.
+        cleaned: Whether something in it had to be cleaned.
+        checked: Whether a request that holds it was found valid.
+    """
+
+    exchange: Exchange
+    edited: bool
+    script: tuple[Speech, ...]
+    changes: tuple[Change, ...]
+    items: tuple[Mapping[str, Any], ...]
+    data: tuple[bytes, ...]
+    met: frozenset[str]
+    ids: frozenset[str]
+    media: bool
+    calls: bool
+    asks: bool
+    cleaned: bool
+    checked: bool = False
+
+    def fits(self, edited: bool, taken: AbstractSet[str]) -> bool:  # noqa: FBT001 - the two facts that it depends on
+        """Return whether compiling it anew would give the same, after other exchanges took these ids."""
+        return self.edited is edited and self.ids.isdisjoint(taken) and self.met <= taken
+
+
+class Memo:
+    """The exchanges of a conversation's last request, compiled for one provider and model.
+
+    It never changes a request: compiling without it gives the same.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._label: object = None
+        self._compiled: dict[int, Compiled] = {}
+
+    def known(self, label: object) -> Mapping[int, Compiled]:
+        """Return what was compiled under a label, by the id of the exchange: nothing when the label is another one."""
+        return self._compiled if label == self._label else {}
+
+    def keep(self, label: object, compiled: list[Compiled]) -> None:
+        """Replace what is kept."""
+        self._label, self._compiled = label, {id(each.exchange): each for each in compiled}
+
+
+# --- the request ------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Where a compiled exchange stands in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
@@ -114,7 +178,7 @@ class Request:
         """The body's canonical bytes."""
         if not self.written:
             return canonical_json(self.body)
-        said = CONVERSATION[self.profile.name]
+        said = self.profile.conversation
         fields = (
             canonical_json(name)
             + b":"
@@ -161,7 +225,7 @@ class Request:
         excerpt may break a rule that the whole keeps, never the other way round: what is counted over a conversation (ids, images, cache
         marks) is counted when it is compiled.
         """
-        pieces, items = self.pieces, self.body[CONVERSATION[self.profile.name]]
+        pieces, items = self.pieces, self.body[self.profile.conversation]
         new = next((index for index, each in enumerate(pieces) if not each.compiled.checked), len(pieces))
         if (
             new == 0
@@ -178,7 +242,7 @@ class Request:
             stop = pieces[asked + 1].stop
             shown += items[pieces[opening].start if opening else 0 : stop]
             shown += items[max(stop, pieces[first].start) :]
-        return None if 2 * len(shown) > len(items) else {**self.body, CONVERSATION[self.profile.name]: shown}
+        return None if 2 * len(shown) > len(items) else {**self.body, self.profile.conversation: shown}
 
     def _beginning(self, index: int) -> int:
         """Return the last piece up to an index that shares no item with the one before it."""
@@ -188,3 +252,36 @@ class Request:
 
 
 _OWN = "Parameters given with the call are not as the provider wants them: {}."
+
+
+# --- prefixes: how much of a request a provider's cache finds again in the next one -----------------------------------
+
+_HEADS = ("tools", "instructions", "system", "systemInstruction")
+
+
+def units(request: Request) -> tuple[bytes, ...]:
+    """Return the canonical bytes of each unit of a request, in the order in which the provider reads them."""
+    mark, body = request.profile.cache.field, request.body
+    head = {field: body[field] for field in _HEADS if field in body}
+    return tuple(canonical_json(_unmarked(unit, mark)) for unit in (head, *_said(request)))
+
+
+def broken_at(before: Request, after: Request) -> int | None:
+    """Return the index of the first unit of `before` that `after` has not in its place; None when `before` is a prefix of `after`."""
+    earlier, later = units(before), units(after)
+    for index, unit in enumerate(earlier):
+        if index >= len(later) or later[index] != unit:
+            return index
+    return None
+
+
+def _said(request: Request) -> Iterator[object]:
+    inner = request.profile.pieces
+    for item in request.body[request.profile.conversation]:
+        yield from [item] if not inner else ({"role": item["role"], inner: part} for part in item[inner])
+
+
+def _unmarked(value: Any, mark: str) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, Mapping):
+        return {key: _unmarked(item, mark) for key, item in value.items() if not mark or key != mark}
+    return [_unmarked(item, mark) for item in value] if isinstance(value, list) else value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 __all__ = ["Answers", "Cache", "Calls", "Dialect", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns"]
 
@@ -82,11 +83,13 @@ class Answers:
         native: Whether a schema may be sent in a field of its own; otherwise the instructions ask for it in words.
         beside_tools: Whether it may be sent while tools are declared.
         loose: Whether a schema may be sent that the provider does not hold the model to.
+        fields: The provider's own parameters for it, each a path into the body.
     """
 
     native: bool
     beside_tools: bool = True
     loose: bool = False
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +102,16 @@ class Reasoning:
         signed_calls: Whether the first call of every step in the current turn must carry its signature.
         manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
+        maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
+        blocks: The kinds of blocks that the maker's own tools leave in answers and that go back unchanged.
     """
 
     form: Literal["blocks", "items", "parts", "none"]
     signed_calls: bool = False
     manual: bool = True
     sampling: bool = True
+    maker: str = ""
+    blocks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,17 +162,25 @@ class Cache:
 class Profile:
     """What one provider, and where it matters one model, accepts.
 
+    How a body is written and checked is in the modules of this name in :mod:`palaver.wire` and :mod:`palaver.wire.check`.
+
     Attributes:
         name: The API: ``openai-chat``, ``openai-responses``, ``anthropic`` or ``gemini``.
         model: The provider's model that stands in where the caller names none.
         dialect: The dialect of its schemas, for tools and for answers: see :mod:`palaver.wire.schemas`.
         request_bytes: The most bytes of the body.
+        conversation: The field of the body that holds the conversation.
+        pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
+        provided: How each tool that the provider runs itself is declared, before its options.
     """
 
     name: ProfileName
     model: str
     dialect: Dialect
     request_bytes: int
+    conversation: str
+    pieces: str = ""
+    provided: Mapping[str, Mapping[str, Any]] = field(hash=False)
     turns: Turns
     calls: Calls
     tools: Tools
@@ -173,3 +188,8 @@ class Profile:
     reasoning: Reasoning
     media: Media
     cache: Cache
+
+    @property
+    def module(self) -> str:
+        """The name of the modules that write and check its bodies."""
+        return self.name.replace("-", "_")

@@ -19,7 +19,7 @@ from palaver.log import Handle
 from palaver.messages import Message, Role, ToolResultContent, media_of, thaw
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire import Call, Change, How, Profile, Rule, Violation, compile, validate  # noqa: A004 - the word for it
-from palaver.wire.words import BEGINS_WITH_ASSISTANT, from_harness
+from palaver.wire.script import BEGINS_WITH_ASSISTANT, from_harness
 
 __all__ = ["ListWriter", "Written"]
 

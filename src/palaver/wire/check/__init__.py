@@ -1,39 +1,25 @@
 """Strict local validators: what a provider would refuse in a request, found before anything is sent.
 
 ``validate(request, profile)`` checks the plain body of a request, as it is sent to the provider's HTTP API, for everything that the provider is
-known to refuse. A validator is a shape (the fields) and a row of checks; :mod:`palaver.wire.profiles` has the figures.
+known to refuse. A provider's module has a shape (the fields) and a row of checks; it is imported when it is asked for.
+:mod:`palaver.wire.profiles` has the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TypeAlias
 
-from palaver.wire.check import anthropic, gemini, openai_chat, openai_responses
-from palaver.wire.check.encoding import encoded
-from palaver.wire.check.place import Place, Rule, Violation
+from palaver.messages import FrozenDict
+from palaver.wire.check.place import Place, Rule, Violation, shaped, show
 from palaver.wire.check.rules import Subject
-from palaver.wire.check.shape import Shape, shaped
 from palaver.wire.table import Profile
 
-__all__ = ["CONVERSATION", "Rule", "Violation", "validate"]
-
-_Check: TypeAlias = Callable[[Subject], Iterator[Violation]]
-
-_VALIDATORS: Mapping[str, tuple[Shape, tuple[_Check, ...]]] = MappingProxyType(
-    {
-        "openai-chat": (openai_chat.REQUEST, openai_chat.CHECKS),
-        "openai-responses": (openai_responses.REQUEST, openai_responses.CHECKS),
-        "anthropic": (anthropic.REQUEST, anthropic.CHECKS),
-        "gemini": (gemini.REQUEST, gemini.CHECKS),
-    }
-)
-
-CONVERSATION: Mapping[str, str] = MappingProxyType(
-    {"openai-chat": "messages", "openai-responses": "input", "anthropic": "messages", "gemini": "contents"}
-)
-"""The field of the body that holds the conversation, by profile."""
+__all__ = ["Rule", "Violation", "validate"]
 
 
 def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
@@ -49,8 +35,69 @@ def validate(request: Mapping[str, object], profile: Profile, *, as_history: boo
             provider refuses it as the next request.
     """
     subject = Subject(Place(request), profile, as_history)
-    shape, checks = _VALIDATORS[profile.name]
-    found = [*encoded(subject.body, profile.request_bytes), *shaped(subject.body, shape)]
-    for check in checks:
+    rules = import_module(f"palaver.wire.check.{profile.module}")
+    found = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, rules.REQUEST)]
+    for check in rules.CHECKS:
         found.extend(check(subject))
     return tuple(found)
+
+
+# --- the body as JSON text: values that JSON has, strings that every server can read, and its size in bytes ---------------
+
+# Surrogates are no characters: UTF-8 cannot carry them (RFC 3629, section 3) and providers answer 400 «invalid high
+# surrogate in string» (anthropics/claude-code#68325).
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Path: TypeAlias = tuple[str | int, ...]
+
+# As the providers' own clients write a body: no escapes but JSON's own.
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, default=dict)
+
+
+def _encoded(request: Place, limit: int) -> Iterator[Violation]:
+    """Check that the body can be written as JSON, holds only readable strings and has at most ``limit`` bytes of compact UTF-8 JSON."""
+    faults = [] if _is_clean(request.value) else list(_walked(request))
+    yield from faults
+    if not faults:
+        size = len(_COMPACT.encode(request.value).encode())
+        if size > limit:
+            yield request.breaks(Rule.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
+
+
+def _is_clean(body: object) -> bool:
+    """Return whether a read-only body has no faults, as nearly all do: it holds JSON with string keys, all the way down."""
+    if type(body) is not FrozenDict:
+        return False
+    text = _COMPACT.encode(body)
+    return "\\u0000" not in text and (text.isascii() or not _SURROGATE.search(text))
+
+
+def _walked(request: Place) -> Iterator[Violation]:
+    """Look at every value."""
+    waiting: list[tuple[object, Path]] = [(request.value, request.path)]
+    while waiting:  # bare values and paths: this walk visits everything, and places are for faults
+        value, path = waiting.pop()
+        if isinstance(value, str):
+            yield from _string(value, path)
+        elif isinstance(value, Mapping):
+            for key, member in value.items():
+                if isinstance(key, str):
+                    yield from _string(key, (*path, key))
+                    waiting.append((member, (*path, key)))
+                else:
+                    yield Place(key, (*path, repr(key))).breaks(Rule.NOT_JSON, f"the key {show(key)} is no string")
+        elif isinstance(value, list | tuple):
+            waiting.extend((element, (*path, number)) for number, element in enumerate(value))
+        elif not (value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))):
+            yield Place(value, path).breaks(Rule.NOT_JSON, f"JSON has no {show(value)}")
+
+
+def _string(text: str, path: Path) -> Iterator[Violation]:
+    """Refuse surrogates and NUL in a string.
+
+    NUL is legal JSON, but no provider documents that it accepts one, and requests die of it (anthropics/claude-code#94408).
+    """
+    if "\x00" in text:
+        yield Place(text, path).breaks(Rule.NUL, f"character {text.index(chr(0))} is NUL")
+    if not text.isascii() and (found := _SURROGATE.search(text)):
+        yield Place(text, path).breaks(Rule.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")

@@ -13,9 +13,8 @@ from typing import Final
 
 from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment
-from palaver.wire.check.place import Place, Rule, Violation
+from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
 from palaver.wire.check.rules import Round, Subject
-from palaver.wire.check.shape import ANY, OPEN, Items, Kinds, Number, Shape, one
 
 __all__ = ["CHECKS", "REQUEST"]
 

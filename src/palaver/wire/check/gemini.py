@@ -12,9 +12,8 @@ from typing import Final
 
 from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment, AttachmentKind
-from palaver.wire.check.place import Place, Rule, Violation, show
+from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
 from palaver.wire.check.rules import Round, Subject
-from palaver.wire.check.shape import ANY, OPEN, Items, Kinds, Number, Shape, one
 
 __all__ = ["CHECKS", "REQUEST"]
 

@@ -12,9 +12,8 @@ from typing import Final
 
 from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment
-from palaver.wire.check.place import Place, Rule, Violation
+from palaver.wire.check.place import OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
 from palaver.wire.check.rules import Round, Subject
-from palaver.wire.check.shape import OPEN, Items, Kinds, Number, Shape, one
 
 __all__ = ["CHECKS", "EFFORTS", "MARKED", "REQUEST", "RESPONSE_FORMAT", "SHARED", "json_asked"]
 

@@ -14,9 +14,8 @@ from typing import Final
 from palaver.wire.check import media, rules
 from palaver.wire.check.media import Attachment
 from palaver.wire.check.openai_chat import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
-from palaver.wire.check.place import Place, Rule, Violation, show
+from palaver.wire.check.place import OPEN, Kinds, Number, Place, Rule, Shape, Violation, one, show
 from palaver.wire.check.rules import Round, Subject
-from palaver.wire.check.shape import OPEN, Kinds, Number, Shape, one
 
 __all__ = ["CHECKS", "REQUEST"]
 

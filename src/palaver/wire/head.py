@@ -1,0 +1,286 @@
+"""The head of a request: everything but the conversation, decided before a provider's module writes it.
+
+Tools are declared in the provider's dialect. The structure of an answer goes into the provider's own field where it has one, otherwise into words.
+Tools that the provider runs itself (web search, code execution and their like) have one name for all providers; a value of true stands for the
+provider's defaults, and a mapping has options in the provider's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from palaver.errors import InvalidInput
+from palaver.messages import canonical_json, thaw
+from palaver.view import View
+from palaver.wire.gather import instructions
+from palaver.wire.pairing import Names
+from palaver.wire.request import Call, Compiled
+from palaver.wire.schemas import in_dialect, narrowed, not_strict
+from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, How, Notes, TextPart, answer_as
+from palaver.wire.table import Profile
+
+__all__ = ["Body", "Declared", "Draft", "Structure", "draft", "provided", "together", "with_parameters"]
+
+Body = dict[str, Any]
+"""A JSON object while it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A request before it is written, without its conversation.
+
+    Attributes:
+        profile: The provider's rules.
+        call: What is asked.
+        system: The instructions.
+        tools: The declared tools.
+        provided: The provider's own tools.
+        structure: The structure of the answer, or None.
+        choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
+        prefill: Whether the model goes on from the assistant's words.
+        notes: The changes so far.
+    """
+
+    profile: Profile
+    call: Call
+    system: Sequence[TextPart]
+    tools: Sequence[Declared]
+    provided: Provided
+    structure: Structure | None
+    choice: str
+    prefill: bool
+    notes: Notes
+
+
+def with_parameters(body: Body, call: Call) -> Body:
+    """Add the call's own parameters. They win over what the call says in our words; objects are merged."""
+    out = dict(body)
+    for name, value in call.parameters.items():
+        known = out.get(name)
+        out[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, Mapping) else value
+    return out
+
+
+def together(before: Mapping[str, Any], item: Mapping[str, Any], field: str) -> Body:
+    """Put two neighbours of one role together: their role, and the lists of both."""
+    return {**before, field: [*before[field], *item[field]]}
+
+
+_CHOICES = frozenset({"auto", "none", "required"})
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Notes) -> Iterator[Declared]:
+    """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
+    tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
+    most = len(tools) if profile.tools.most is None else profile.tools.most
+    for _ in range(len(view.tools) - len(tools)):
+        notes.add(None, "tool", How.DROPPED, "declared twice: the first declaration stands")
+    for tool in tools[most:]:
+        notes.add(None, "tool", How.DROPPED, f"{tool.name!r} is one more than the {most} that the provider takes")
+    for tool in tools[:most]:
+        schema, lost = in_dialect(tool.parameters, profile.dialect)
+        for what in lost:
+            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: without {what}")
+        if not lost and schema != tool.parameters:
+            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: said in the words of the provider, without loss")
+        why = not_strict(schema) if call.strict_tools else ""
+        if why:
+            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: arguments are not held to it, because {why}")
+        yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
+
+
+def draft(  # noqa: PLR0913, PLR0917 - what a head is written from
+    view: View,
+    profile: Profile,
+    call: Call,
+    names: Names,
+    theirs: Provided,
+    compiled: Sequence[Compiled],
+    notes: Notes,
+) -> Draft:
+    """Decide everything but the conversation."""
+    system = instructions(view, profile, notes)
+    tools = tuple(_declared(view, profile, call, names, notes))
+    if profile.tools.needed and not tools and any(one.calls for one in compiled):
+        notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
+        tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
+    last = next((one.script[-1].role for one in reversed(compiled) if one.script), "")
+    prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
+    wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
+    choice = _choice(view, tools, call, names, notes)
+    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, prefill, notes)
+
+
+def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
+    """Return the choice between tools as it is sent: `none` where the tools of the history are gone, nothing where there are none."""
+    wanted = call.tool_choice
+    if tools and not view.tools:
+        return "none"
+    if not wanted:
+        return ""
+    known = {tool.name for tool in view.tools}
+    choice = wanted if wanted in _CHOICES and tools else names.wire(wanted) if wanted in known else ""
+    if choice not in _CHOICES | {tool.name for tool in tools}:
+        notes.add(None, "parameter", How.DROPPED, f"tool_choice {wanted!r}: no such tool is declared")
+        return ""
+    return choice
+
+
+# --- tools of the provider's own --------------------------------------------------------------------------------------
+
+_NAMES: Mapping[str, str] = MappingProxyType({"code_interpreter": "code_execution", "url_context": "web_fetch"})
+"""Other words for the same."""
+
+_NO_SERVER_TOOLS = re.compile("claude-(?:2|instant|3-(?:haiku|sonnet|opus))")  # agents-and-tools, «supported models»
+_SEARCH_MODELS = re.compile("search")  # only these take web_search_options (guides/tools-web-search)
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """The provider's tools as they are sent.
+
+    Attributes:
+        tools: Elements of the body's list of tools.
+        fields: Further fields of the body.
+    """
+
+    tools: tuple[Mapping[str, Any], ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Notes) -> Provided:
+    """Return the provider's own tools that a call asks for, as they are sent.
+
+    Args:
+        call: The call.
+        profile: The provider's rules.
+        declared: The names of the declared tools.
+        notes: The changes so far.
+
+    Raises:
+        InvalidInput: A value is neither true, false, None nor a mapping of options.
+    """
+    tools: list[Mapping[str, Any]] = []
+    fields: dict[str, Any] = {}
+    for name, value in call.provider_tools.items():
+        if value is None or value is False:
+            continue
+        if value is not True and not isinstance(value, Mapping):
+            raise InvalidInput(f"The provider's tool {name!r} is {value!r}.", hint="Give true or a mapping of options.")
+        options = {} if value is True else dict(value)
+        known = profile.provided.get(_NAMES.get(name, name))
+        why = _refused(known, name, profile, call, declared)
+        if known is None or why:
+            notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
+        elif profile.name == "openai-chat":
+            fields["web_search_options"] = options
+        elif profile.name == "gemini":
+            ((key, defaults),) = known.items()
+            tools.append({key: {**defaults, **options}})
+        else:
+            screen = {"type": "computer_use_preview"} if "display_width" in options else {}  # only this type has one
+            tools.append({**known, **options, **(screen if known["type"] == "computer" else {})})
+    return Provided(tuple(tools), fields)
+
+
+def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, call: Call, declared: frozenset[str]) -> str:
+    """Return why a tool cannot be sent, or an empty text."""
+    if known is None:
+        close = get_close_matches(name, {*profile.provided, *_NAMES}, 1)
+        return f"{profile.name} has no such tool; it has {', '.join(close or profile.provided)}"
+    lacking = profile.name == "anthropic" and _NO_SERVER_TOOLS.search(call.model)
+    if lacking or (profile.name == "openai-chat" and not _SEARCH_MODELS.search(call.model)):
+        return "this model has no such tool"
+    if declared and not profile.tools.mixed:
+        return "this model takes it only without tools of your own"
+    return "a tool of your own has its name" if known.get("name") in declared else ""
+
+
+# --- the structure of the answer --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A format as it is sent.
+
+    Attributes:
+        name: The name, as the provider accepts it.
+        description: What it is for; may be empty.
+        schema: The schema, in the provider's dialect.
+        strict: Whether the provider is to hold the model to it.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    strict: bool
+
+
+def structure(
+    call: Call, profile: Profile, *, tools: bool, prefill: bool, notes: Notes
+) -> tuple[Structure | None, tuple[TextPart, ...]]:
+    """Return what goes into the provider's own field, and what the instructions ask: one of the two at most.
+
+    Args:
+        call: The call.
+        profile: The provider's rules.
+        tools: Whether any tools are declared.
+        prefill: Whether the answer goes on from the assistant's words.
+        notes: The changes so far.
+
+    Raises:
+        InvalidInput: A parameter of the call asks for another structure in the provider's words.
+    """
+    wanted = call.format
+    if wanted is None:
+        return None, ()
+    _refuse_said_twice(call, profile)
+    rules, found = profile.answers, narrowed(wanted.schema, profile.dialect)
+    reasons = {
+        "this model takes no schema": not rules.native,
+        "this model takes none while tools are declared": tools and not rules.beside_tools,
+        "an answer with a schema cannot go on from the assistant's words": prefill and profile.name == "anthropic",
+        found.obstacle: not rules.loose,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), "")
+    if why:
+        notes.add(None, "answer schema", How.CHANGED, f"the instructions ask for it in words: {why}")
+        return None, (TextPart(answer_as(canonical_json(wanted.schema).decode())),)
+    if rules.loose and (found.obstacle or not wanted.strict):
+        if wanted.strict:
+            notes.add(None, "answer schema", How.CHANGED, f"answers are not held to it, because {found.obstacle}")
+        return Structure(wanted.name, wanted.description, thaw(wanted.schema), strict=False), ()
+    for place in found.told:
+        notes.add(None, "answer schema", How.CHANGED, f"without {place}: the description says it")
+    for place in found.required:
+        notes.add(None, "answer schema", How.CHANGED, f"{place} is asked for, and could be left out")
+    return Structure(wanted.name, wanted.description, found.schema, strict=True), ()
+
+
+def _refuse_said_twice(call: Call, profile: Profile) -> None:
+    for path in profile.answers.fields:
+        value: Any = call.parameters
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            raise InvalidInput(
+                f"The call has a format, and its parameter {path} asks for another.", hint="Give one of them."
+            )
