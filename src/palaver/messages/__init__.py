@@ -18,9 +18,8 @@ from palaver.messages.blocks import (
     UserContent,
     words_of,
 )
-from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict
-from palaver.messages.codec import decode, encode, hydrate, is_plain, payloads, read_stored
+from palaver.messages.codec import decode, encode, hydrate, is_plain, read_stored
 from palaver.messages.forms import FunctionCall
 from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, restore, thaw
 from palaver.messages.media import Media
@@ -37,7 +36,7 @@ from palaver.messages.message import (
     ToolMessage,
     UserMessage,
 )
-from palaver.messages.record import TokenLogprob, media_of
+from palaver.messages.record import TokenLogprob, media_of, payloads
 from palaver.messages.roles import (
     APITypes,
     MessageRole,
@@ -51,6 +50,7 @@ from palaver.messages.roles import (
     stop_reason_of,
 )
 from palaver.messages.usage import InvokeCost, Usage, UsageCost
+from palaver.messages.value import canonical_json, digest
 
 __all__ = [
     "APITypes",

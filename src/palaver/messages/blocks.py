@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMessage
-from palaver.messages.canonical import canonical_json, read_object
 from palaver.messages.frozen import EMPTY, Change, freeze
-from palaver.messages.media import Media
+from palaver.messages.media import Media, MediaKind
 from palaver.messages.roles import ToolKind
-from palaver.messages.value import JsonObject, Value
+from palaver.messages.value import JsonObject, Value, canonical_json, read_object
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = [
     "MALFORMED",
@@ -24,6 +26,7 @@ __all__ = [
     "AudioContent",
     "Content",
     "ImageContent",
+    "MediaBlock",
     "ResultContent",
     "SystemContent",
     "TextContent",
@@ -58,14 +61,53 @@ def _listed(sources: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was pas
     return tuple(sources)
 
 
-def _sound(source: object) -> Media:
-    if isinstance(source, str) and source.startswith("file:"):
-        return Media.from_file(source.removeprefix("file:"), "audio")
-    return Media.of(source, "audio")
+class MediaBlock(Value):
+    """What blocks of images and of sounds share."""
+
+    _kind: ClassVar[MediaKind]
+    _field: ClassVar[str]
+    """The field that holds the media."""
+
+    @classmethod
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {
+            cls._field: tuple(Media.of(source, cls._kind) for source in _listed(values.get(cls._field, ())))
+        }
+
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        sources = _listed(values.get(cls._field, ()))
+        return values | {cls._field: tuple(Media.of_data(source, cls._kind) for source in sources)}
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read one from a file, now."""
+        return cls.from_dict({cls._field: (Media.from_file(path, cls._kind),)})
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The images or sounds."""
+        found: tuple[Media, ...] = getattr(self, self._field)
+        return found
+
+    def with_media(self, media: Iterable[Media]) -> Self:
+        """Return the block with other media."""
+        return self.model_copy(update={self._field: tuple(media)})
+
+    def to_base64(self) -> list[tuple[str, str]]:
+        """Return (base64, type) for each, or (address, "").
+
+        Raises:
+            NotFound: The bytes of one are not in memory.
+        """
+        return [each.to_base64() for each in self.media]
 
 
-class ImageContent(Value):
+class ImageContent(MediaBlock):
     """One or more images; the constructor takes bytes, base64, addresses, path objects and Pillow images."""
+
+    _kind = "image"
+    _field = "images"
 
     type: Literal["image"] = "image"
     images: tuple[Media, ...] = ()
@@ -75,35 +117,16 @@ class ImageContent(Value):
         def __init__(self, images: Iterable[object] = ()) -> None: ...
 
     @classmethod
-    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return values | {"images": tuple(map(Media.of, _listed(values.get("images", ()))))}
-
-    @classmethod
-    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        sources = _listed(values.get("images", ()))
-        return values | {"images": tuple(Media.of_data(source, "image") for source in sources)}
-
-    @classmethod
-    def from_file(cls, path: str | Path) -> ImageContent:
-        """Read one image from a file, now."""
-        return cls(images=(Media.from_file(path),))
-
-    @classmethod
     def from_url(cls, url: str) -> ImageContent:
         """Refer to one image by its address."""
         return cls(images=(Media.from_text(url),))
 
-    def to_base64(self) -> list[tuple[str, str]]:
-        """Return (base64, type) for each image, or (address, "").
 
-        Raises:
-            NotFound: The bytes of an image are not in memory.
-        """
-        return [image.to_base64() for image in self.images]
-
-
-class AudioContent(Value):
+class AudioContent(MediaBlock):
     """One or more sounds; the constructor takes bytes, base64, ``file:<path>``, path objects and addresses."""
+
+    _kind = "audio"
+    _field = "audio"
 
     type: Literal["audio"] = "audio"
     audio: tuple[Media, ...] = ()
@@ -113,31 +136,9 @@ class AudioContent(Value):
         def __init__(self, audio: Iterable[object] = ()) -> None: ...
 
     @classmethod
-    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return values | {"audio": tuple(map(_sound, _listed(values.get("audio", ()))))}
-
-    @classmethod
-    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        sources = _listed(values.get("audio", ()))
-        return values | {"audio": tuple(Media.of_data(source, "audio") for source in sources)}
-
-    @classmethod
-    def from_file(cls, path: str | Path) -> AudioContent:
-        """Read one sound from a file, now."""
-        return cls(audio=(Media.from_file(path, "audio"),))
-
-    @classmethod
     def from_base64(cls, data: str, mime_type: str | None = None) -> AudioContent:
         """Read one sound from base64; the claimed type counts only where its first bytes are unknown."""
         return cls(audio=(Media.from_text(data, "audio", mime_type or ""),))
-
-    def to_base64(self) -> list[tuple[str, str]]:
-        """Return (base64, type) for each sound, or (address, "").
-
-        Raises:
-            NotFound: The bytes of a sound are not in memory.
-        """
-        return [sound.to_base64() for sound in self.audio]
 
 
 class ThinkingContent(Value):

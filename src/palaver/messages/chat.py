@@ -12,7 +12,8 @@ from typing import Any
 from palaver.messages.blocks import Content, ThinkingContent, ToolResultContent
 from palaver.messages.forms import blocks_of, call_of, calls_of, extra_fields, result_of
 from palaver.messages.message import Message
-from palaver.messages.roles import Role, read_role, stop_reason_of
+from palaver.messages.record import read_role
+from palaver.messages.roles import Role, stop_reason_of
 from palaver.messages.usage import Usage
 
 __all__ = ["from_anthropic_dict", "from_chat_dict"]

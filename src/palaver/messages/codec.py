@@ -14,15 +14,14 @@ from pydantic_core import from_json
 
 from palaver.errors import InvalidMessage, StoreDamaged
 from palaver.ids import BlobId
-from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
-from palaver.messages.canonical import canonical_json, digest
+from palaver.messages.blocks import MediaBlock, ToolResultContent
 from palaver.messages.frozen import STORED
 from palaver.messages.media import Media
 from palaver.messages.message import Message
-from palaver.messages.record import media_of
-from palaver.messages.value import own_error
+from palaver.messages.record import media_of, payloads
+from palaver.messages.value import canonical_json, digest, own_error
 
-__all__ = ["decode", "encode", "hydrate", "is_plain", "payloads", "read_stored"]
+__all__ = ["decode", "encode", "hydrate", "is_plain", "read_stored"]
 
 _DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -30,11 +29,6 @@ _DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 def encode(message: Message) -> tuple[bytes, Mapping[BlobId, bytes]]:
     """Return the stored form of a message, and the payloads it refers to as far as they are in memory."""
     return canonical_json(message), payloads(message)
-
-
-def payloads(message: Message) -> Mapping[BlobId, bytes]:
-    """Return the payloads that a message refers to, as far as they are in memory, by blob id."""
-    return {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}
 
 
 def decode(body: bytes | str) -> Message:
@@ -83,10 +77,8 @@ def hydrate(message: Message, load: Callable[[str], bytes]) -> Message:
 
 
 def _hydrated(block: Any, load: Callable[[str], bytes]) -> Any:  # noqa: ANN401 - any block
-    if isinstance(block, ImageContent):
-        return block.model_copy(update={"images": tuple(_loaded(media, load) for media in block.images)})
-    if isinstance(block, AudioContent):
-        return block.model_copy(update={"audio": tuple(_loaded(media, load) for media in block.audio)})
+    if isinstance(block, MediaBlock):
+        return block.with_media(_loaded(media, load) for media in block.media)
     if isinstance(block, ToolResultContent) and isinstance(block.content, tuple):
         return block.model_copy(update={"content": tuple(_hydrated(part, load) for part in block.content)})
     return block

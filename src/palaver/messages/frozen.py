@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from math import isfinite
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Self
 
 from pydantic_core import CoreSchema, core_schema
 
@@ -128,7 +128,19 @@ def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(f"This {type(self).__name__} is part of a value and cannot change; copy it with thaw() first.")
 
 
-class FrozenDict(dict[str, Any]):
+class _Frozen:
+    """What never changes is its own copy."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
+        return self
+
+
+class FrozenDict(_Frozen, dict[str, Any]):
     """A dict that refuses changes, as does everything in it."""
 
     __slots__ = ()
@@ -163,17 +175,11 @@ class FrozenDict(dict[str, Any]):
     def __hash__(self) -> int:  # type: ignore[override] # a plain dict may change and has none
         return hash(frozenset(self.items()))
 
-    def __copy__(self) -> FrozenDict:
-        return self
-
-    def __deepcopy__(self, memo: Mapping[int, Any]) -> FrozenDict:
-        return self
-
     def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Any]]]:
         return type(self), (dict(self),)  # pickle cannot set the items one by one
 
 
-class FrozenList(list[Any]):
+class FrozenList(_Frozen, list[Any]):
     """A list that refuses changes, as does everything in it."""
 
     __slots__ = ()
@@ -191,12 +197,6 @@ class FrozenList(list[Any]):
 
     def __hash__(self) -> int:  # type: ignore[override] # a plain list may change and has none
         return hash(tuple(self))
-
-    def __copy__(self) -> FrozenList:
-        return self
-
-    def __deepcopy__(self, memo: Mapping[int, Any]) -> FrozenList:
-        return self
 
     def __reduce__(self) -> tuple[type[FrozenList], tuple[list[Any]]]:
         return type(self), (list(self),)  # pickle cannot append the elements one by one

@@ -17,8 +17,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic import field_serializer
 
 from palaver.errors import InvalidMessage, MissingFile, NotFound
-from palaver.messages.canonical import digest
-from palaver.messages.value import Value
+from palaver.messages.value import Value, digest
 
 __all__ = ["Media", "MediaKind", "sniff"]
 
@@ -151,12 +150,14 @@ class Media(Value):
 
     @classmethod
     def of(cls, source: object, kind: MediaKind = "image") -> Media:
-        """Read media in any form that a program has: bytes, base64, an address, a path object or a Pillow image.
+        """Read media in any form that a program has: bytes, base64, an address, a path object, for a sound ``file:<path>``, or a Pillow image.
 
         Raises:
             InvalidMessage: It is none of these, or of unknown type.
             MissingFile: The path object names no file.
         """
+        if kind == "audio" and isinstance(source, str) and source.startswith("file:"):
+            source = Path(source.removeprefix("file:"))
         if isinstance(source, Path):
             return cls.from_file(source, kind)
         pillow = sys.modules.get("PIL.Image")  # a program that has a Pillow image has imported Pillow

@@ -15,8 +15,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage
 from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolResultContent
-from palaver.messages.record import MessageFields, MessageRecord
-from palaver.messages.roles import Role, read_role
+from palaver.messages.record import MessageFields, MessageRecord, read_role
+from palaver.messages.roles import Role
 from palaver.messages.value import ValueMeta, by_position
 
 if TYPE_CHECKING:
@@ -164,13 +164,6 @@ class ToolMessage(Message):
         )
 
 
-class CustomFields(MessageFields, total=False):
-    """The keywords of a custom message."""
-
-    custom_type: str
-    in_context: bool
-
-
 class CustomMessage(Message):
     """A note that a program keeps in the session; a model sees it only with ``in_context``."""
 
@@ -180,7 +173,7 @@ class CustomMessage(Message):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: object = None, /, **values: Unpack[CustomFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
 
 class SummaryMessage(Message):
@@ -201,13 +194,6 @@ class SummaryMessage(Message):
         return self.text_content()
 
 
-class BranchSummaryFields(MessageFields, total=False):
-    """The keywords of a branch summary."""
-
-    summary: str
-    from_id: str | None
-
-
 class BranchSummaryMessage(SummaryMessage):
     """What happened on the branch that was left at ``from_id``."""
 
@@ -216,14 +202,7 @@ class BranchSummaryMessage(SummaryMessage):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: object = None, /, **values: Unpack[BranchSummaryFields]) -> None: ...
-
-
-class CompactionSummaryFields(MessageFields, total=False):
-    """The keywords of a compaction summary."""
-
-    summary: str
-    tokens_before: int
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
 
 class CompactionSummaryMessage(SummaryMessage):
@@ -234,7 +213,7 @@ class CompactionSummaryMessage(SummaryMessage):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: object = None, /, **values: Unpack[CompactionSummaryFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
 
 LLMMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage

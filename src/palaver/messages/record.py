@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from pydantic import Field, field_validator
 
 from palaver.errors import InvalidMessage
-from palaver.ids import new_message_id, now
+from palaver.ids import BlobId, new_message_id, now
 from palaver.messages.blocks import (
-    AudioContent,
     Content,
-    ImageContent,
+    MediaBlock,
     TextContent,
     ThinkingContent,
     ToolCallContent,
@@ -33,21 +32,33 @@ from palaver.messages.forms import (
 )
 from palaver.messages.frozen import EMPTY, Change
 from palaver.messages.media import Media
-from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason, read_role
+from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
 from palaver.messages.value import JsonObject, Value
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["MessageFields", "MessageRecord", "TokenLogprob", "media_of"]
+__all__ = ["MessageFields", "MessageRecord", "TokenLogprob", "media_of", "payloads", "read_role"]
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LIMIT = 64  # the longest name that OpenAI's chat completions accept
 
 
+def read_role(word: object) -> Role:
+    """Return the role for a word.
+
+    Raises:
+        InvalidMessage: No role has this name.
+    """
+    try:
+        return Role(word)  # type: ignore[arg-type] # Enum refuses what is not a role
+    except (ValueError, TypeError):
+        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
+
+
 class MessageFields(TypedDict, total=False):
-    """The keywords of every message's constructor."""
+    """The keywords of the constructor: of every message, and at the end those that only some roles have."""
 
     role: Role | str
     contents: Iterable[Content | Mapping[str, Any]]
@@ -73,6 +84,11 @@ class MessageFields(TypedDict, total=False):
     response_id: str | None
     speaker: Speaker | str | None
     changes: Iterable[Change]
+    custom_type: str
+    in_context: bool
+    summary: str
+    from_id: str | None
+    tokens_before: int
 
 
 class TokenLogprob(Value):
@@ -290,10 +306,13 @@ def media_of(message: MessageRecord) -> Iterator[Media]:
     for block in message.contents:
         parts = (block,) if not isinstance(block, ToolResultContent) else block.content
         for part in parts if isinstance(parts, tuple) else ():
-            if isinstance(part, ImageContent):
-                yield from part.images
-            elif isinstance(part, AudioContent):
-                yield from part.audio
+            if isinstance(part, MediaBlock):
+                yield from part.media
+
+
+def payloads(message: MessageRecord) -> Mapping[BlobId, bytes]:
+    """Return the payloads that a message refers to, as far as they are in memory, by blob id."""
+    return {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}
 
 
 def _logprobs(items: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever a provider gave

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-from palaver.errors import InvalidMessage
-
 __all__ = [
     "SPEAKER_OF_ROLE",
     "APITypes",
@@ -17,7 +15,6 @@ __all__ = [
     "StopReason",
     "ToolKind",
     "Trust",
-    "read_role",
     "stop_reason_of",
 ]
 
@@ -44,18 +41,6 @@ class Role(StrEnum):
 
 
 Roles = MessageRole = Role
-
-
-def read_role(word: object) -> Role:
-    """Return the role for a word.
-
-    Raises:
-        InvalidMessage: No role has this name.
-    """
-    try:
-        return Role(word)  # type: ignore[arg-type] # Enum refuses what is not a role
-    except (ValueError, TypeError):
-        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
 
 
 class Modalities(StrEnum):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core.core_schema import ValidationInfo
 
@@ -20,104 +20,35 @@ from palaver.messages.frozen import STORED, FrozenDict, freeze, freeze_json
 __all__ = ["InvokeCost", "Usage", "UsageCost"]
 
 
-class _Vocabulary(NamedTuple):
-    """The words of one provider: keys separated by spaces, tried in order; a dot steps into a nested mapping."""
-
-    input: str
-    output: str
-    cache_read: str = ""
-    cache_write: str = ""
-    reasoning: str = ""
-    total: str = "total_tokens"
-    added_input: str = ""
-    """A figure that `input` leaves out, such as the prompts of Gemini's own tools."""
-    cached_apart: bool = False
-    """True when `input` leaves out what was read from or written to the cache."""
-    thoughts_apart: bool = False
-    """True when `output` leaves out the reasoning."""
-    marks: str = ""
-    """Keys that tell this vocabulary from one with the same words for input and output."""
-
-
-# OpenAI Responses, Codex rollouts (cached_input_tokens) and palaver's own words (cache_read_tokens).
-_OWN_WORDS = _Vocabulary(
-    "input_tokens",
-    "output_tokens",
-    "input_tokens_details.cached_tokens cached_input_tokens cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens_details.reasoning_tokens reasoning_output_tokens reasoning_tokens",
+# The words of all providers for each figure, tried in order; a dot steps into a nested mapping. Sources: OpenAI chat completions
+# (platform.openai.com/docs/api-reference/chat/object) and Responses, Codex rollouts; LiteLLM, which adds Anthropic's words while prompt_tokens
+# includes them; Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini
+# (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline;
+# palaver's own words.
+_INPUT = "prompt_tokens input_tokens promptTokenCount prompt_token_count input inputTokens"
+_ADDED_INPUT = "toolUsePromptTokenCount tool_use_prompt_token_count tool"  # left out of the figure above
+_OUTPUT = "completion_tokens output_tokens candidatesTokenCount candidates_token_count output outputTokens"
+_CACHE_READ = (
+    "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cache_read_input_tokens prompt_cache_hit_tokens"
+    " input_tokens_cache_read cached_input_tokens cache_read_tokens cachedContentTokenCount cached_content_token_count"
+    " cacheRead cached cachedInputTokens cacheReadTokens"
 )
-
-# The first row counts whose input or output word, and one of whose marks, is in the record. Sources: OpenAI chat completions
-# (platform.openai.com/docs/api-reference/chat/object), and LiteLLM, which adds Anthropic's words while prompt_tokens includes them;
-# Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini
-# (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline.
-_VOCABULARIES = (
-    _Vocabulary(
-        "prompt_tokens",
-        "completion_tokens",
-        "prompt_tokens_details.cached_tokens cache_read_input_tokens prompt_cache_hit_tokens",
-        "prompt_tokens_details.cache_creation_tokens cache_creation_input_tokens",
-        "completion_tokens_details.reasoning_tokens",
-    ),
-    _Vocabulary(
-        "input_tokens",
-        "output_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        cached_apart=True,
-        marks="cache_read_input_tokens cache_creation_input_tokens",
-    ),
-    _Vocabulary(
-        "input_tokens",
-        "output_tokens",
-        "input_tokens_cache_read",
-        "input_tokens_cache_write",
-        "reasoning_tokens",
-        cached_apart=True,
-        marks="input_tokens_cache_read input_tokens_cache_write",
-    ),
-    _OWN_WORDS,
-    _Vocabulary(
-        "promptTokenCount",
-        "candidatesTokenCount",
-        "cachedContentTokenCount",
-        reasoning="thoughtsTokenCount",
-        total="totalTokenCount",
-        added_input="toolUsePromptTokenCount",
-        thoughts_apart=True,
-    ),
-    _Vocabulary(
-        "prompt_token_count",
-        "candidates_token_count",
-        "cached_content_token_count",
-        reasoning="thoughts_token_count",
-        total="total_token_count",
-        added_input="tool_use_prompt_token_count",
-        thoughts_apart=True,
-    ),
-    _Vocabulary(
-        "input",
-        "output",
-        "cacheRead",
-        "cacheWrite",
-        "reasoning",
-        "totalTokens total",
-        cached_apart=True,
-        marks="cacheRead cacheWrite",
-    ),
-    _Vocabulary(
-        "input", "output", "cached", reasoning="thoughts", total="total", added_input="tool", thoughts_apart=True
-    ),
-    _Vocabulary(
-        "inputTokens",
-        "outputTokens",
-        "cachedInputTokens cacheReadTokens",
-        "cacheWriteTokens",
-        "reasoningTokens",
-        "totalTokens",
-    ),
+_CACHE_WRITE = (
+    "prompt_tokens_details.cache_creation_tokens cache_creation_input_tokens input_tokens_cache_write cache_write_tokens"
+    " cacheWrite cacheWriteTokens"
 )
+_REASONING = (
+    "completion_tokens_details.reasoning_tokens output_tokens_details.reasoning_tokens reasoning_output_tokens reasoning_tokens"
+    " thoughtsTokenCount thoughts_token_count reasoning thoughts reasoningTokens"
+)
+_TOTAL = "total_tokens totalTokenCount total_token_count totalTokens total"
+_CACHED_APART = frozenset({
+    "cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens_cache_read", "input_tokens_cache_write",
+    "cacheRead", "cacheWrite",
+})  # fmt: skip
+"""Words that count tokens which the input leaves out, unless it is called `prompt_tokens`."""
+_THOUGHTS_APART = frozenset({"thoughtsTokenCount", "thoughts_token_count", "thoughts"})
+"""Words that count reasoning which the output leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,26 +132,26 @@ class Usage(FrozenDict):
     @property
     def input_tokens(self) -> int:
         """Everything the model read in this call, cached or not."""
-        words = self._vocabulary
-        plain = self._count(words.input) + self._count(words.added_input)
+        plain = self._count(_INPUT) + self._count(_ADDED_INPUT)
         cached = self.cache_read_tokens + self.cache_write_tokens
-        return plain + cached if words.cached_apart or cached > plain else plain
+        apart = "prompt_tokens" not in self and not _CACHED_APART.isdisjoint(self)
+        return plain + cached if apart or cached > plain else plain
 
     @property
     def output_tokens(self) -> int:
         """Everything the model wrote in this call, reasoning included."""
-        words = self._vocabulary
-        return self._count(words.output) + (self.reasoning_tokens if words.thoughts_apart else 0)
+        apart = 0 if _THOUGHTS_APART.isdisjoint(self) else self.reasoning_tokens
+        return self._count(_OUTPUT) + apart
 
     @property
     def cache_read_tokens(self) -> int:
         """The part of ``input_tokens`` that came from the provider's cache."""
-        return self._count(self._vocabulary.cache_read)
+        return self._count(_CACHE_READ)
 
     @property
     def cache_write_tokens(self) -> int:
         """The part of ``input_tokens`` that was written to the provider's cache."""
-        return self._count(self._vocabulary.cache_write)
+        return self._count(_CACHE_WRITE)
 
     @property
     def uncached_tokens(self) -> int:
@@ -230,12 +161,12 @@ class Usage(FrozenDict):
     @property
     def reasoning_tokens(self) -> int:
         """The part of ``output_tokens`` that went into reasoning, as far as the provider reports it."""
-        return self._count(self._vocabulary.reasoning)
+        return self._count(_REASONING)
 
     @property
     def total_tokens(self) -> int:
         """The provider's total, else input and output together."""
-        return self._count(self._vocabulary.total) or self.input_tokens + self.output_tokens
+        return self._count(_TOTAL) or self.input_tokens + self.output_tokens
 
     @property
     def context_tokens(self) -> int:
@@ -282,15 +213,6 @@ class Usage(FrozenDict):
             completion_cost=cost.output,
             cost=cost.total or prompt_cost + cost.output,
         )
-
-    @property
-    def _vocabulary(self) -> _Vocabulary:
-        for words in _VOCABULARIES:
-            if words.input in self or words.output in self:
-                marks = words.marks.split()
-                if not marks or any(mark in self for mark in marks):
-                    return words
-        return _OWN_WORDS
 
     def _count(self, paths: str) -> int:
         """Return the first positive number at one of the paths, else 0."""
