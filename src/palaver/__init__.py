@@ -31,165 +31,107 @@ A room is loaded when one of its names is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from palaver.errors import (
-    AgentFailure,
-    Conflict,
-    InfeasibleBudget,
-    InvalidInput,
-    NotFound,
-    PalaverError,
-    ProviderError,
-    StoreError,
-)
-
 if TYPE_CHECKING:
     from palaver.agent import (
-        Agent,
-        AgentCallSession,
-        AgentEvent,
-        Decision,
-        Invoker,
-        ModelSummarizer,
-        ProviderInvoker,
-        Tactic,
-        TurnStream,
-        build_agents,
-        decide,
-        load_config,
-        subagent,
+        Agent as Agent,
+        AgentCallSession as AgentCallSession,
+        AgentEvent as AgentEvent,
+        Decision as Decision,
+        Invoker as Invoker,
+        ModelSummarizer as ModelSummarizer,
+        ProviderInvoker as ProviderInvoker,
+        Tactic as Tactic,
+        TurnStream as TurnStream,
+        build_agents as build_agents,
+        decide as decide,
+        load_config as load_config,
+        subagent as subagent,
     )
-    from palaver.context import ContextManager, Policy, compose
-    from palaver.context.fit import Fit, fit
-    from palaver.context.presets.own import DefaultContextManager
-    from palaver.context.repo_map import RepoMap
-    from palaver.log import Handle, PatternRedactor
+    from palaver.context import ContextManager as ContextManager, Policy as Policy, compose as compose
+    from palaver.context.fit import Fit as Fit, fit as fit
+    from palaver.context.presets.own import DefaultContextManager as DefaultContextManager
+    from palaver.context.repo_map import RepoMap as RepoMap
+    from palaver.errors import (
+        AgentFailure as AgentFailure,
+        Conflict as Conflict,
+        InfeasibleBudget as InfeasibleBudget,
+        InvalidInput as InvalidInput,
+        NotFound as NotFound,
+        PalaverError as PalaverError,
+        ProviderError as ProviderError,
+        StoreError as StoreError,
+    )
+    from palaver.log import Handle as Handle, PatternRedactor as PatternRedactor
     from palaver.messages import (
-        AssistantMessage,
-        AudioContent,
-        BranchSummaryMessage,
-        CompactionSummaryMessage,
-        CustomMessage,
-        ImageContent,
-        InvokeCost,
-        Media,
-        Message,
-        Role,
-        Speaker,
-        SystemMessage,
-        TextContent,
-        ThinkingContent,
-        ToolCallContent,
-        ToolMessage,
-        ToolResultContent,
-        Trust,
-        Usage,
-        UserMessage,
+        AssistantMessage as AssistantMessage,
+        AudioContent as AudioContent,
+        BranchSummaryMessage as BranchSummaryMessage,
+        CompactionSummaryMessage as CompactionSummaryMessage,
+        CustomMessage as CustomMessage,
+        ImageContent as ImageContent,
+        InvokeCost as InvokeCost,
+        Media as Media,
+        Message as Message,
+        Role as Role,
+        Speaker as Speaker,
+        SystemMessage as SystemMessage,
+        TextContent as TextContent,
+        ThinkingContent as ThinkingContent,
+        ToolCallContent as ToolCallContent,
+        ToolMessage as ToolMessage,
+        ToolResultContent as ToolResultContent,
+        Trust as Trust,
+        Usage as Usage,
+        UserMessage as UserMessage,
     )
-    from palaver.models import Assembly, Provider, Retry, ScriptedProvider, TextDelta, collect, connect_model
-    from palaver.prompts import DefaultTagParser, Format, Prompt, Runtime
-    from palaver.session import Dialog, DialogTreeNode, ReplayLog, Session, rebuild
-    from palaver.session.erasure import erase, preview_erasure
-    from palaver.session.manager import SessionManager
-    from palaver.session.memory import ArchivalMemory, CoreMemory, Files, SubjectMemory
-    from palaver.session.retention import retain
-    from palaver.store import MemoryStore, SqliteStore, Store, open_store, redacting
-    from palaver.tokens import Budget
-    from palaver.tools import CallContext, Function, Toolbox, ToolReply, tool
-    from palaver.view import Plan, View
-    from palaver.wire import Call, Profile, Request
-
-__all__ = [
-    "Agent",
-    "AgentCallSession",
-    "AgentEvent",
-    "AgentFailure",
-    "ArchivalMemory",
-    "Assembly",
-    "AssistantMessage",
-    "AudioContent",
-    "BranchSummaryMessage",
-    "Budget",
-    "Call",
-    "CallContext",
-    "CompactionSummaryMessage",
-    "Conflict",
-    "ContextManager",
-    "CoreMemory",
-    "CustomMessage",
-    "Decision",
-    "DefaultContextManager",
-    "DefaultTagParser",
-    "Dialog",
-    "DialogTreeNode",
-    "Files",
-    "Fit",
-    "Format",
-    "Function",
-    "Handle",
-    "ImageContent",
-    "InfeasibleBudget",
-    "InvalidInput",
-    "InvokeCost",
-    "Invoker",
-    "Media",
-    "MemoryStore",
-    "Message",
-    "ModelSummarizer",
-    "NotFound",
-    "PalaverError",
-    "PatternRedactor",
-    "Plan",
-    "Policy",
-    "Profile",
-    "Prompt",
-    "Provider",
-    "ProviderError",
-    "ProviderInvoker",
-    "ReplayLog",
-    "RepoMap",
-    "Request",
-    "Retry",
-    "Role",
-    "Runtime",
-    "ScriptedProvider",
-    "Session",
-    "SessionManager",
-    "Speaker",
-    "SqliteStore",
-    "Store",
-    "StoreError",
-    "SubjectMemory",
-    "SystemMessage",
-    "Tactic",
-    "TextContent",
-    "TextDelta",
-    "ThinkingContent",
-    "ToolCallContent",
-    "ToolMessage",
-    "ToolReply",
-    "ToolResultContent",
-    "Toolbox",
-    "Trust",
-    "TurnStream",
-    "Usage",
-    "UserMessage",
-    "View",
-    "build_agents",
-    "collect",
-    "compose",
-    "connect_model",
-    "decide",
-    "erase",
-    "fit",
-    "load_config",
-    "open_store",
-    "preview_erasure",
-    "rebuild",
-    "redacting",
-    "retain",
-    "subagent",
-    "tool",
-]
+    from palaver.models import (
+        Assembly as Assembly,
+        Provider as Provider,
+        Retry as Retry,
+        ScriptedProvider as ScriptedProvider,
+        TextDelta as TextDelta,
+        collect as collect,
+        connect_model as connect_model,
+    )
+    from palaver.prompts import (
+        DefaultTagParser as DefaultTagParser,
+        Format as Format,
+        Prompt as Prompt,
+        Runtime as Runtime,
+    )
+    from palaver.session import (
+        Dialog as Dialog,
+        DialogTreeNode as DialogTreeNode,
+        ReplayLog as ReplayLog,
+        Session as Session,
+        rebuild as rebuild,
+    )
+    from palaver.session.erasure import erase as erase, preview_erasure as preview_erasure
+    from palaver.session.manager import SessionManager as SessionManager
+    from palaver.session.memory import (
+        ArchivalMemory as ArchivalMemory,
+        CoreMemory as CoreMemory,
+        Files as Files,
+        SubjectMemory as SubjectMemory,
+    )
+    from palaver.session.retention import retain as retain
+    from palaver.store import (
+        MemoryStore as MemoryStore,
+        SqliteStore as SqliteStore,
+        Store as Store,
+        open_store as open_store,
+        redacting as redacting,
+    )
+    from palaver.tokens import Budget as Budget
+    from palaver.tools import (
+        CallContext as CallContext,
+        Function as Function,
+        Toolbox as Toolbox,
+        ToolReply as ToolReply,
+        tool as tool,
+    )
+    from palaver.view import Plan as Plan, View as View
+    from palaver.wire import Call as Call, Profile as Profile, Request as Request
 
 _ROOMS = {
     "palaver.agent": "Agent AgentCallSession AgentEvent Decision Invoker ModelSummarizer ProviderInvoker Tactic TurnStream build_agents decide load_config subagent",
@@ -197,6 +139,7 @@ _ROOMS = {
     "palaver.context.fit": "Fit fit",
     "palaver.context.presets.own": "DefaultContextManager",
     "palaver.context.repo_map": "RepoMap",
+    "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",
     "palaver.log": "Handle PatternRedactor",
     "palaver.messages": "AssistantMessage AudioContent BranchSummaryMessage CompactionSummaryMessage CustomMessage ImageContent InvokeCost Media Message Role Speaker SystemMessage TextContent ThinkingContent ToolCallContent ToolMessage ToolResultContent Trust Usage UserMessage",
     "palaver.models": "Assembly Provider Retry ScriptedProvider TextDelta collect connect_model",
@@ -213,6 +156,8 @@ _ROOMS = {
     "palaver.wire": "Call Profile Request",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = sorted(_ROOM_OF)  # noqa: PLE0605 - type checkers read the aliases above
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a room holds
