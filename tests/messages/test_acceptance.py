@@ -196,34 +196,40 @@ def test_a28_images_from_every_source(tmp_path: Path) -> None:
     assert ImageContent().images == ()
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
+def test_a28_pillow_images_keep_a_known_format() -> None:
+    """R191: an image's own format, PNG for one without and for formats no model reads, so that the label is true."""
+    cases: list[tuple[str, str]] = [
         ("JPEG", "image/jpeg"),
         ("PNG", "image/png"),
         ("GIF", "image/gif"),
         ("WEBP", "image/webp"),
         ("BMP", "image/png"),
         ("TIFF", "image/png"),
-    ],
-)
-def test_a28_pillow_images_keep_a_known_format(kind: str, expected: str) -> None:
-    """R191: an image's own format, PNG for one without and for formats no model reads, so that the label is true."""
-    loaded = Image.open(io.BytesIO(saved(Image.new("RGB", (2, 2), "red"), kind)))
-    ((data, media_type),) = ImageContent([loaded]).to_base64()
-    assert media_type == expected
-    assert Image.MIME[str(Image.open(io.BytesIO(base64.b64decode(data))).format)] == expected
-    ((_, media_type),) = ImageContent([Image.new("CMYK", (1, 1))]).to_base64()
-    assert media_type == "image/png"
+    ]
+    for kind, expected in cases:
+        loaded = Image.open(io.BytesIO(saved(Image.new("RGB", (2, 2), "red"), kind)))
+        ((data, media_type),) = ImageContent([loaded]).to_base64()
+        assert media_type == expected
+        assert Image.MIME[str(Image.open(io.BytesIO(base64.b64decode(data))).format)] == expected
+        ((_, media_type),) = ImageContent([Image.new("CMYK", (1, 1))]).to_base64()
+        assert media_type == "image/png"
 
 
-@pytest.mark.parametrize(
-    "bad", [b"no image", b"", "not base64!", "file:/etc/hostname", "/etc/hostname", "data:image/png", b64(b"BMno"), 7]
-)
-def test_a28_unknown_bytes_are_refused(bad: object) -> None:
+def test_a28_unknown_bytes_are_refused() -> None:
     """R190: unknown bytes are an error, never a wrong label; a string is never a path."""
-    with pytest.raises(InvalidMessage):
-        ImageContent([bad])
+    cases: list[object] = [
+        b"no image",
+        b"",
+        "not base64!",
+        "file:/etc/hostname",
+        "/etc/hostname",
+        "data:image/png",
+        b64(b"BMno"),
+        7,
+    ]
+    for bad in cases:
+        with pytest.raises(InvalidMessage):
+            ImageContent([bad])
 
 
 def test_a28_data_addresses_are_split_and_checked() -> None:
@@ -245,14 +251,14 @@ AUDIO = [
 ]
 
 
-@pytest.mark.parametrize(("data", "expected"), AUDIO)
-def test_a29_sounds_are_known_by_first_bytes(data: bytes, expected: str, tmp_path: Path) -> None:
+def test_a29_sounds_are_known_by_first_bytes(tmp_path: Path) -> None:
     """R194-R199: every row of the table, as bytes, base64, file: and through the factories."""
-    path = tmp_path / "clip"
-    path.write_bytes(data)
-    pair = (b64(data), expected)
-    assert AudioContent([data, b64(data), f"file:{path}", path]).to_base64() == [pair] * 4
-    assert AudioContent.from_file(path).to_base64() == AudioContent.from_base64(b64(data)).to_base64() == [pair]
+    for data, expected in AUDIO:
+        path = tmp_path / "clip"
+        path.write_bytes(data)
+        pair = (b64(data), expected)
+        assert AudioContent([data, b64(data), f"file:{path}", path]).to_base64() == [pair] * 4
+        assert AudioContent.from_file(path).to_base64() == AudioContent.from_base64(b64(data)).to_base64() == [pair]
 
 
 def test_a29_only_a_constructor_reads_a_file() -> None:

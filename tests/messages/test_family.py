@@ -1,6 +1,5 @@
 """One family: Message gives its members, by every door, and nothing else."""
 
-import inspect
 import json
 import subprocess
 import sys
@@ -42,49 +41,49 @@ FAMILY = {
 }
 
 
-@pytest.mark.parametrize("role", FAMILY)
-def test_every_door_returns_the_member(role: str) -> None:
+def test_every_door_returns_the_member() -> None:
     """R17: constructor, model_validate, JSON, a field, and the member itself."""
+    for role, member in FAMILY.items():
 
-    class Holder(BaseModel):
-        message: Message
+        class Holder(BaseModel):
+            message: Message
 
-    fields: dict[str, Any] = {"role": role, "content": "x"}
-    made = [
-        Message(**fields),
-        Message.model_validate(fields),
-        Message.model_validate_json(json.dumps(fields)),
-        Message.from_dict(fields),
-        Holder.model_validate({"message": fields}).message,
-        Holder.model_validate_json(json.dumps({"message": fields})).message,
-        FAMILY[role](**fields),
-    ]
-    assert {type(message) for message in made} == {FAMILY[role]}
-    assert {message.role for message in made} == {Role(role)}
-    assert {message.content for message in made} == {"x"}
+        fields: dict[str, Any] = {"role": role, "content": "x"}
+        made = [
+            Message(**fields),
+            Message.model_validate(fields),
+            Message.model_validate_json(json.dumps(fields)),
+            Message.from_dict(fields),
+            Holder.model_validate({"message": fields}).message,
+            Holder.model_validate_json(json.dumps({"message": fields})).message,
+            member(**fields),
+        ]
+        assert {type(message) for message in made} == {member}
+        assert {message.role for message in made} == {Role(role)}
+        assert {message.content for message in made} == {"x"}
 
 
-@pytest.mark.parametrize("role", FAMILY)
-def test_members_refuse_other_roles(role: str) -> None:
+def test_members_refuse_other_roles() -> None:
     """A class and its role always agree: constructors, validation and copies refuse the rest."""
-    member = FAMILY[role]
-    message = member(role=role, content="x")
-    for other in set(Role) - {Role(role), Role.ASSISTANT, Role.TOOL_CALL}:
-        with pytest.raises(InvalidMessage, match="role"):
-            member(role=other, content="x")
-        with pytest.raises(ValidationError):
-            member.model_validate({"role": other, "content": "x"})
-        with pytest.raises(InvalidMessage, match="role"):
-            message.model_copy(update={"role": other})
+    for role, member in FAMILY.items():
+        message = member(role=role, content="x")
+        for other in set(Role) - {Role(role), Role.ASSISTANT, Role.TOOL_CALL}:
+            with pytest.raises(InvalidMessage, match="role"):
+                member(role=other, content="x")
+            with pytest.raises(ValidationError):
+                member.model_validate({"role": other, "content": "x"})
+            with pytest.raises(InvalidMessage, match="role"):
+                message.model_copy(update={"role": other})
 
 
-@pytest.mark.parametrize("word", ["nobody", "", 7, [], {}, True])
-def test_unknown_roles_are_refused(word: object) -> None:
+def test_unknown_roles_are_refused() -> None:
     """The error says which roles there are; only None is no role given."""
-    with pytest.raises(InvalidMessage, match="Roles are: system, user"):
-        Message(role=word, content="x")  # type: ignore[arg-type]
-    with pytest.raises(InvalidMessage, match="Roles are: system, user"):
-        Message.from_dict({"role": word, "content": "x"})
+    cases: list[object] = ["nobody", "", 7, [], {}, True]
+    for word in cases:
+        with pytest.raises(InvalidMessage, match="Roles are: system, user"):
+            Message(role=word, content="x")  # type: ignore[arg-type]
+        with pytest.raises(InvalidMessage, match="Roles are: system, user"):
+            Message.from_dict({"role": word, "content": "x"})
 
 
 def test_subclasses_keep_their_class() -> None:
@@ -115,7 +114,7 @@ def test_r213_unions_tell_messages_apart() -> None:
 
 
 def test_role_and_content_go_by_position() -> None:
-    """`Message("user", "hi")` and `UserMessage("hi")`; the signature shows the fields."""
+    """`Message("user", "hi")` and `UserMessage("hi")`."""
     assert Message("user", "hi").content == UserMessage("hi").content == "hi"
     assert Message(Role.TOOL, "x", tool_call_id="c").tool_call_id == "c"
     assert UserMessage([TextContent("a"), TextContent("b")]).text_content() == "ab"
@@ -123,21 +122,18 @@ def test_role_and_content_go_by_position() -> None:
         UserMessage("a", "b")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         Message("user", "a", content="b")
-    for kind, first in ((Message, ["role", "content"]), (UserMessage, ["content"]), (TextContent, ["content"])):
-        shown = inspect.signature(kind).parameters
-        assert list(shown)[: len(first)] == first
-        assert set(kind.model_fields) <= set(shown)
 
 
-@pytest.mark.parametrize("kind", [Message, UserMessage, TextContent])
-def test_misspelt_fields_are_refused(kind: type[Message]) -> None:
+def test_misspelt_fields_are_refused() -> None:
     """A constructor names the close field; from_dict and copies keep what another version wrote."""
-    with pytest.raises(InvalidMessage, match="Did you mean 'content'"):
-        kind(contnt="hi")  # type: ignore[call-arg]
-    later = {"type": "text", "content": "x", "contnt": "hi", "self": 1, "cls": 2}
-    kept = kind.from_dict(later)
-    assert kept.model_copy(update={"contnt": "ho"}).model_extra["contnt"] == "ho"
-    assert {"contnt", "self", "cls"} <= kept.model_extra.keys()
+    cases: list[Any] = [Message, UserMessage, TextContent]
+    for kind in cases:
+        with pytest.raises(InvalidMessage, match="Did you mean 'content'"):
+            kind(contnt="hi")
+        later = {"type": "text", "content": "x", "contnt": "hi", "self": 1, "cls": 2}
+        kept = kind.from_dict(later)
+        assert kept.model_copy(update={"contnt": "ho"}).model_extra["contnt"] == "ho"
+        assert {"contnt", "self", "cls"} <= kept.model_extra.keys()
 
 
 def test_faults_name_place_and_reason() -> None:
@@ -148,11 +144,12 @@ def test_faults_name_place_and_reason() -> None:
     assert raised.value.__cause__ is not None
 
 
-@pytest.mark.parametrize("content", [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}])
-def test_r2_content_is_text_or_parts(content: object) -> None:
+def test_r2_content_is_text_or_parts() -> None:
     """Anything else is refused by name."""
-    with pytest.raises(InvalidMessage, match=r"neither text nor|no content part|needs a type"):
-        Message(content=content)
+    cases: list[object] = [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}]
+    for content in cases:
+        with pytest.raises(InvalidMessage, match=r"neither text nor|no content part|needs a type"):
+            Message(content=content)
 
 
 def test_every_member_has_a_json_schema() -> None:
@@ -160,14 +157,6 @@ def test_every_member_has_a_json_schema() -> None:
     kinds: list[type[Message]] = [Message, *FAMILY.values()]
     for kind in kinds:
         assert json.dumps(kind.model_json_schema())
-
-
-def test_repr_leaves_defaults_out() -> None:
-    """Somebody reads it in a terminal."""
-    shown = repr(UserMessage(content="hi", id="i", timestamp=1.5))
-    assert (
-        shown == "UserMessage(contents=(TextContent(content='hi'),), id='i', role=<Role.USER: 'user'>, timestamp=1.5)"
-    )
 
 
 def test_trust_is_ordered_and_known_by_speaker() -> None:
@@ -192,29 +181,3 @@ def test_r55_importing_messages_is_light() -> None:
     loaded = set(run.stdout.split())
     assert "palaver" in loaded
     assert not loaded & {"PIL", "numpy", "httpx", "apsw", "tiktoken", "typer", "rich", "litellm", "asyncio"}
-
-
-def test_threads_may_build_validators_at_once() -> None:
-    """Validators are built on first use; whoever comes first, every thread gets the right class and value."""
-    script = """
-import sys, threading
-from palaver.messages import Message, decode, encode
-sys.setswitchinterval(1e-6)
-ready, made = threading.Barrier(8), []
-def make(role):
-    ready.wait()
-    message = Message(role=role, content="x")
-    made.append((role, type(message).__name__, decode(encode(message)[0]) == message))
-threads = [threading.Thread(target=make, args=(role,)) for role in ("user", "assistant", "system", "tool") * 2]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(sorted(set(made)), len(made))
-"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    expected = [
-        ("assistant", "AssistantMessage", True),
-        ("system", "SystemMessage", True),
-        ("tool", "ToolMessage", True),
-        ("user", "UserMessage", True),
-    ]
-    assert run.stdout == f"{expected} 8\n"

@@ -119,9 +119,9 @@ class Hostile:
         raise RuntimeError("no")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected", "kind"),
-    [
+def test_r18_what_is_not_json_is_replaced() -> None:
+    """A tool may return anything; what represents it is stored, and the replacement recorded."""
+    cases: list[tuple[object, object, str | None]] = [
         (float("nan"), None, "nonfinite"),
         (float("-inf"), None, "nonfinite"),
         (10**5000, hex(10**5000), "object"),
@@ -136,15 +136,12 @@ class Hostile:
         ({1: "a", False: "b", None: "c"}, {"1": "a", "false": "b", "null": "c"}, "key"),
         (Colour.RED, "red", None),
         (OrderedDict(b=1, a=(1, 2)), {"b": 1, "a": [1, 2]}, None),
-    ],
-    ids=range(14),
-)
-def test_r18_what_is_not_json_is_replaced(value: object, expected: object, kind: str | None) -> None:
-    """A tool may return anything; what represents it is stored, and the replacement recorded."""
-    found: list[Change] = []
-    assert freeze({"it": value}, "", found) == {"it": expected}
-    assert {change.kind for change in found} == ({kind} if kind else set())
-    assert all(change.place.startswith("it") for change in found)
+    ]
+    for value, expected, kind in cases:
+        found: list[Change] = []
+        assert freeze({"it": value}, "", found) == {"it": expected}
+        assert {change.kind for change in found} == ({kind} if kind else set())
+        assert all(change.place.startswith("it") for change in found)
 
 
 def test_values_nested_too_deeply_are_refused() -> None:
@@ -199,14 +196,16 @@ def test_law_2_cleaned_arguments_are_recorded_once() -> None:
     assert restore(call.args["b"], call.changes[:1]) == "echo 현\ud99c"
 
 
-@pytest.mark.parametrize("spelt", ["\\u0000", "\\ud800", "\\uDFFF"])
-def test_escaped_nuls_and_surrogates_are_found(spelt: str) -> None:
+def test_escaped_nuls_and_surrogates_are_found() -> None:
     """Bytes that escape what must be replaced are cleaned when they are read, or refused by the JSON reader."""
-    body = f'{{"role":"user","contents":[{{"type":"text","content":"a{spelt}"}}],"id":"m","timestamp":1.0}}'.encode()
-    try:
-        message = decode(body)
-    except InvalidMessage:
-        assert "d" in spelt.lower()
-        return
-    assert message.text_content() == "a\ufffd"
-    assert message.normalized
+    for spelt in ["\\u0000", "\\ud800", "\\uDFFF"]:
+        body = (
+            f'{{"role":"user","contents":[{{"type":"text","content":"a{spelt}"}}],"id":"m","timestamp":1.0}}'.encode()
+        )
+        try:
+            message = decode(body)
+        except InvalidMessage:
+            assert "d" in spelt.lower()
+            return
+        assert message.text_content() == "a\ufffd"
+        assert message.normalized

@@ -61,20 +61,18 @@ def test_chat_messages_are_read_key_by_key() -> None:
     assert message.model_extra == {**moved, "content_": 1, "refusal": None}
 
 
-@pytest.mark.parametrize(
-    ("role", "kind", "kept"),
-    [
+def test_old_role_words_are_read_and_kept() -> None:
+    """The word itself survives where the role has another name here."""
+    cases: list[tuple[str, type[Message], dict[str, str]]] = [
         ("developer", SystemMessage, {"source_role": "developer"}),
         ("function", ToolMessage, {"source_role": "function"}),
         ("user", UserMessage, {}),
         ("tool", ToolMessage, {}),
-    ],
-)
-def test_old_role_words_are_read_and_kept(role: str, kind: type[Message], kept: dict[str, str]) -> None:
-    """The word itself survives where the role has another name here."""
-    message = from_chat_dict({"role": role, "content": "x", "name": "n"})
-    assert type(message) is kind
-    assert (message.content, message.name, message.model_extra) == ("x", "n", kept)
+    ]
+    for role, kind, kept in cases:
+        message = from_chat_dict({"role": role, "content": "x", "name": "n"})
+        assert type(message) is kind
+        assert (message.content, message.name, message.model_extra) == ("x", "n", kept)
 
 
 def test_recorded_messages_may_be_empty() -> None:
@@ -85,22 +83,26 @@ def test_recorded_messages_may_be_empty() -> None:
         assert decode(encode(message)[0]) == message
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
+def test_calls_come_in_several_spellings() -> None:
+    """A key that a call has no field for stays on it; arguments that are not an object are kept as text."""
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"id": "c", "name": "f", "arguments": {"a": 1}, "by": "user"}, {"id": "c", "args": {"a": 1}, "by": "user"}),
         ({"id": "c", "function": "f", "arguments": None}, {"id": "c"}),
         ({"id": None, "type": "function", "function": {"name": "f"}}, {}),
-        ({"id": "c", "type": "custom", "name": "f", "error": 3}, {"id": "c", "source_type": "custom", "source_error": 3}),
-        ({"id": "c", "name": "f", "arguments": [1]}, {"id": "c", "error": "The JSON is a list, not an object.", "raw_args": "[1]"}),
-    ],
-)  # fmt: skip
-def test_calls_come_in_several_spellings(call: dict[str, Any], expected: dict[str, Any]) -> None:
-    """A key that a call has no field for stays on it; arguments that are not an object are kept as text."""
-    (found,) = from_chat_dict({"role": "assistant", "tool_calls": [call]}).tool_calls()
-    assert found == ToolCallContent.from_dict({"name": "f"} | expected)
-    old = from_chat_dict({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}})
-    assert old.tool_calls() == [ToolCallContent("", "f")]
+        (
+            {"id": "c", "type": "custom", "name": "f", "error": 3},
+            {"id": "c", "source_type": "custom", "source_error": 3},
+        ),
+        (
+            {"id": "c", "name": "f", "arguments": [1]},
+            {"id": "c", "error": "The JSON is a list, not an object.", "raw_args": "[1]"},
+        ),
+    ]
+    for call, expected in cases:
+        (found,) = from_chat_dict({"role": "assistant", "tool_calls": [call]}).tool_calls()
+        assert found == ToolCallContent.from_dict({"name": "f"} | expected)
+        old = from_chat_dict({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}})
+        assert old.tool_calls() == [ToolCallContent("", "f")]
 
 
 ANTHROPIC_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PNG}}
@@ -144,13 +146,13 @@ PARTS: list[tuple[Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(PARTS)))
-def test_parts_become_blocks(number: int) -> None:
+def test_parts_become_blocks() -> None:
     """Parts of chat completions, responses and Anthropic; a key of a part stays on its block."""
-    part, block = PARTS[number]
-    expected = Message.from_dict({"role": "assistant", "contents": [block]}).contents
-    assert from_chat_dict({"role": "assistant", "content": [part]}).contents == expected
-    assert from_anthropic_dict({"role": "assistant", "content": [part]}).contents == expected
+    for number in range(len(PARTS)):
+        part, block = PARTS[number]
+        expected = Message.from_dict({"role": "assistant", "contents": [block]}).contents
+        assert from_chat_dict({"role": "assistant", "content": [part]}).contents == expected
+        assert from_anthropic_dict({"role": "assistant", "content": [part]}).contents == expected
 
 
 def test_anthropic_results_are_a_tool_message() -> None:
@@ -171,20 +173,18 @@ def test_anthropic_response_object() -> None:
     assert message.model_extra == {"source_stop_reason": "tool_use", "stop_sequence": None}
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
+def test_r215_stop_reasons_have_one_vocabulary() -> None:
+    """The map of the providers' words; an unknown word is no reason."""
+    cases: list[tuple[list[str | None], StopReason | None]] = [
         (["end_turn", "stop_sequence"], StopReason.STOP),
         (["max_tokens", "MAX_TOKENS"], StopReason.LENGTH),
         (["tool_use", "toolUse"], StopReason.TOOL_CALLS),
         (["refusal"], StopReason.ERROR),
         (["SAFETY", "content_filter"], StopReason.CONTENT_FILTER),
         (["whatever", "", None], None),
-    ],
-)
-def test_r215_stop_reasons_have_one_vocabulary(words: list[str | None], reason: StopReason | None) -> None:
-    """The map of the providers' words; an unknown word is no reason."""
-    assert {stop_reason_of(word) for word in words} == {reason}
+    ]
+    for words, reason in cases:
+        assert {stop_reason_of(word) for word in words} == {reason}
 
 
 def test_refusal_beside_the_content_is_text() -> None:
@@ -206,9 +206,9 @@ def test_reasoning_beside_the_content_is_thinking() -> None:
     assert both.model_extra == {"reasoning_content": "hm"}
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+def test_unreadable_parts_are_kept_whole() -> None:
+    """Unknown types keep their type; an unreadable part of a type that palaver uses is wrapped, and survives storing."""
+    cases: list[dict[str, Any]] = [
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "<omitted>"}},
         {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,JVBERi0="}},
         {"type": "image_url", "image_url": None},
@@ -217,29 +217,30 @@ def test_reasoning_beside_the_content_is_thinking() -> None:
         {"type": "tool_use", "name": "f", "input": {}},
         {"type": "text", "text": 7},
         {"type": "file", "file": {"file_id": "f1"}},
-    ],
-)
-def test_unreadable_parts_are_kept_whole(part: dict[str, Any]) -> None:
-    """Unknown types keep their type; an unreadable part of a type that palaver uses is wrapped, and survives storing."""
-    message = from_chat_dict({"role": "user", "content": [part]})
-    (block,) = message.contents
-    assert isinstance(block, UnknownContent)
-    assert part in ({"type": block.type, **block.model_extra}, block.model_extra.get("part"))
-    assert decode(encode(message)[0]) == message
+    ]
+    for part in cases:
+        message = from_chat_dict({"role": "user", "content": [part]})
+        (block,) = message.contents
+        assert isinstance(block, UnknownContent)
+        assert part in ({"type": block.type, **block.model_extra}, block.model_extra.get("part"))
+        assert decode(encode(message)[0]) == message
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{}, {"role": "nobody", "content": "x"}, {"role": "user", "content": 7}, {"role": "user", "content": [{"no": 1}]}],
-)
-def test_what_is_no_message_is_refused(bad: dict[str, Any]) -> None:
+def test_what_is_no_message_is_refused() -> None:
     """InvalidMessage by either reader, with what is wrong."""
-    for read in (from_chat_dict, from_anthropic_dict):
-        with pytest.raises(InvalidMessage):
-            read(bad)
-    for calls in ([7], "x"):
-        with pytest.raises(InvalidMessage):
-            from_chat_dict({"role": "assistant", "tool_calls": calls})
+    cases: list[dict[str, Any]] = [
+        {},
+        {"role": "nobody", "content": "x"},
+        {"role": "user", "content": 7},
+        {"role": "user", "content": [{"no": 1}]},
+    ]
+    for bad in cases:
+        for read in (from_chat_dict, from_anthropic_dict):
+            with pytest.raises(InvalidMessage):
+                read(bad)
+        for calls in ([7], "x"):
+            with pytest.raises(InvalidMessage):
+                from_chat_dict({"role": "assistant", "tool_calls": calls})
 
 
 # --- recorded sessions ------------------------------------------------------------------------------------------------

@@ -44,25 +44,23 @@ class Line(ClientProvider[object]):
         del error, model
 
 
-@pytest.mark.parametrize(
-    ("pieces", "kind", "partial"),
-    [
+def test_broken_line_is_an_error_with_what_arrived() -> None:
+    """Before anything arrived, the provider is down; afterwards, its answer is broken."""
+    cases: list[tuple[list[object], str, str | None]] = [
         ([RESET], "down", None),
         ([CHUNK, RESET], "broken", "Half"),
         ([CHUNK], "broken", "Half"),
         ([CHUNK, JSONDecodeError("cut", '{"a":', 5)], "broken", "Half"),
         ([None], "broken", ""),
         ([["a"]], "broken", ""),
-    ],
-)
-def test_broken_line_is_an_error_with_what_arrived(pieces: list[object], kind: str, partial: str | None) -> None:
-    """Before anything arrived, the provider is down; afterwards, its answer is broken."""
-    with pytest.raises(ProviderError) as caught:
-        answer(Line(*pieces), ask(stream=True))
-    assert (caught.value.kind, caught.value.provider) == (kind, "line")
-    found = caught.value.partial
-    assert (found and found.text_content()) == partial
-    assert found is None or found.error
+    ]
+    for pieces, kind, partial in cases:
+        with pytest.raises(ProviderError) as caught:
+            answer(Line(*pieces), ask(stream=True))
+        assert (caught.value.kind, caught.value.provider) == (kind, "line")
+        found = caught.value.partial
+        assert (found and found.text_content()) == partial
+        assert found is None or found.error
 
 
 def test_line_may_break_after_the_stop_reason() -> None:
@@ -70,9 +68,10 @@ def test_line_may_break_after_the_stop_reason() -> None:
     assert answer(Line(CHUNK, LAST, RESET), ask(stream=True)).content == "Half"
 
 
-@pytest.mark.parametrize("error", [TypeError("a defect"), InvalidInput("ours"), KeyError("x")])
-def test_defect_is_not_a_failure_of_the_provider(error: Exception) -> None:
+def test_defect_is_not_a_failure_of_the_provider() -> None:
     """It is raised unchanged."""
-    with pytest.raises(type(error)):
-        answer(Line(CHUNK, error), ask(stream=True))
-    assert transport_error(error, "p", "m") is None
+    cases: list[Exception] = [TypeError("a defect"), InvalidInput("ours"), KeyError("x")]
+    for error in cases:
+        with pytest.raises(type(error)):
+            answer(Line(CHUNK, error), ask(stream=True))
+        assert transport_error(error, "p", "m") is None

@@ -12,9 +12,9 @@ from palaver.models import connect_model
 from tests.models.asking import answer, ask
 
 
-@pytest.mark.parametrize(
-    ("spec", "name", "profile", "model"),
-    [
+def test_string_names_provider_and_model() -> None:
+    """No key is needed before the first request."""
+    cases: list[tuple[str, str, str, str]] = [
         ("openai/gpt-5.2", "openai", "openai-chat", "gpt-5.2"),
         ("openai-responses/gpt-5.2", "openai", "openai-responses", "gpt-5.2"),
         ("anthropic/claude-opus-4-6", "anthropic", "anthropic", "claude-opus-4-6"),
@@ -22,12 +22,10 @@ from tests.models.asking import answer, ask
         ("gemini/gemini-2.5-pro", "google", "gemini", "gemini-2.5-pro"),
         ("litellm/anthropic/claude-opus-4-6", "litellm", "openai-chat", "anthropic/claude-opus-4-6"),
         ("openai/some/nested:model", "openai", "openai-chat", "some/nested:model"),
-    ],
-)
-def test_string_names_provider_and_model(spec: str, name: str, profile: str, model: str) -> None:
-    """No key is needed before the first request."""
-    provider, found = connect_model(spec)
-    assert (provider.name, provider.profile_for(found).name, found) == (name, profile, model)
+    ]
+    for spec, name, profile, model in cases:
+        provider, found = connect_model(spec)
+        assert (provider.name, provider.profile_for(found).name, found) == (name, profile, model)
 
 
 def test_scripted_file(tmp_path: Path) -> None:
@@ -39,65 +37,56 @@ def test_scripted_file(tmp_path: Path) -> None:
     assert answer(scripted, ask()).content == "Hello."
 
 
-@pytest.mark.parametrize(
-    ("spec", "close"),
-    [("opena/gpt-5", "'openai'"), ("script:file", "'scripted'"), ("gpt-5", "openai/"), ("openai/", ""), ("", "")],
-)
-def test_unknown_string_lists_what_is_close(spec: str, close: str) -> None:
+def test_unknown_string_lists_what_is_close() -> None:
     """And every prefix."""
-    with pytest.raises(InvalidInput, match="does not name a model") as caught:
-        connect_model(spec)
-    assert close in caught.value.hint
-    assert "scripted:" in caught.value.hint
+    cases: list[tuple[str, str]] = [
+        ("opena/gpt-5", "'openai'"),
+        ("script:file", "'scripted'"),
+        ("gpt-5", "openai/"),
+        ("openai/", ""),
+        ("", ""),
+    ]
+    for spec, close in cases:
+        with pytest.raises(InvalidInput, match="does not name a model") as caught:
+            connect_model(spec)
+        assert close in caught.value.hint
+        assert "scripted:" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    "spec", ["openai/gpt-5.2", "openai-responses/gpt-5.2", "anthropic/claude-opus-4-6", "google/gemini-2.5-pro"]
-)
-def test_missing_key_says_what_to_do(spec: str) -> None:
+def test_missing_key_says_what_to_do() -> None:
     """Nothing is sent; the error names the provider."""
-    provider, model = connect_model(spec)
-    with pytest.raises(ProviderError) as caught:
-        answer(provider, ask(profile=provider.profile_for(model).name, model=model))
-    assert (caught.value.kind, caught.value.provider, caught.value.retryable) == ("auth", provider.name, False)
-    assert "key" in caught.value.hint
+    for spec in ["openai/gpt-5.2", "openai-responses/gpt-5.2", "anthropic/claude-opus-4-6", "google/gemini-2.5-pro"]:
+        provider, model = connect_model(spec)
+        with pytest.raises(ProviderError) as caught:
+            answer(provider, ask(profile=provider.profile_for(model).name, model=model))
+        assert (caught.value.kind, caught.value.provider, caught.value.retryable) == ("auth", provider.name, False)
+        assert "key" in caught.value.hint
 
 
-@pytest.mark.parametrize("spec", ["openai/gpt-5.2", "anthropic/claude-opus-4-6"])
-def test_unreachable_server_is_down(spec: str) -> None:
+def test_unreachable_server_is_down() -> None:
     """A port of this machine where nobody listens: no status, and worth a retry."""
-    provider, model = connect_model(spec, base_url="http://127.0.0.1:9", api_key="none")
-    with pytest.raises(ProviderError) as caught:
-        answer(provider, ask(profile=provider.profile_for(model).name, model=model))
-    error = caught.value
-    assert (error.kind, error.status, error.retryable, error.partial) == ("down", None, True, None)
+    for spec in ["openai/gpt-5.2", "anthropic/claude-opus-4-6"]:
+        provider, model = connect_model(spec, base_url="http://127.0.0.1:9", api_key="none")
+        with pytest.raises(ProviderError) as caught:
+            answer(provider, ask(profile=provider.profile_for(model).name, model=model))
+        error = caught.value
+        assert (error.kind, error.status, error.retryable, error.partial) == ("down", None, True, None)
 
 
-@pytest.mark.parametrize(
-    ("module", "vendor", "extra"),
-    [("openai", "openai", "openai"), ("anthropic", "anthropic", "anthropic"), ("google", "google.genai", "google")],
-)
-def test_missing_package_names_its_extra(module: str, vendor: str, extra: str) -> None:
-    """In a process whose import system does not find the vendor's package."""
-    program = f"""
+def test_adapters_are_imported_when_asked_and_name_their_extra() -> None:
+    """The vendors' packages take seconds to import; without one, the error has the extra's name and how to install it."""
+    program = """
 import sys
-sys.modules["{vendor}"] = None
 from palaver.errors import MissingExtra
 from palaver.models import connect_model
-try:
-    connect_model("{module}/m")
-except MissingExtra as error:
-    print(error.extra, "palaver[{extra}]" in error.hint)
+VENDORS = {"openai": "openai", "anthropic": "anthropic", "google": "google.genai"}
+print([name for name in (*VENDORS.values(), "litellm", "httpx") if name in sys.modules])
+for module, vendor in VENDORS.items():
+    sys.modules[vendor] = None
+    try:
+        connect_model(f"{module}/m")
+    except MissingExtra as error:
+        print(error.extra, f"palaver[{module}]" in error.hint)
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == [extra, "True"]
-
-
-def test_no_adapter_is_imported_before_it_is_asked_for() -> None:
-    """The vendors' packages take seconds to import."""
-    program = (
-        "import sys, palaver.models; palaver.models.Retry;"
-        "print([m for m in ('openai', 'anthropic', 'litellm', 'google.genai', 'httpx') if m in sys.modules])"
-    )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    assert said.stdout.splitlines() == ["[]", "openai True", "anthropic True", "google True"]

@@ -67,11 +67,12 @@ def test_answers_may_be_functions_of_the_request() -> None:
     assert answer(ScriptedProvider(repeat("again")), ask()).content == "again"
 
 
-@pytest.mark.parametrize("error", [RateLimited("x"), RateLimited, ValueError("a defect"), KeyboardInterrupt()])
-def test_exceptions_are_raised(error: Any) -> None:  # noqa: ANN401 - an exception or its class
+def test_exceptions_are_raised() -> None:
     """An exception or a class of one."""
-    with pytest.raises(error if isinstance(error, type) else type(error)):
-        answer(ScriptedProvider([error]), ask())
+    cases: list[Any] = [RateLimited("x"), RateLimited, ValueError("a defect"), KeyboardInterrupt()]
+    for error in cases:
+        with pytest.raises(error if isinstance(error, type) else type(error)):
+            answer(ScriptedProvider([error]), ask())
 
 
 def test_streamed_answer_has_pieces_of_the_wanted_size() -> None:
@@ -111,22 +112,22 @@ def test_object_becomes_a_message() -> None:
     assert (message.model, message.provider) == ("gpt-5.2", "scripted")
 
 
-@pytest.mark.parametrize("key", [None, "answers"])
-def test_script_is_read_from_a_file(tmp_path: Path, key: str | None) -> None:
+def test_script_is_read_from_a_file(tmp_path: Path) -> None:
     """A list, or an object with the list under `answers`."""
-    path = tmp_path / "script.json"
-    said = ["one", {"error": {"kind": "overflow", "message": "too long", "status": 400, "limit": 5}}]
-    path.write_text(json.dumps({key: said} if key else said), encoding="utf-8")
-    provider = ScriptedProvider(read_script(path))
-    assert answer(provider, ask()).content == "one"
-    with pytest.raises(ContextOverflow, match="too long") as caught:
-        answer(provider, ask())
-    assert (caught.value.status, caught.value.limit) == (400, 5)
+    for key in [None, "answers"]:
+        path = tmp_path / "script.json"
+        said = ["one", {"error": {"kind": "overflow", "message": "too long", "status": 400, "limit": 5}}]
+        path.write_text(json.dumps({key: said} if key else said), encoding="utf-8")
+        provider = ScriptedProvider(read_script(path))
+        assert answer(provider, ask()).content == "one"
+        with pytest.raises(ContextOverflow, match="too long") as caught:
+            answer(provider, ask())
+        assert (caught.value.status, caught.value.limit) == (400, 5)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_wrong_script_names_the_fault(tmp_path: Path) -> None:
+    """And the number of the answer."""
+    cases: list[tuple[str | None, str]] = [
         ("{", "not valid JSON"),
         ('{"answer": []}', "not a list"),
         ('["ok", 7]', "Answer 2"),
@@ -140,13 +141,11 @@ def test_script_is_read_from_a_file(tmp_path: Path, key: str | None) -> None:
         ('[{"tool_calls": "bash"}]', "list"),
         ('[{"text": "x", "stop_reason": "because"}]', "stop_reason"),
         (None, "cannot be read"),
-    ],
-)
-def test_wrong_script_names_the_fault(tmp_path: Path, content: str | None, says: str) -> None:
-    """And the number of the answer."""
-    path = tmp_path / "script.json"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    with pytest.raises(InvalidInput) as caught:
-        read_script(path)
-    assert says in str(caught.value)
+    ]
+    for content, says in cases:
+        path = tmp_path / "script.json"
+        if content is not None:
+            path.write_text(content, encoding="utf-8")
+        with pytest.raises(InvalidInput) as caught:
+            read_script(path)
+        assert says in str(caught.value)

@@ -40,21 +40,19 @@ def report(name: str, *tools: ToolSpec, **fields: Any) -> list[str]:  # noqa: AN
 # --- limits and parameters -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "limit"),
-    [
+def test_limit_and_temperature_in_each_providers_words() -> None:
+    """Three fields of the call, in the words of four providers; Gemini streams at another address."""
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("openai-chat", {"max_completion_tokens": 500}),
         ("openai-responses", {"max_output_tokens": 500}),
         ("anthropic", {"max_tokens": 500}),
         ("gemini", {"generationConfig": {"maxOutputTokens": 500, "temperature": 0.5}}),
-    ],
-)
-def test_limit_and_temperature_in_each_providers_words(name: str, limit: dict[str, Any]) -> None:
-    """Three fields of the call, in the words of four providers; Gemini streams at another address."""
-    sent = body(name, max_tokens=500, temperature=0.5, stream=True)
-    assert limit.items() <= sent.items()
-    assert ("stream" in sent) is (name != "gemini")
-    assert name == "gemini" or sent["temperature"] == 0.5
+    ]
+    for name, limit in cases:
+        sent = body(name, max_tokens=500, temperature=0.5, stream=True)
+        assert limit.items() <= sent.items()
+        assert ("stream" in sent) is (name != "gemini")
+        assert name == "gemini" or sent["temperature"] == 0.5
 
 
 def test_limit_has_a_default_and_a_floor() -> None:
@@ -66,13 +64,14 @@ def test_limit_has_a_default_and_a_floor() -> None:
     assert [change.what for change in asked("openai-responses", max_tokens=1).report] == ["parameter"]
 
 
-@pytest.mark.parametrize(("model", "thinking"), [("claude-opus-4-8", None), ("claude-opus-4-6", {"type": "adaptive"})])
-def test_temperature_that_cannot_stand_is_dropped(model: str, thinking: object) -> None:
+def test_temperature_that_cannot_stand_is_dropped() -> None:
     """Newer models accept none, and a model that thinks accepts only 1."""
-    parameters = {"thinking": thinking} if thinking else {}
-    request = asked("anthropic", model=model, temperature=0.0, parameters=parameters)
-    assert "temperature" not in request.body
-    assert [(change.what, change.how) for change in request.report] == [("parameter", How.DROPPED)]
+    cases: list[tuple[str, object]] = [("claude-opus-4-8", None), ("claude-opus-4-6", {"type": "adaptive"})]
+    for model, thinking in cases:
+        parameters = {"thinking": thinking} if thinking else {}
+        request = asked("anthropic", model=model, temperature=0.0, parameters=parameters)
+        assert "temperature" not in request.body
+        assert [(change.what, change.how) for change in request.report] == [("parameter", How.DROPPED)]
 
 
 def test_parameters_go_out_unchanged_and_win() -> None:
@@ -84,31 +83,31 @@ def test_parameters_go_out_unchanged_and_win() -> None:
     assert Scene().user("go").request("anthropic", parameters=binding).body["thinking"] == binding["thinking"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_unknown_parameter_passes_and_a_wrong_one_is_named(name: str) -> None:
+def test_unknown_parameter_passes_and_a_wrong_one_is_named() -> None:
     """Compatible servers have fields of their own; a fault of the caller's is not reported as a defect of palaver."""
-    assert body(name, parameters={"server_option": 5})["server_option"] == 5
-    wrong = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[
-        name
-    ]
-    with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {wrong}"):
-        asked(name, parameters={wrong: "many"})
-    taken = {"openai-responses": "input", "gemini": "contents"}.get(name, "messages")
-    with pytest.raises(InvalidInput, match=taken):
-        asked(name, parameters={taken: []})
+    for name in NAMES:
+        assert body(name, parameters={"server_option": 5})["server_option"] == 5
+        wrong = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[
+            name
+        ]
+        with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {wrong}"):
+            asked(name, parameters={wrong: "many"})
+        taken = {"openai-responses": "input", "gemini": "contents"}.get(name, "messages")
+        with pytest.raises(InvalidInput, match=taken):
+            asked(name, parameters={taken: []})
 
 
 # --- tools ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_tool_choice_in_each_providers_words(name: str) -> None:
+def test_tool_choice_in_each_providers_words() -> None:
     """`auto`, `none`, `required` and a name go out; a name that is not declared is dropped and reported."""
-    for choice in ("auto", "none", "required", "bash"):
-        sent = body(name, BASH, tool_choice=choice)
-        said = json.dumps(sent.get("tool_choice") or sent["toolConfig"])
-        assert {"required": "any", "bash": "bash"}.get(choice, choice) in said.lower().replace("required", "any")
-    assert [change.what for change in asked(name, BASH, tool_choice="nothing").report] == ["parameter"]
+    for name in NAMES:
+        for choice in ("auto", "none", "required", "bash"):
+            sent = body(name, BASH, tool_choice=choice)
+            said = json.dumps(sent.get("tool_choice") or sent["toolConfig"])
+            assert {"required": "any", "bash": "bash"}.get(choice, choice) in said.lower().replace("required", "any")
+        assert [change.what for change in asked(name, BASH, tool_choice="nothing").report] == ["parameter"]
 
 
 def test_tools_beyond_the_limit_are_reported() -> None:
@@ -137,15 +136,15 @@ def test_strict_tools_where_the_schema_permits_it() -> None:
     assert ["bash: arguments are not held to it" in change.why for change in request.report] == [True]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_tool_names_lead_back_to_ours(name: str) -> None:
+def test_tool_names_lead_back_to_ours() -> None:
     """A name that a model calls is found under the name that the program knows, also when two are spelled alike."""
-    tools = [ToolSpec(name=spelled) for spelled in ("read file", "read_file", "read.file", "9")]
-    request = asked(name, *tools)
-    declared = request.body["tools"][0].get("functionDeclarations", request.body["tools"])
-    sent = [tool.get("function", tool)["name"] for tool in declared]
-    assert len(set(sent)) == 4
-    assert [request.tool_names[spelled] for spelled in sent] == [tool.name for tool in tools]
+    for name in NAMES:
+        tools = [ToolSpec(name=spelled) for spelled in ("read file", "read_file", "read.file", "9")]
+        request = asked(name, *tools)
+        declared = request.body["tools"][0].get("functionDeclarations", request.body["tools"])
+        sent = [tool.get("function", tool)["name"] for tool in declared]
+        assert len(set(sent)) == 4
+        assert [request.tool_names[spelled] for spelled in sent] == [tool.name for tool in tools]
 
 
 # --- cache marks ---------------------------------------------------------------------------------------------------------
@@ -209,26 +208,22 @@ def test_schema_that_cannot_be_strict_goes_out_loose() -> None:
     assert body("openai-responses", format=loose)["text"]["format"]["strict"] is False
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "made", "tools", "why"),
-    [
+def test_schema_without_a_field_is_asked_for_in_words() -> None:
+    """The whole schema stands at the end of the instructions; no field asks for it; the report says why."""
+    cases: list[tuple[str, str, Format, tuple[ToolSpec, ...], str]] = [
         ("anthropic", "claude-opus-4-6", OPEN, (), "members of any name"),
         ("anthropic", "claude-3-haiku", BIRD, (), "this model takes no schema"),
         ("gemini", "gemini-2.5-flash", BIRD, (BASH,), "takes none while tools are declared"),
         ("openai-chat", "gpt-4-turbo", BIRD, (), "this model takes no schema"),
-    ],
-)
-def test_schema_without_a_field_is_asked_for_in_words(
-    name: str, model: str, made: Format, tools: tuple[ToolSpec, ...], why: str
-) -> None:
-    """The whole schema stands at the end of the instructions; no field asks for it; the report says why."""
-    request = asked(name, *tools, model=model, format=made)
-    sent = request.data.decode()
-    assert not {"response_format", "output_config", "text"} & request.body.keys()
-    assert "responseJsonSchema" not in sent
-    assert sent.index("Be careful.") < sent.index("holds to the JSON Schema below")
-    assert why in str(next(iter(request.report)))
-    assert request.report.lost() == ()
+    ]
+    for name, model, made, tools, why in cases:
+        request = asked(name, *tools, model=model, format=made)
+        sent = request.data.decode()
+        assert not {"response_format", "output_config", "text"} & request.body.keys()
+        assert "responseJsonSchema" not in sent
+        assert sent.index("Be careful.") < sent.index("holds to the JSON Schema below")
+        assert why in str(next(iter(request.report)))
+        assert request.report.lost() == ()
 
 
 def test_schema_and_prefill_exclude_each_other() -> None:
@@ -238,30 +233,32 @@ def test_schema_and_prefill_exclude_each_other() -> None:
     assert "output_config" in scene.request("anthropic", format=BIRD).body
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
+def test_format_is_not_asked_for_twice() -> None:
+    """A parameter that asks for another structure is refused; other parameters of the same object go along."""
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("openai-chat", {"response_format": {"type": "json_object"}}),
         ("openai-responses", {"text": {"format": {"type": "text"}}}),
         ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": {}}}}),
         ("gemini", {"generationConfig": {"responseMimeType": "text/plain"}}),
-    ],
-)
-def test_format_is_not_asked_for_twice(name: str, parameters: dict[str, Any]) -> None:
-    """A parameter that asks for another structure is refused; other parameters of the same object go along."""
-    with pytest.raises(InvalidInput, match="asks for another"):
-        body(name, format=BIRD, parameters=parameters)
-    verbose = body("openai-responses", format=BIRD, parameters={"text": {"verbosity": "low"}})["text"]
-    assert verbose["verbosity"] == "low"
+    ]
+    for name, parameters in cases:
+        with pytest.raises(InvalidInput, match="asks for another"):
+            body(name, format=BIRD, parameters=parameters)
+        verbose = body("openai-responses", format=BIRD, parameters={"text": {"verbosity": "low"}})["text"]
+        assert verbose["verbosity"] == "low"
 
 
 # --- tools of the provider's own -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted", "sent"),
-    [
-        ("openai-responses", {"web_search": {"search_context_size": "low"}}, {"type": "web_search", "search_context_size": "low"}),
+def test_r114_provider_tools_in_each_providers_words() -> None:
+    """One name for all providers, options in the provider's own words, a version of one's own with `type`."""
+    cases: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        (
+            "openai-responses",
+            {"web_search": {"search_context_size": "low"}},
+            {"type": "web_search", "search_context_size": "low"},
+        ),
         ("openai-responses", {"computer_use": True}, {"type": "computer"}),
         (
             "openai-responses",
@@ -269,15 +266,21 @@ def test_format_is_not_asked_for_twice(name: str, parameters: dict[str, Any]) ->
             {"type": "computer_use_preview", "display_width": 800, "display_height": 600, "environment": "browser"},
         ),
         ("openai-responses", {"code_interpreter": True}, {"type": "code_interpreter", "container": {"type": "auto"}}),
-        ("anthropic", {"web_search": {"max_uses": 3}}, {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}),
-        ("anthropic", {"web_search": {"type": "web_search_20260318"}}, {"type": "web_search_20260318", "name": "web_search"}),
+        (
+            "anthropic",
+            {"web_search": {"max_uses": 3}},
+            {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        ),
+        (
+            "anthropic",
+            {"web_search": {"type": "web_search_20260318"}},
+            {"type": "web_search_20260318", "name": "web_search"},
+        ),
         ("gemini", {"url_context": True}, {"urlContext": {}}),
         ("gemini", {"computer_use": {}}, {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),
-    ],
-)  # fmt: skip
-def test_r114_provider_tools_in_each_providers_words(name: str, wanted: dict[str, Any], sent: dict[str, Any]) -> None:
-    """One name for all providers, options in the provider's own words, a version of one's own with `type`."""
-    assert body(name, provider_tools=wanted, cache=False)["tools"] == [sent]
+    ]
+    for name, wanted, sent in cases:
+        assert body(name, provider_tools=wanted, cache=False)["tools"] == [sent]
 
 
 def test_every_provider_tool_compiles() -> None:
@@ -292,23 +295,19 @@ def test_every_provider_tool_compiles() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "tools", "wanted", "why"),
-    [
+def test_missing_provider_tool_is_reported() -> None:
+    """The request goes out without it and is valid; the report has the reason. A value that means nothing is refused."""
+    cases: list[tuple[str, str, tuple[ToolSpec, ...], str, str]] = [
         ("openai-chat", "", (), "computer_use", "openai-chat has no such tool; it has web_search"),
         ("openai-chat", "gpt-4o", (), "web_search", "this model has no such tool"),
         ("openai-responses", "", (), "web_serach", "no such tool; it has web_search"),
         ("gemini", "gemini-2.5-flash", (BASH,), "web_search", "only without tools of your own"),
         ("anthropic", "claude-3-haiku-20240307", (), "web_search", "this model has no such tool"),
         ("anthropic", "", (ToolSpec(name="web_search"),), "web_search", "a tool of your own has its name"),
-    ],
-)
-def test_missing_provider_tool_is_reported(
-    name: str, model: str, tools: tuple[ToolSpec, ...], wanted: str, why: str
-) -> None:
-    """The request goes out without it and is valid; the report has the reason. A value that means nothing is refused."""
-    found = report(name, *tools, model=model, provider_tools={wanted: True})
-    assert len(found) == 1
-    assert why in found[0]
-    with pytest.raises(InvalidInput, match="web_search"):
-        body(name, provider_tools={"web_search": "yes"})
+    ]
+    for name, model, tools, wanted, why in cases:
+        found = report(name, *tools, model=model, provider_tools={wanted: True})
+        assert len(found) == 1
+        assert why in found[0]
+        with pytest.raises(InvalidInput, match="web_search"):
+            body(name, provider_tools={"web_search": "yes"})

@@ -11,15 +11,6 @@ from tests.wire.any_views import PAYLOADS
 from tests.wire.pictures import gif, png
 from tests.wire.scenes import BASH, Scene, at, call
 
-REASONING = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [],
-    "encrypted_content": "gAAAA",
-    "status": "completed",
-    "turn_id": "x",
-}
-
 
 def image(data: bytes) -> ImageContent:
     """Make an image block of these bytes."""

@@ -7,17 +7,17 @@ import pytest
 
 from palaver.errors import NotFound
 from palaver.tokens import model_info
-from palaver.wire import PROFILES, Profile, Rule, profile, validate
+from palaver.wire import PROFILES, Rule, profile, validate
 
 
-@pytest.mark.parametrize("each", PROFILES.values(), ids=PROFILES)
-def test_profile_is_a_value_with_a_known_model(each: Profile) -> None:
+def test_profile_is_a_value_with_a_known_model() -> None:
     """Nothing in a profile can be changed, and it can be a key; its stand-in model is one of the provider's, with a known window."""
-    with pytest.raises(FrozenInstanceError):
-        each.request_bytes = 1  # type: ignore[misc]  # that it is refused is the point
-    assert hash(each) == hash(profile(each.name))
-    makers = {"openai-chat": "openai", "openai-responses": "openai", "gemini": "google"}
-    assert model_info(each.model, strict=True).provider == makers.get(each.name, each.name)
+    for each in PROFILES.values():
+        with pytest.raises(FrozenInstanceError):
+            each.request_bytes = 1  # type: ignore[misc]  # that it is refused is the point
+        assert hash(each) == hash(profile(each.name))
+        makers = {"openai-chat": "openai", "openai-responses": "openai", "gemini": "google"}
+        assert model_info(each.model, strict=True).provider == makers.get(each.name, each.name)
 
 
 def test_unknown_name_lists_what_is_close() -> None:
@@ -59,16 +59,20 @@ def test_openai_models_that_take_a_schema() -> None:
         assert not profile("openai-chat", model).answers.native
 
 
-@pytest.mark.parametrize(
-    ("model", "signed"),
-    [("", True), ("gemini-3-pro", True), ("gemini-3.8-flash", True), ("gemini-2.5-pro", False), ("gemini-1.5", False)],
-)
-def test_gemini_by_version(model: str, signed: bool) -> None:
+def test_gemini_by_version() -> None:
     """Calls go back signed from Gemini 3 on."""
-    call = {"functionCall": {"name": "look"}}
-    result = {"functionResponse": {"name": "look", "response": {}}}
-    said = [("user", {"text": "Look."}), ("model", call), ("user", result)]
-    request = {"contents": [{"role": role, "parts": [part]} for role, part in said]}
-    found = validate(request, profile("gemini", model))
-    assert {violation.rule for violation in found} == ({Rule.THINKING_SIGNATURE} if signed else set())
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes
+    cases: list[tuple[str, bool]] = [
+        ("", True),
+        ("gemini-3-pro", True),
+        ("gemini-3.8-flash", True),
+        ("gemini-2.5-pro", False),
+        ("gemini-1.5", False),
+    ]
+    for model, signed in cases:
+        call = {"functionCall": {"name": "look"}}
+        result = {"functionResponse": {"name": "look", "response": {}}}
+        said = [("user", {"text": "Look."}), ("model", call), ("user", result)]
+        request = {"contents": [{"role": role, "parts": [part]} for role, part in said]}
+        found = validate(request, profile("gemini", model))
+        assert {violation.rule for violation in found} == ({Rule.THINKING_SIGNATURE} if signed else set())
+        assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes

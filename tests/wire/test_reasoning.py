@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from palaver.messages import Content, TextContent, ThinkingContent, ToolCallContent, UnknownContent, thaw
 from palaver.wire import How
 from tests.wire.histories import CLAUDE, CODEX, GEMINI
@@ -25,50 +23,52 @@ def test_a34_r241_signature_is_sent_before_the_call() -> None:
         assert [change.how for change in scene.request(name).report.about(at(1, 0))] == [How.DROPPED]
 
 
-@pytest.mark.parametrize("model", ["", "gpt-5.2", "claude-sonnet-4-5"])
-def test_r200_r241_signed_thinking_without_a_model_goes_back(model: str) -> None:
+def test_r200_r241_signed_thinking_without_a_model_goes_back() -> None:
     """Nothing says who thought it; only Anthropic signs blocks, so Anthropic gets it, whatever model is in force."""
-    bare = ThinkingContent(content="Hm.", signature="c2lnbmVk")
-    scene = Scene(tools=[BASH], model=model).user("go").model_says(bare, call(), results=["x"])
-    assert "c2lnbmVk" in scene.request("anthropic").data.decode()
-    assert (
-        "b3BhcXVl"
-        in Scene()
-        .user("go")
-        .model_says(ThinkingContent(redacted="b3BhcXVl"), "Done.")
-        .user("?")
-        .request("anthropic")
-        .data.decode()
-    )
-    for name in set(MODELS) - {"anthropic"}:
-        assert "c2lnbmVk" not in scene.request(name).data.decode()
+    for model in ["", "gpt-5.2", "claude-sonnet-4-5"]:
+        bare = ThinkingContent(content="Hm.", signature="c2lnbmVk")
+        scene = Scene(tools=[BASH], model=model).user("go").model_says(bare, call(), results=["x"])
+        assert "c2lnbmVk" in scene.request("anthropic").data.decode()
+        assert (
+            "b3BhcXVl"
+            in Scene()
+            .user("go")
+            .model_says(ThinkingContent(redacted="b3BhcXVl"), "Done.")
+            .user("?")
+            .request("anthropic")
+            .data.decode()
+        )
+        for name in set(MODELS) - {"anthropic"}:
+            assert "c2lnbmVk" not in scene.request(name).data.decode()
 
 
-@pytest.mark.parametrize(
-    ("model", "kept"),
-    [("claude-opus-4-6", True), ("us.anthropic.claude-opus-4-6-v1:0", True), ("claude-opus-4-5", False)],
-)
-def test_thinking_goes_to_its_family_of_models(model: str, kept: bool) -> None:
+def test_thinking_goes_to_its_family_of_models() -> None:
     """A dated name and a seller's prefix are the same model; another version is another."""
-    scene = Scene().user("go").model_says(SIGNED, "Done.", by=("anthropic", "claude-opus-4-6-20260101")).user("and?")
-    assert ("c2lnbmVk" in scene.request("anthropic", model=model).data.decode()) is kept
+    cases: list[tuple[str, bool]] = [
+        ("claude-opus-4-6", True),
+        ("us.anthropic.claude-opus-4-6-v1:0", True),
+        ("claude-opus-4-5", False),
+    ]
+    for model, kept in cases:
+        scene = (
+            Scene().user("go").model_says(SIGNED, "Done.", by=("anthropic", "claude-opus-4-6-20260101")).user("and?")
+        )
+        assert ("c2lnbmVk" in scene.request("anthropic", model=model).data.decode()) is kept
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
+def test_thinking_of_a_turn_goes_back_all_or_none() -> None:
+    """Where one block of a turn's thinking cannot go back, none does, and each is reported."""
+    cases: list[tuple[list[Content | str], str]] = [
         ([call("a"), SIGNED, "Done."], "it stands after a tool call of its turn"),
         (["Well.", SIGNED], "its turn breaks off after it"),
         ([SIGNED, ThinkingContent(content="more", provider="anthropic"), "Done."], "not signed"),
         ([SIGNED, ENCRYPTED, "Done."], "another provider's"),
-    ],
-)
-def test_thinking_of_a_turn_goes_back_all_or_none(said: list[Content | str], why: str) -> None:
-    """Where one block of a turn's thinking cannot go back, none does, and each is reported."""
-    scene = Scene(tools=[BASH]).user("go").model_says(*said, results=["x"], by=CLAUDE).user("and?")
-    dropped = [change for change in scene.request("anthropic").report if change.what == "thinking"]
-    assert len(dropped) == sum(isinstance(each, ThinkingContent) for each in said)
-    assert {change.why for change in dropped} == {why}
+    ]
+    for said, why in cases:
+        scene = Scene(tools=[BASH]).user("go").model_says(*said, results=["x"], by=CLAUDE).user("and?")
+        dropped = [change for change in scene.request("anthropic").report if change.what == "thinking"]
+        assert len(dropped) == sum(isinstance(each, ThinkingContent) for each in said)
+        assert {change.why for change in dropped} == {why}
 
 
 def test_d18_a_kept_tail_with_signed_reasoning() -> None:
@@ -104,18 +104,19 @@ def test_thinking_is_off_in_a_turn_that_began_without() -> None:
     assert after.body["thinking"]["type"] == "enabled"
 
 
-@pytest.mark.parametrize("thinking", [{}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}])
-def test_prefill_is_made_fit_to_go_on_from(thinking: dict[str, Any]) -> None:
+def test_prefill_is_made_fit_to_go_on_from() -> None:
     """A model that goes on from the assistant's words gets them without white space at the end, and without thinking that is off."""
-    thought = ThinkingContent(content="Hm.", signature="c2ln")
-    request = (
-        Scene().user("go").model_says(thought, "The bird is: ").request("anthropic", model=OLD, parameters=thinking)
-    )
-    kinds = [block["type"] for block in request.body["messages"][1]["content"]]
-    assert kinds == (["thinking", "text"] if thinking else ["text"])
-    assert request.body["messages"][1]["content"][-1]["text"] == "The bird is:"
-    assert {change.how for change in request.report} == ({How.CHANGED} if thinking else {How.CHANGED, How.DROPPED})
-    assert Scene().user("go").model_says("Yes. ").request("anthropic").history
+    cases: list[dict[str, Any]] = [{}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}]
+    for thinking in cases:
+        thought = ThinkingContent(content="Hm.", signature="c2ln")
+        request = (
+            Scene().user("go").model_says(thought, "The bird is: ").request("anthropic", model=OLD, parameters=thinking)
+        )
+        kinds = [block["type"] for block in request.body["messages"][1]["content"]]
+        assert kinds == (["thinking", "text"] if thinking else ["text"])
+        assert request.body["messages"][1]["content"][-1]["text"] == "The bird is:"
+        assert {change.how for change in request.report} == ({How.CHANGED} if thinking else {How.CHANGED, How.DROPPED})
+        assert Scene().user("go").model_says("Yes. ").request("anthropic").history
 
 
 OLD = "claude-haiku-4-5"
@@ -171,28 +172,28 @@ OF_GPT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "blocks", "by", "tools", "sent"),
-    [
+def test_blocks_of_provider_tools_go_back() -> None:
+    """They go back to their provider as they came, in their order; the report is empty."""
+    cases: list[tuple[str, Any, Any, Any, list[str]]] = [
         ("anthropic", OF_CLAUDE, CLAUDE, SEARCH, ["server_tool_use", "web_search_tool_result", "text"]),
         ("openai-responses", OF_GPT, CODEX, SEARCH, ["reasoning", "web_search_call", "message"]),
         ("gemini", OF_GEMINI, GEMINI, {"code_execution": True}, ["executableCode", "codeExecutionResult", "text"]),
-    ],
-)
-def test_blocks_of_provider_tools_go_back(name: str, blocks: Any, by: Any, tools: Any, sent: list[str]) -> None:  # noqa: ANN401
-    """They go back to their provider as they came, in their order; the report is empty."""
-    request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(name, provider_tools=tools, cache=False)
-    body = thaw(request.body)
-    hold_to_types(name, body)
-    said = body.get("input", [])[1:4] or (body.get("messages") or body["contents"])[1]
-    listed = said if isinstance(said, list) else said.get("content") or said["parts"]
-    assert [each.get("type") or next(iter(each)) for each in listed] == sent
-    assert len(request.report) == 0
+    ]
+    for name, blocks, by, tools, sent in cases:
+        request = (
+            Scene().user("?").model_says(*blocks, by=by).user("And?").request(name, provider_tools=tools, cache=False)
+        )
+        body = thaw(request.body)
+        hold_to_types(name, body)
+        said = body.get("input", [])[1:4] or (body.get("messages") or body["contents"])[1]
+        listed = said if isinstance(said, list) else said.get("content") or said["parts"]
+        assert [each.get("type") or next(iter(each)) for each in listed] == sent
+        assert len(request.report) == 0
 
 
-@pytest.mark.parametrize(
-    ("blocks", "by", "to", "tools", "gone"),
-    [
+def test_blocks_that_cannot_go_back_are_reported() -> None:
+    """To another provider, without such tools in the request, without its other half or a field: the words stand alone."""
+    cases: list[tuple[Any, Any, str, Any, int]] = [
         (OF_CLAUDE, CLAUDE, "anthropic", {}, 2),
         (OF_CLAUDE, CLAUDE, "openai-responses", SEARCH, 2),
         (OF_CLAUDE, ("bedrock", CLAUDE[1]), "anthropic", SEARCH, 2),
@@ -203,15 +204,13 @@ def test_blocks_of_provider_tools_go_back(name: str, blocks: Any, by: Any, tools
         ((ASKED, block("web_search_tool_result", tool_use_id="srv_1"), WORDS), CLAUDE, "anthropic", SEARCH, 2),
         (OF_GPT, CODEX, "openai-responses", {}, 2),
         (OF_GEMINI, GEMINI, "gemini", {}, 2),
-    ],
-)
-def test_blocks_that_cannot_go_back_are_reported(blocks: Any, by: Any, to: str, tools: Any, gone: int) -> None:  # noqa: ANN401
-    """To another provider, without such tools in the request, without its other half or a field: the words stand alone."""
-    request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(to, provider_tools=tools)
-    sent = request.data.decode()
-    assert not any(
-        word in sent for word in ("server_tool_use", "tool_result", "web_search_call", "executableCode", "rs_1")
-    )
-    assert "Herons fish." in sent
-    dropped = [change.how for change in request.report if change.what in {"block", "thinking"}]
-    assert dropped == [How.DROPPED] * gone
+    ]
+    for blocks, by, to, tools, gone in cases:
+        request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(to, provider_tools=tools)
+        sent = request.data.decode()
+        assert not any(
+            word in sent for word in ("server_tool_use", "tool_result", "web_search_call", "executableCode", "rs_1")
+        )
+        assert "Herons fish." in sent
+        dropped = [change.how for change in request.report if change.what in {"block", "thinking"}]
+        assert dropped == [How.DROPPED] * gone

@@ -3,7 +3,6 @@
 import json
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -95,8 +94,7 @@ def says_one_of(part: object) -> bool:
 # --- answers -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@given(schema=ROOTS, data=st.data())
+@given(dialect=st.sampled_from(tuple(DIALECTS)), schema=ROOTS, data=st.data())
 def test_narrowed_answer_fits_the_whole_schema(dialect: Dialect, schema: dict[str, Any], data: st.DataObject) -> None:
     """A dialect never lets a model say what the schema forbids, but for the words that are told instead."""
     found = narrowed(Format(schema).schema, dialect)
@@ -107,8 +105,7 @@ def test_narrowed_answer_fits_the_whole_schema(dialect: Dialect, schema: dict[st
         assert Draft202012Validator(schema).is_valid(answer)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@given(schema=ROOTS)
+@given(dialect=st.sampled_from(tuple(DIALECTS)), schema=ROOTS)
 def test_narrowed_schema_passes_the_validator(dialect: Dialect, schema: dict[str, Any]) -> None:
     """The validator accepts a narrowed schema; a store's order of members changes no byte of it."""
     made = Format(schema).schema
@@ -146,9 +143,9 @@ def test_missing_words_are_told_in_the_description() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("part", "openai", "anthropic", "gemini"),
-    [
+def test_obstacles_of_a_dialect() -> None:
+    """An obstacle says what a dialect cannot promise; what it can say has none."""
+    cases: list[tuple[dict[str, Any], str, str, str]] = [
         ({"type": "object", "additionalProperties": {"type": "integer"}}, "may have members", "may have members", ""),
         ({}, "may be anything", "may be anything", ""),
         ({"type": "array", "prefixItems": [TEXT]}, "by its place", "by its place", ""),
@@ -157,17 +154,15 @@ def test_missing_words_are_told_in_the_description() -> None:
         ({"oneOf": [TEXT, {"type": "null"}], "discriminator": {"propertyName": "x"}}, "", "", ""),
         ({"$ref": "#/properties/it"}, "no definition", "no definition", "no definition"),
         ({"$ref": "#/$defs/Node"}, "", "it holds itself", "it holds itself"),
-    ],
-)
-def test_obstacles_of_a_dialect(part: dict[str, Any], openai: str, anthropic: str, gemini: str) -> None:
-    """An obstacle says what a dialect cannot promise; what it can say has none."""
-    node = {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}
-    closed = {"type": "object", "required": ["it"], "additionalProperties": False}
-    schema = {**closed, "properties": {"it": part}, "$defs": {"Node": {**closed, "properties": {"it": node}}}}
-    for dialect, why in zip(("openai", "anthropic", "gemini"), (openai, anthropic, gemini), strict=True):
-        obstacle = narrowed(schema, dialect).obstacle  # type: ignore[arg-type] # one of three
-        assert bool(obstacle) is bool(why)
-        assert why in obstacle
+    ]
+    for part, openai, anthropic, gemini in cases:
+        node = {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}
+        closed = {"type": "object", "required": ["it"], "additionalProperties": False}
+        schema = {**closed, "properties": {"it": part}, "$defs": {"Node": {**closed, "properties": {"it": node}}}}
+        for dialect, why in zip(("openai", "anthropic", "gemini"), (openai, anthropic, gemini), strict=True):
+            obstacle = narrowed(schema, dialect).obstacle  # type: ignore[arg-type] # one of three
+            assert bool(obstacle) is bool(why)
+            assert why in obstacle
 
 
 def test_definitions_go_where_they_are_used() -> None:
@@ -201,8 +196,7 @@ def of(inside: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 -
     return {"type": "object", "properties": {"a": inside}, **more}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@given(spec=tool_specs())
+@given(dialect=st.sampled_from(tuple(DIALECTS)), spec=tool_specs())
 def test_tool_schema_in_its_dialect_stays(dialect: Dialect, spec: Any) -> None:  # noqa: ANN401 - a tool
     """Translating twice changes nothing more, and the validator accepts the result."""
     once, _ = in_dialect(spec.parameters, dialect)
@@ -210,9 +204,9 @@ def test_tool_schema_in_its_dialect_stays(dialect: Dialect, spec: Any) -> None: 
     assert [str(fault) for fault in parameters(Place(once), dialect)] == []
 
 
-@pytest.mark.parametrize(
-    ("given_schema", "said", "lost"),
-    [
+def test_tool_schema_for_gemini() -> None:
+    """Words that Gemini lacks are told in the description and named; nothing keeps a tool from being declared."""
+    cases: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         ({"type": ["string", "null"]}, {"type": ["string", "null"]}, []),
         ({"const": "x"}, {"enum": ["x"]}, []),
         ({"oneOf": [TEXT, {"type": "null"}]}, {"anyOf": [TEXT, {"type": "null"}]}, []),
@@ -226,32 +220,31 @@ def test_tool_schema_in_its_dialect_stays(dialect: Dialect, spec: Any) -> None: 
             {"type": "integer", "description": "(exclusiveMinimum 1)"},
             [".exclusiveMinimum"],
         ),
-    ],
-)
-def test_tool_schema_for_gemini(given_schema: dict[str, Any], said: dict[str, Any], lost: list[str]) -> None:
-    """Words that Gemini lacks are told in the description and named; nothing keeps a tool from being declared."""
-    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}}
-    out, found = in_dialect(of(given_schema, **{"$defs": {"T": TEXT, "Tree": tree}}), "gemini")
-    assert out["properties"]["a"] == said
-    assert found == [f"properties.a{what}" for what in lost]
+    ]
+    for given_schema, said, lost in cases:
+        tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}}
+        out, found = in_dialect(of(given_schema, **{"$defs": {"T": TEXT, "Tree": tree}}), "gemini")
+        assert out["properties"]["a"] == said
+        assert found == [f"properties.a{what}" for what in lost]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_cases_at_the_top_become_properties(dialect: Dialect) -> None:
+def test_cases_at_the_top_become_properties() -> None:
     """No provider accepts cases at the top: the properties of all are there, and the report says what is lost."""
-    cases = [{"properties": {"path": TEXT}, "required": ["path"]}, {"$ref": "#/$defs/Url"}]
-    out, lost = in_dialect({"anyOf": cases, "$defs": {"Url": {"properties": {"url": TEXT}}}}, dialect)
-    assert (set(out["properties"]), "anyOf" in out) == ({"path", "url"}, False)
-    assert [what.partition(" ")[0] for what in lost] == ["anyOf"]
+    for dialect in DIALECTS:
+        cases = [{"properties": {"path": TEXT}, "required": ["path"]}, {"$ref": "#/$defs/Url"}]
+        out, lost = in_dialect({"anyOf": cases, "$defs": {"Url": {"properties": {"url": TEXT}}}}, dialect)
+        assert (set(out["properties"]), "anyOf" in out) == ({"path", "url"}, False)
+        assert [what.partition(" ")[0] for what in lost] == ["anyOf"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("schema", [{"type": "string"}, {"type": ["object", "null"]}, {"type": 3}])
-def test_tool_without_object_schema_gets_an_empty_one(dialect: Dialect, schema: dict[str, Any]) -> None:
+def test_tool_without_object_schema_gets_an_empty_one() -> None:
     """A tool takes an object: any other schema is replaced by one without properties, and reported."""
-    out, lost = in_dialect(schema, dialect)
-    assert (out.get("properties", {}), out["type"]) == ({}, "object")
-    assert lost
+    for dialect in DIALECTS:
+        cases: list[dict[str, Any]] = [{"type": "string"}, {"type": ["object", "null"]}, {"type": 3}]
+        for schema in cases:
+            out, lost = in_dialect(schema, dialect)
+            assert (out.get("properties", {}), out["type"]) == ({}, "object")
+            assert lost
 
 
 def test_older_drafts_are_read() -> None:
@@ -262,18 +255,16 @@ def test_older_drafts_are_read() -> None:
     assert len(lost) == 3
 
 
-@pytest.mark.parametrize(
-    ("schema", "why"),
-    [
+def test_strict_needs_a_closed_complete_schema() -> None:
+    """OpenAI's strict mode wants closed objects and no optional member, in the depths too."""
+    cases: list[tuple[dict[str, Any], str]] = [
         (of(TEXT, required=["a"], additionalProperties=False), ""),
         (of(TEXT, required=["a"]), "an object in it is open"),
         (of(TEXT, additionalProperties=False), "may be left out"),
         (of({"type": "string", "default": "x"}, required=["a"], additionalProperties=False), "a word in it"),
         (of({"type": "array", "items": {"type": "object"}}, required=["a"], additionalProperties=False), "any name"),
-    ],
-)
-def test_strict_needs_a_closed_complete_schema(schema: dict[str, Any], why: str) -> None:
-    """OpenAI's strict mode wants closed objects and no optional member, in the depths too."""
-    found = not_strict(schema)
-    assert bool(found) is bool(why)
-    assert why in found
+    ]
+    for schema, why in cases:
+        found = not_strict(schema)
+        assert bool(found) is bool(why)
+        assert why in found

@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
-from inspect import Parameter, Signature
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, cast, runtime_checkable
 
@@ -77,19 +76,6 @@ class ValueMeta(ModelMetaclass):
             return super().__call__(**kind._from_python(values))  # noqa: SLF001
         except ValidationError as error:
             raise own_error(self.__name__, error) from error
-
-    @property
-    def __signature__(self) -> Signature:
-        """The constructor's signature; the one that pydantic makes lacks positions and convenient forms."""
-        kind = cast("type[Value]", self)
-        positions = kind._positions()  # noqa: SLF001
-        named = sorted(kind._keywords() - set(positions))  # noqa: SLF001
-        kinds = dict.fromkeys(positions, Parameter.POSITIONAL_OR_KEYWORD) | dict.fromkeys(named, Parameter.KEYWORD_ONLY)
-        return Signature([Parameter(name, kind, default=None) for name, kind in kinds.items()])
-
-    @__signature__.setter
-    def __signature__(self, _signature: Signature) -> None:
-        """Ignore the signature that pydantic sets."""
 
 
 def by_position(kind: type[Value], args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,18 @@
 
 from palaver.models.assembly import Assembly, collect
 from palaver.models.connect import connect_model
-from palaver.models.events import BlockEvent, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
-from palaver.models.provider import Provider
+from palaver.models.provider import (
+    BlockEvent,
+    End,
+    Event,
+    Provider,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageEvent,
+)
 from palaver.models.retry import Attempt, Retry, with_retries
-from palaver.models.script import read_script
-from palaver.models.scripted import ScriptedProvider
+from palaver.models.scripted import ScriptedProvider, read_script
 
 __all__ = [
     "Assembly",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from palaver.errors import MissingExtra, ProviderError
 from palaver.models.answers import AnswerReader, AnthropicAnswer
 from palaver.models.client import ClientProvider, posted
-from palaver.models.failures import described, failed, unreadable
+from palaver.models.failures import client_error, failed
 from palaver.wire import Request
 
 try:
@@ -53,30 +53,9 @@ class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
         return AnthropicAnswer(request, self._name)
 
     def _answers(self, request: Request) -> AsyncGenerator[object, None]:
-        client = self._client().with_options(max_retries=0)
-        return posted(client, "/v1/messages", request, anthropic.AsyncStream[object])
+        return posted(self._client(), "/v1/messages", request, anthropic.AsyncStream[object])
 
     def _mapped(self, error: Exception, model: str) -> ProviderError | None:
-        if isinstance(error, anthropic.APIResponseValidationError):
-            return unreadable(self._name, model, error)
-        if isinstance(error, anthropic.APIConnectionError):
-            return failed(self._name, described(error), model=model)
-        if isinstance(error, anthropic.APIStatusError):
-            return self._refusal(error, model)
-        if isinstance(error, anthropic.AnthropicError) or _NO_KEY in str(error):
+        if _NO_KEY in str(error):
             return failed(self._name, str(error), model=model, status=400)
-        return None
-
-    def _refusal(self, error: anthropic.APIStatusError, model: str) -> ProviderError:
-        body = error.body if isinstance(error.body, Mapping) else {}
-        said = body.get("error")
-        inner = said if isinstance(said, Mapping) else {}
-        return failed(
-            self._name,
-            str(inner.get("message") or error),
-            model=model,
-            status=error.status_code,
-            codes=tuple(word for word in (inner.get("type"), error.error_code) if isinstance(word, str)),
-            headers={key.lower(): value for key, value in error.response.headers.items()},
-            request_id=error.request_id or str(body.get("request_id") or ""),
-        )
+        return client_error(error, "anthropic", self._name, model)

@@ -9,7 +9,7 @@ from palaver.errors import ProviderError
 from palaver.ids import new_message_id, now
 from palaver.messages import AssistantMessage, Content, TextContent, ThinkingContent, ToolCallContent, Usage
 from palaver.messages.usage import NO_USAGE
-from palaver.models.events import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.models.provider import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 
 __all__ = ["NO_ARGUMENTS_YET", "Assembly", "collect", "events_of"]
 

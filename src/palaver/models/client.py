@@ -13,8 +13,8 @@ from anyio.lowlevel import RunVar
 from palaver.errors import ProviderError
 from palaver.messages import thaw
 from palaver.models.answers import AnswerReader
-from palaver.models.events import Event
 from palaver.models.failures import described, failed, unreadable
+from palaver.models.provider import Event
 from palaver.wire import Profile, ProfileName, Request, profile
 
 __all__ = ["ClientProvider", "posted", "streamed", "transport_error"]
@@ -130,7 +130,7 @@ async def posted(client: Any, path: str, request: Request, stream_class: type) -
 
     OpenAI's and Anthropic's clients share this method. It supplies address, key and transport, and adds nothing to the body.
     """
-    body = thaw(request.body)
+    client, body = client.with_options(max_retries=0), thaw(request.body)
     if not streamed(request):
         yield await client.post(path, body=body, cast_to=object)
         return

@@ -11,8 +11,7 @@ from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.models.provider import Provider
-from palaver.models.script import read_script
-from palaver.models.scripted import ScriptedProvider
+from palaver.models.scripted import ScriptedProvider, read_script
 
 __all__ = ["PREFIXES", "PROVIDERS", "connect_model", "connect_provider"]
 

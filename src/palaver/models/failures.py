@@ -1,6 +1,6 @@
 """Map the failures of providers to palaver's errors, by status, code and wording: one table for all providers.
 
-Only an adapter knows the exceptions of its vendor's package; those of `openai` are mapped here because LiteLLM derives its own from them.
+The exceptions of `openai` and `anthropic` are mapped here: they are alike, and LiteLLM derives its own from the former.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from palaver.errors import ContextOverflow, ProviderError, RateLimited
 from palaver.ids import now
 from palaver.messages.frozen import EMPTY
-from palaver.models.overflow import OverflowFigures, about_rates, overflow_in
+from palaver.models.overflow import about_rates, overflow_in
 
-__all__ = ["described", "failed", "openai_error", "retry_after", "unreadable"]
+__all__ = ["client_error", "described", "failed", "retry_after", "unreadable"]
 
 _REFUSED, _FAILED = range(400, 500), range(400, 600)
 _SHOWN = 600
@@ -101,8 +101,7 @@ def failed(  # noqa: PLR0913 - the facts of a failure
     shown = " ".join(message.split())
     text = f"{provider} {said}" + (f": {shown[:_SHOWN]}{'…' * (len(shown) > _SHOWN)}" if shown else ".")
     if kind == "overflow":
-        overflow = overflow_in(" ".join((*codes, message))) or OverflowFigures()
-        return ContextOverflow(text, limit=overflow.limit, asked=overflow.asked, **facts)
+        return ContextOverflow(text, **(overflow_in(" ".join((*codes, message))) or {}), **facts)
     return RateLimited(text, **facts) if kind == "rate" else ProviderError(text, kind=kind, **facts)
 
 
@@ -213,9 +212,12 @@ def _delay_in(details: object) -> str:
 # --- exceptions of clients -----------------------------------------------------------------------------------------------
 
 
-def openai_error(error: Exception, provider: str, model: str) -> ProviderError | None:
-    """Return the error for an exception of the `openai` package, or None for any other. Neither package is imported."""
-    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "openai"}
+def client_error(error: Exception, package: str, provider: str, model: str) -> ProviderError | None:
+    """Return the error for an exception of `package`, or None for any other.
+
+    The clients of OpenAI and Anthropic are made by one generator and have the same exceptions. Neither package is imported.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == package}
     if not names:
         return None
     if "APIResponseValidationError" in names:
@@ -223,19 +225,21 @@ def openai_error(error: Exception, provider: str, model: str) -> ProviderError |
     if "APIConnectionError" in names:
         return failed(provider, described(error), model=model)
     body = getattr(error, "body", None)
-    said = body if isinstance(body, dict) else {}
+    outer = body if isinstance(body, dict) else {}
+    said = outer["error"] if isinstance(outer.get("error"), dict) else outer  # Anthropic's client keeps the body whole
     answer = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(answer, "headers", {})
     status = getattr(error, "status_code", None)
+    codes = (getattr(error, "code", None), said.get("code"), said.get("type"), getattr(error, "error_code", None))
     return failed(
         provider,
         (_text(said.get("message")) or str(error)).partition(_TRACE)[0].removeprefix("litellm."),
         model=model,
         # an APIError without a status is inside an answer; any other is the client's own, before anything was sent
         status=status if isinstance(status, int) else 200 if "APIError" in names else 400,
-        codes=tuple(filter(None, map(_text, (getattr(error, "code", None), said.get("code"), said.get("type"))))),
+        codes=tuple(filter(None, map(_text, codes))),
         headers={str(key).lower(): str(value) for key, value in headers.items()},
-        request_id=_text(getattr(error, "request_id", None)),
+        request_id=_text(getattr(error, "request_id", None)) or _text(outer.get("request_id")),
         details=body,
     )
 

@@ -19,8 +19,8 @@ from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
 from palaver.models.answers import AnswerReader, ChatAnswer
 from palaver.models.client import ClientProvider, streamed
-from palaver.models.events import End
-from palaver.models.failures import openai_error, unreadable
+from palaver.models.failures import client_error, unreadable
+from palaver.models.provider import End
 from palaver.wire import Request
 
 __all__ = ["LiteLLMProvider"]
@@ -84,7 +84,7 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
             if isinstance(cause, JSONDecodeError):  # LiteLLM reports a status that the server never sent
                 return unreadable(self._name, model, cause)
             cause = cause.__cause__ or cause.__context__
-        return openai_error(error, self._name, model)
+        return client_error(error, "openai", self._name, model)
 
 
 class _LiteLLMAnswer(ChatAnswer):

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from palaver.errors import MissingExtra, ProviderError
 from palaver.models.answers import AnswerReader, ChatAnswer, ResponsesAnswer
 from palaver.models.client import ClientProvider, posted
-from palaver.models.failures import openai_error
+from palaver.models.failures import client_error
 from palaver.wire import ProfileName, Request
 
 try:
@@ -64,8 +64,7 @@ class OpenAIProvider(ClientProvider[openai.AsyncOpenAI]):
         return self._api.reader(request, self._name)
 
     def _answers(self, request: Request) -> AsyncGenerator[object, None]:
-        client = self._client().with_options(max_retries=0)
-        return posted(client, self._api.path, request, openai.AsyncStream[object])
+        return posted(self._client(), self._api.path, request, openai.AsyncStream[object])
 
     def _mapped(self, error: Exception, model: str) -> ProviderError | None:
-        return openai_error(error, self._name, model)
+        return client_error(error, "openai", self._name, model)

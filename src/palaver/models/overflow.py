@@ -8,18 +8,8 @@ does not help a caller who has used up a minute. A wording that is missing here 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-__all__ = ["OverflowFigures", "about_rates", "overflow_in"]
-
-
-@dataclass(frozen=True, slots=True)
-class OverflowFigures:
-    """The figures of an overflow, in tokens; None where the provider does not say."""
-
-    limit: int | None = None
-    asked: int | None = None
-
+__all__ = ["about_rates", "overflow_in"]
 
 _WORDINGS = (
     # OpenAI chat, vLLM, DeepSeek, OpenRouter: evalstate/fast-agent#621
@@ -109,15 +99,14 @@ def about_rates(text: str) -> bool:
     return _RATES.search(text) is not None
 
 
-def overflow_in(text: str) -> OverflowFigures | None:
-    """Return the figures of a provider's message about an overflow, or None for any other message."""
+def overflow_in(text: str) -> dict[str, int | None] | None:
+    """Return the `limit` and `asked` tokens of a provider's message about an overflow, as far as it says, or None for any other message."""
     if about_rates(text):
         return None
     for pattern in _PATTERNS:
         found = pattern.search(text)
         if found is not None:
-            figures = found.groupdict()
-            return OverflowFigures(_number(figures.get("limit")), _number(figures.get("asked")))
+            return {name: _number(figure) for name, figure in found.groupdict().items()}
     return None
 
 

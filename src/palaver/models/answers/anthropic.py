@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from palaver.messages import APITypes
 from palaver.models.answers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
-from palaver.models.events import Event
+from palaver.models.provider import Event
 from palaver.wire import Request
 
 __all__ = ["AnthropicAnswer"]

@@ -13,7 +13,7 @@ from palaver.errors import InvalidInput
 from palaver.ids import new_message_id
 from palaver.messages import APITypes, ImageContent, Media
 from palaver.models.answers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
-from palaver.models.events import Event
+from palaver.models.provider import Event
 from palaver.wire import Request
 
 __all__ = ["GeminiAnswer"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from palaver.messages import APITypes, StopReason
 from palaver.models.answers.reader import AnswerReader, Json, as_json, items, mapping, text
-from palaver.models.events import Event
+from palaver.models.provider import Event
 from palaver.wire import Request
 
 __all__ = ["ChatAnswer"]

@@ -11,8 +11,8 @@ from palaver.errors import ProviderError
 from palaver.messages import APITypes, Content, StopReason, Usage, stop_reason_of
 from palaver.messages.forms import blocks_of
 from palaver.models.assembly import Assembly
-from palaver.models.events import BlockEvent, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.models.failures import failed
+from palaver.models.provider import BlockEvent, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.wire import Request
 
 __all__ = ["AnswerReader", "Json", "as_json", "items", "kept", "mapping", "text"]
