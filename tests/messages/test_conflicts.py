@@ -55,16 +55,7 @@ def test_c2_one_family_of_frozen_models() -> None:
 def test_c3_one_role_enum_under_three_names() -> None:
     """Role, Roles and MessageRole are one; members equal their words; developer is read as system."""
     assert Role is Roles is MessageRole
-    assert [role.value for role in Role] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "tool_call",
-        "custom",
-        "branch_summary",
-        "compaction_summary",
-    ]
+    assert " ".join(Role) == "system user assistant tool tool_call custom branch_summary compaction_summary"
     assert Message(content="hi").role == "user"
     assert Message(role="developer", content="be brief").role is Role.SYSTEM
     assert Role("developer") is Role.SYSTEM
@@ -167,13 +158,8 @@ def test_c7_usage_is_the_raw_record() -> None:
 def test_c8_names_default_to_the_role() -> None:
     """The name of a tool's message is the tool's; API dicts carry a name only if it says something."""
     roles = ("system", "user", "assistant", "tool_call", "custom")
-    assert [Message(role=role, content="x").name for role in roles] == [
-        "system",
-        "user",
-        "assistant",
-        "assistant",
-        "custom",
-    ]
+    names = " ".join(Message(role=role, content="x").name for role in roles)
+    assert names == "system user assistant assistant custom"
     assert Message(role="tool", content="x").name == "tool"
     assert ToolMessage.from_result(ToolResultContent("c1", name="look")).name == "look"
     assert "name" not in Message(content="x").to_api_dict()

@@ -144,6 +144,7 @@ def test_wrong_script_names_the_fault(tmp_path: Path) -> None:
     ]
     for content, says in cases:
         path = tmp_path / "script.json"
+        path.unlink(missing_ok=True)
         if content is not None:
             path.write_text(content, encoding="utf-8")
         with pytest.raises(InvalidInput) as caught:

@@ -8,6 +8,7 @@ beside it. Both have handles as a log has them.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -158,16 +159,12 @@ _TEXTS = st.builds(
 )
 _OPAQUE = st.integers(0, 10**9).map(lambda number: f"{number:012x}")
 """What only its maker can read: base64, and hardly ever the same twice, so that it can be looked for."""
+_ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "AAAA"}
 _REASONING = st.sampled_from(
     [
         {},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "AAAA", "note": SECRET},
-        {
-            "type": "reasoning",
-            "id": "rs_2",
-            "summary": [{"type": "summary_text", "text": "so"}],
-            "encrypted_content": "BBBB",
-        },
+        {**_ITEM, "note": SECRET},
+        {**_ITEM, "id": "rs_2", "summary": [{"type": "summary_text", "text": "so"}], "encrypted_content": "BBBB"},
         {"type": "reasoning", "id": "rs_3", "summary": []},
         {"type": "reasoning", "summary": [], "encrypted_content": "CCCC"},
         {"thoughtSignature": "AAAA"},
@@ -183,36 +180,21 @@ _THOUGHTS = st.builds(
     model=_MODELS,
     artefact=_REASONING,
 )
-_NATIVE: Mapping[str, tuple[str, st.SearchStrategy[ThinkingContent]]] = MappingProxyType(
-    {
-        "anthropic": (
-            "claude-opus-4-6",
-            st.one_of(
-                st.builds(ThinkingContent, content=_WORDS, signature=_OPAQUE, provider=st.just("anthropic")),
-                st.builds(ThinkingContent, redacted=_OPAQUE, provider=st.just("anthropic")),
-            ),
+_SIGNED = st.builds(ThinkingContent, content=_WORDS, signature=_OPAQUE, provider=st.just("anthropic"))
+_REDACTED = st.builds(ThinkingContent, redacted=_OPAQUE, provider=st.just("anthropic"))
+_NATIVE: Mapping[str, tuple[str, st.SearchStrategy[ThinkingContent]]] = {
+    "anthropic": ("claude-opus-4-6", _SIGNED | _REDACTED),
+    "openai": (
+        "gpt-5.2",
+        st.integers(0, 10**9).map(
+            lambda number: ThinkingContent(provider="openai", artefact={**_ITEM, "id": f"rs_{number}"})
         ),
-        "openai": (
-            "gpt-5.2",
-            st.builds(
-                lambda number: ThinkingContent(
-                    provider="openai",
-                    artefact={"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "AAAA"},
-                ),
-                st.integers(0, 10**9),
-            ),
-        ),
-        "google": (
-            "gemini-3-pro",
-            st.builds(
-                ThinkingContent,
-                content=_WORDS,
-                provider=st.just("google"),
-                artefact=st.just({"thoughtSignature": "AAAA"}),
-            ),
-        ),
-    }
-)
+    ),
+    "google": (
+        "gemini-3-pro",
+        _WORDS.map(lambda text: ThinkingContent(text, provider="google", artefact={"thoughtSignature": "AAAA"})),
+    ),
+}
 """What each provider's model thinks, whole and signed."""
 
 _CALLS = st.one_of(
@@ -296,43 +278,20 @@ def exchanges(draw: st.DrawFn, seq: int = 0, *, closed: bool = True) -> Exchange
     return Exchange.of(turns, runs=[Span(DIALOG, seq, seq + len(turns))])
 
 
+_KNOWN = [
+    json.loads(line)
+    for line in """
+{"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false}
+{"type": "object", "properties": {"n": {"type": ["integer", "null"]}, "l": {"type": "array"}}, "required": ["n", "x"]}
+{"$defs": {"T": {"properties": {"t": {"$ref": "#/$defs/T"}}}}, "type": "object", "properties": {"t": {"$ref": "#/$defs/T"}}}
+{"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"enum": ["x", "", null, 2]}}}]}
+{"type": "object", "properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string", "format": "uri"}]}, "b": true}}
+{"type": "string"}
+{"type": "object", "properties": {"a": {"required": true, "exclusiveMinimum": true, "items": [{"type": "object"}]}}}
+""".strip().splitlines()
+]
 _SCHEMAS = st.one_of(
-    st.just(
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}},
-            "required": ["path"],
-            "additionalProperties": False,
-        }
-    ),
-    st.just(
-        {
-            "type": "object",
-            "properties": {"n": {"type": ["integer", "null"]}, "l": {"type": "array"}},
-            "required": ["n", "x"],
-        }
-    ),
-    st.just(
-        {
-            "$defs": {"T": {"properties": {"t": {"$ref": "#/$defs/T"}}}},
-            "type": "object",
-            "properties": {"t": {"$ref": "#/$defs/T"}},
-        }
-    ),
-    st.just({"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"enum": ["x", "", None, 2]}}}]}),
-    st.just(
-        {
-            "type": "object",
-            "properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string", "format": "uri"}]}, "b": True},
-        }
-    ),
-    st.just({"type": "string"}),
-    st.just(
-        {
-            "type": "object",
-            "properties": {"a": {"required": True, "exclusiveMinimum": True, "items": [{"type": "object"}]}},
-        }
-    ),
+    st.sampled_from(_KNOWN),
     _OBJECTS,
     st.builds(lambda inside: {"type": "object", "properties": inside}, _OBJECTS),
 )

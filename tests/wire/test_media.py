@@ -6,7 +6,7 @@ from palaver.messages import (
     TextContent,
     ToolResultContent,
 )
-from palaver.wire import How, broken_at
+from palaver.wire import broken_at
 from tests.wire.any_views import PAYLOADS
 from tests.wire.pictures import gif, png
 from tests.wire.scenes import BASH, Scene, at, call
@@ -26,23 +26,6 @@ def test_r242_images_in_each_providers_words() -> None:
     assert chat[2]["image_url"]["url"] == "https://example.org/a.png"
     sources = [block["source"] for block in scene.request("anthropic").body["messages"][0]["content"][1:]]
     assert (sources[0]["media_type"], sources[1]["type"]) == ("image/gif", "url")
-
-
-def test_d15_large_and_many_images_leave_oldest_first() -> None:
-    """An image over the limit, and images over the limit of a request, become texts with handles; the newest stay."""
-    big = Scene().user("one", image(png() + b"\0" * 4_000_000)).user("and?")
-    request = big.request("anthropic")
-    (change,) = request.report.lost()
-    assert (change.handle, change.what, change.how) == (at(0, 1), "image", How.REPLACED)
-    assert f"recall {at(0, 1)}" in request.data.decode()
-    many = Scene()
-    for number in range(63):
-        many.user(f"picture {number}", image(png() + bytes([number]) * 1_600_000)).model_says("seen")
-    request = many.user("and?").request("anthropic")
-    lost = [change.handle for change in request.report.lost()]
-    assert lost == [at(2 * number, 1) for number in range(len(lost))]
-    assert 0 < len(lost) < 63
-    assert len(request.data) <= request.profile.request_bytes
 
 
 def test_images_over_the_limit_leave_in_steps() -> None:

@@ -71,28 +71,6 @@ def test_thinking_of_a_turn_goes_back_all_or_none() -> None:
         assert {change.why for change in dropped} == {why}
 
 
-def test_d18_a_kept_tail_with_signed_reasoning() -> None:
-    """After an edit, thinking signed before it is wholly left out and that said after it wholly kept, byte for byte, in every request."""
-    scene = Scene(tools=[BASH]).derived("what happened before", "summary")
-    old: list[Content | str] = [SIGNED, "Looking.", call("a", command="ls")]
-    new = [
-        ThinkingContent(signature="bmV3", provider="anthropic"),
-        ThinkingContent(redacted="b3BhcXVl", provider="anthropic"),
-    ]
-    scene.model_says(*old, results=["a.py"], by=CLAUDE).edited().model_says(
-        *new, call("b"), results=["b.py"], by=CLAUDE
-    )
-    for _ in range(2):
-        request = scene.request("anthropic")
-        assert "c2lnbmVk" not in request.data.decode()
-        blocks = [block for message in request.body["messages"] for block in message["content"]]
-        assert thaw([block for block in blocks if "thinking" in block["type"]]) == [
-            {"type": "thinking", "thinking": "", "signature": "bmV3"},
-            {"type": "redacted_thinking", "data": "b3BhcXVl"},
-        ]
-        scene.user("and?")
-
-
 def test_thinking_is_off_in_a_turn_that_began_without() -> None:
     """Results go back in a turn that another model began: the thinking parameter is dropped and reported, and returns next turn."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}}

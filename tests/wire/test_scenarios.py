@@ -15,16 +15,14 @@ from palaver.messages import (
     ToolMessage,
     ToolResultContent,
     UserMessage,
-    encode,
     thaw,
 )
 from palaver.messages.blocks import MALFORMED
 from palaver.testing.logs import Log, model, result, user
 from palaver.view import fold
-from palaver.wire import Call, How, Request, broken_at, profile
+from palaver.wire import Call, How, Request, profile
 from palaver.wire import compile as compile_
 from palaver.wire.script import BEGINS_WITH_ASSISTANT, from_harness
-from tests.wire.ids import wire_ids
 from tests.wire.pictures import gif
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
 
@@ -135,76 +133,6 @@ def test_d15_escaped_surrogates_in_arguments_are_cleaned() -> None:
         assert "\\u0000" not in text
         assert "echo 현\N{REPLACEMENT CHARACTER}" in text
         assert [change.handle for change in request.report if change.what == "arguments"] == [at(1)]
-
-
-def test_d15_cutting_through_emoji_gives_no_surrogate() -> None:
-    """A text of emoji, cut at any length, is a text that can be sent."""
-    for name in NAMES:
-        emoji = "\U0001f600" * 40
-        for length in range(1, 41):
-            request = Scene().user(emoji[:length]).request(name)
-            assert emoji[:length] in request.data.decode()
-
-
-# --- D16: ids that are used again ---------------------------------------------------------------------------------------
-
-
-def test_d16_reused_call_ids_differ_on_the_wire() -> None:
-    """Every turn's call is `shell:0`: on the wire each has an id of its own, the same on both halves and in every request."""
-    for name in NAMES:
-        scene = Scene(tools=[BASH])
-        for number in range(3):
-            calls = call("shell:0", command=str(number)), call("shell:0", command="x")
-            scene.user("next").model_says(*calls, results=[f"result r{number}", f"result x{number}"])
-        requests = [scene.request(name), scene.user("more").model_says(call("shell:0"), results=["last"]).request(name)]
-        for request in requests:
-            ids = wire_ids(request)
-            made, answered = ids[0], ids[1]
-            assert len(set(made)) == len(made)
-            assert made == answered
-            found = [request.data.index(text.encode()) for text in ("result r0", "result x0", "result r1", "result x1")]
-            assert found == sorted(found)
-        assert wire_ids(requests[1])[0][:6] == wire_ids(requests[0])[0]
-
-
-# --- D17: switch provider and back --------------------------------------------------------------------------------------
-
-
-def test_d17_switch_provider_and_back() -> None:
-    """Codex, then Anthropic, then Codex: valid on both, both halves alike, nothing foreign sent, all native back on return."""
-    scene = Scene(tools=[BASH]).user("go")
-    scene.model_says(ENCRYPTED, "Looking.", call("call_x|fc_y", command="ls"), results=["a.py"], by=CODEX)
-    first = scene.request("openai-responses")
-    before = [
-        encode(UserMessage(contents=(block.content,)))[0]
-        for each in scene.view().exchanges
-        for block in each.turns[0].blocks
-    ]
-    over = scene.user("go on").request("anthropic")
-    (made,), (answered,) = wire_ids(over)
-    assert made == answered != "call_x|fc_y"
-    assert "gAAAA" not in over.data.decode()
-    assert {(change.what, change.how) for change in over.report} == {
-        ("call id", How.RENAMED),
-        ("thinking", How.DROPPED),
-    }
-    scene.model_says(SIGNED, "Done.", by=CLAUDE).user("thanks")
-    back = scene.request("openai-responses")
-    assert "c2lnbmVk" not in back.data.decode()
-    assert thaw(back.body["input"][1]) == {
-        "type": "reasoning",
-        "id": "rs_1",
-        "summary": [],
-        "encrypted_content": "gAAAA",
-    }
-    assert wire_ids(back) == (["call_x|fc_y"], ["call_x|fc_y"])
-    assert broken_at(first, back) is None
-    after = [
-        encode(UserMessage(contents=(block.content,)))[0]
-        for each in scene.view().exchanges[:2]
-        for block in each.turns[0].blocks
-    ]
-    assert [line[:40] for line in after] == [line[:40] for line in before]
 
 
 # --- who speaks ---------------------------------------------------------------------------------------------------------
