@@ -42,7 +42,7 @@ class Call:
         format: The structure of the answer, or None. It goes into the provider's own field, in its dialect; where a model accepts no schema,
             the instructions ask for it in words.
         provider_tools: Tools that the provider runs itself, by name, such as `web_search`: true, or their options in the provider's words.
-            See :mod:`palaver.wire.provided`.
+            See :mod:`palaver.wire.head`.
         parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
         cache: Whether cache marks are placed, for providers that have them.
         cache_at: The blocks after which a prefix is cached, instead of the user's newest messages.
