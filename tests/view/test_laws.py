@@ -198,18 +198,6 @@ def test_list_of_messages_folds_like_a_log(said: list[Message]) -> None:
     assert [gone.reason for gone in listed.omissions] == [gone.reason for gone in seen(log).omissions]
 
 
-@given(said=sayings(), known=st.data())
-def test_messages_without_origin_get_no_handle(said: list[Message], known: st.DataObject) -> None:
-    """Blocks that no entry holds have no handle, and nothing names an entry that is not there."""
-    log = Log()
-    log.put(*said)
-    origins = [log.at(seq) if known.draw(st.booleans()) else None for seq in range(len(said))]
-    listed = fold_messages(said, log.dialog, origins=origins)
-    assert flat(listed) == flat(fold_messages(said, log.dialog))
-    named = {block.origin.seq for x in listed.exchanges for block in x.blocks() if block.origin is not None}
-    assert named <= {origin.seq for origin in origins if origin is not None}
-
-
 def test_node_without_entries_has_an_empty_view() -> None:
     """A dialog without entries shows nothing."""
     log = Log()

@@ -7,7 +7,6 @@ exchanges of the view read their own bodies when they are first shown.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
@@ -17,8 +16,6 @@ from palaver.log import (
     Header,
     MessageEntry,
     Node,
-    Pin,
-    Place,
     Reader,
     Span,
     every_header,
@@ -27,7 +24,6 @@ from palaver.log import (
     next_header,
 )
 from palaver.messages import Message, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
-from palaver.view.blocks import Block
 from palaver.view.checkpoint import find_start, header_at
 from palaver.view.exchange import Exchange
 from palaver.view.plan import DECIDED
@@ -67,11 +63,6 @@ class Fold:
         self._state: State | None = None
         self._upto = NOTHING
         self._view: View | None = None
-
-    @property
-    def at(self) -> int:
-        """The number of the last own entry that was read, -1 before the first."""
-        return self._upto.seq
 
     def view(self, upto: Header) -> View:
         """Return the view up to an own entry of the dialog, inclusive; `NOTHING` for inherited entries only."""
@@ -153,7 +144,6 @@ def fold_messages(
     messages: Sequence[Message],
     dialog_id: DialogId,
     *,
-    origins: Sequence[Handle | None] | None = None,
     pinned: Collection[int] = (),
 ) -> View:
     """Return the view of a list of messages. Its blocks show the very blocks of the messages.
@@ -162,8 +152,7 @@ def fold_messages(
 
     Args:
         messages: The messages, in order.
-        dialog_id: The dialog of the view. Without `origins` the messages are its entries 0, 1, 2, ...
-        origins: The entry that each message is, or None for one that no entry holds: its blocks get no handle.
+        dialog_id: The dialog of the view; the messages are its entries 0, 1, 2, ...
         pinned: Indexes of messages that every view must show.
     """
 
@@ -179,9 +168,8 @@ def fold_messages(
         state.message(dialog_id, header, before)
         before = header
     for index in pinned:
-        state.marks.pin(Handle(dialog_id, index), Pin(target=Place(dialog=dialog_id, seq=index)))
-    view = state.view(len(messages) - 1)
-    return view if origins is None else _with_origins(view, origins)
+        state.marks.flag(Handle(dialog_id, index), "pin", Handle(dialog_id, index), holds=True)
+    return state.view(len(messages) - 1)
 
 
 def _no_headers(span: Span) -> Iterator[Header]:
@@ -199,32 +187,3 @@ def _characters(message: Message) -> int:
         elif isinstance(content, ToolCallContent):
             size += len(str(content.args))
     return size
-
-
-def _with_origins(view: View, origins: Sequence[Handle | None]) -> View:
-    """Return a view of a list whose blocks have the handles of the entries that the messages are."""
-
-    def moved(block: Block) -> Block:
-        known = None if block.origin is None else origins[block.origin.seq]
-        return replace(block, origin=block.origin and known and Handle(known.dialog, known.seq, block.origin.block))
-
-    def exchange(each: Exchange) -> Exchange:
-        entries = [origin for place in each.entries() if (origin := origins[place.seq]) is not None]
-        made = Exchange.of(
-            tuple(replace(turn, blocks=tuple(map(moved, turn.blocks))) for turn in each.turns),
-            runs=[Span(entry.dialog, entry.seq, entry.seq + 1) for entry in entries],
-            pinned=each.pinned,
-            open=each.open,
-            derived="" if entries else "notice",
-            messages=each.messages if entries else 0,
-        )
-        return replace(made, size=each.size)
-
-    return replace(
-        view,
-        system=tuple(map(moved, view.system)),
-        exchanges=tuple(map(exchange, view.exchanges)),
-        omissions=(),
-        state=(),
-        response=None,
-    )

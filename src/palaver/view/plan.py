@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
@@ -110,7 +110,6 @@ class Plan:
         removes: Single blocks to leave out.
         inserts: Derived texts to add.
         notes: What the policy records about its decision, a sentence each.
-        details: Figures of its decision, as JSON values.
     """
 
     policy: str
@@ -119,7 +118,6 @@ class Plan:
     removes: tuple[Remove, ...] = ()
     inserts: tuple[Insert, ...] = ()
     notes: tuple[str, ...] = ()
-    details: Mapping[str, Any] | None = None
 
     def __bool__(self) -> bool:
         """Return whether the plan changes anything."""

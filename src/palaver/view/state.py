@@ -45,18 +45,15 @@ class Marks:
         edits: The blocks shown in another form; the newest edit of a block wins.
         removed: The blocks left out.
         apart: The results that a checkpoint found without their call: what answered the call before may have left the view since.
-        quarantined: The blocks and entries that a provider refused, and the entry that says so.
-        pins: The entries that every view must show, and the entry that says so.
-        lifted: The newest entry that took a pin or a quarantine away. It counts as long as the one it took away may be read.
+        flags: Of each pin and quarantine the newest entry about it, and whether that entry sets it or takes it away. One that takes it away counts, too,
+            as long as the one before it may be read.
         touched: The entries whose marks changed since they were last asked for.
     """
 
     edits: dict[Handle, Change] = field(default_factory=dict)
     removed: dict[Handle, Omission] = field(default_factory=dict)
     apart: set[Handle] = field(default_factory=set)
-    quarantined: dict[Handle, Handle] = field(default_factory=dict)
-    pins: dict[Handle, Handle] = field(default_factory=dict)
-    lifted: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
+    flags: dict[tuple[str, Handle], tuple[Handle, bool]] = field(default_factory=dict)
     touched: set[tuple[DialogId, int]] = field(default_factory=set)
     _targets: dict[tuple[DialogId, int], dict[Handle, None]] = field(default_factory=dict)
 
@@ -76,32 +73,23 @@ class Marks:
         self._touch(block)
         self.removed[block] = gone
 
-    def pin(self, place: Handle, entry: Pin) -> None:
-        """Pin an entry, or take its pin away."""
-        target = entry.target.handle._replace(block=None)
-        self._set(self.pins, target, place, entry.kind, holds=entry.pinned)
-
-    def quarantine(self, place: Handle, entry: Quarantine) -> None:
-        """Set a block or an entry aside, or show it again."""
-        self._set(self.quarantined, entry.target.handle, place, entry.kind, holds=not entry.lifted)
-
-    def _set(self, marks: dict[Handle, Handle], target: Handle, place: Handle, kind: str, *, holds: bool) -> None:
+    def flag(self, place: Handle, kind: str, target: Handle, *, holds: bool) -> None:
+        """Set a pin or a quarantine, or take it away."""
         self._touch(target)
-        marks.pop(target, None)
-        self.lifted.pop((kind, target), None)
-        if holds:
-            marks[target] = place
-        else:
-            self.lifted[kind, target] = place
+        self.flags.pop((kind, target), None)
+        self.flags[kind, target] = place, holds
 
     def _touch(self, target: Handle) -> None:
         entry = (target.dialog, target.seq)
         self._targets.setdefault(entry, {})[target] = None
         self.touched.add(entry)
 
-    def places(self) -> tuple[Handle, ...]:
+    def places(self) -> Iterator[Handle]:
         """Return the entries that the pins and quarantines depend on."""
-        return (*self.pins.values(), *self.quarantined.values(), *self.lifted.values())
+        return (place for place, _ in self.flags.values())
+
+    def _holds(self, kind: str, target: Handle) -> bool:
+        return (kind, target) in self.flags and self.flags[kind, target][1]
 
     def touches(self, exchange: Exchange) -> bool:
         """Return whether the marks of an exchange changed since they were last asked for."""
@@ -113,7 +101,7 @@ class Marks:
             return exchange
         entries = list(exchange.entries())
         changes = self.changes(entries)
-        pinned = not self.pins.keys().isdisjoint(entries)
+        pinned = any(self._holds("pin", entry) for entry in entries)
         return replace(exchange, changes=changes, pinned=pinned) if changes or pinned else exchange
 
     def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, Change]:
@@ -121,7 +109,7 @@ class Marks:
         found: dict[Handle, Change] = {}
         for entry in entries:
             for target in self._targets.get((entry.dialog, entry.seq), ()):
-                if target in self.quarantined:
+                if self._holds("quarantine", target):
                     found[target] = QUARANTINE
                 elif target in self.removed:
                     found[target] = Change(self.removed[target].reason)
@@ -264,9 +252,9 @@ class State:
                     self.edited = len(self.pairing.exchanges)
                 return not is_note(entry)
             case Pin() as entry:
-                self.marks.pin(place, entry)
+                self.marks.flag(place, entry.kind, entry.target.handle._replace(block=None), holds=entry.pinned)
             case Quarantine() as entry:
-                self.marks.quarantine(place, entry)
+                self.marks.flag(place, entry.kind, entry.target.handle, holds=not entry.lifted)
                 self.edited = len(self.pairing.exchanges)
             case _:
                 self.damaged.append(place)
