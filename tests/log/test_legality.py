@@ -54,8 +54,11 @@ def chain(*said: Message) -> list[Header]:
 
 
 def test_every_kind_has_a_rule() -> None:
-    """The table and the union name the same kinds."""
+    """The table and the union name the same kinds; a kind names others where its entries have a field for places or runs of entries."""
     assert set(RULES) == set(KINDS)
+    for kind, law in RULES.items():
+        schema = KINDS[kind].model_json_schema()
+        assert law.places == bool({"Place", "Run"} & schema.get("$defs", {}).keys()), kind
 
 
 def test_label_beside_a_turn_moves_no_turn_head() -> None:
@@ -106,25 +109,20 @@ def test_fragments_count_as_one_message() -> None:
     assert [one.open_calls for one in headers] == [(), ("a",), ("a", "b"), ("c",)]
 
 
-@pytest.mark.parametrize(
-    ("between", "numbers"),
-    [
+def test_response_ends_where_another_message_begins() -> None:
+    """Fragments join over results and over messages that say nothing; equal ids in two turns are two responses."""
+    cases: list[tuple[list[Message], list[int]]] = [
         ([], [1, 1]),
         ([result("a")], [1, 2, 2]),
         ([AssistantMessage(contents=(), error="cut off")], [1, 2, 2]),
         ([UserMessage.text("and?")], [1, 2, 3]),
         ([AssistantMessage(contents=(TextContent("no id"),))], [1, 2, 3]),
         ([UserMessage(contents=(ToolResultContent(id="a", content="ok"),))], [1, 2, 2]),
-    ],
-    ids=["nothing", "result", "empty", "user", "response", "result of a user"],
-)
-def test_response_ends_where_another_message_begins(between: list[Message], numbers: list[int]) -> None:
-    """Fragments join over results and over messages that say nothing; equal ids in two turns are two responses."""
-    headers = chain(call("a", response="r"), *between, call("b", response="r"))
-
-    assert [one.number for one in headers] == numbers
-    assert headers[-1].open_calls[-1] == "b"
-    assert headers[-1].response == "r"
+    ]
+    for between, numbers in cases:
+        headers = chain(call("a", response="r"), *between, call("b", response="r"))
+        assert [one.number for one in headers] == numbers, between
+        assert (headers[-1].open_calls[-1], headers[-1].response) == ("b", "r"), between
 
 
 @given(
@@ -150,10 +148,3 @@ def test_header_carries_what_a_walk_would_find(said: list[Message]) -> None:
         assert (header.seq, header.turn_head, header.number) == (seq, seq, seq + 1)
         assert header.total == sum(one.size for one in headers[: seq + 1])
         assert list(header.open_calls) == open_calls
-
-
-@pytest.mark.parametrize("kind", sorted(RULES))
-def test_table_lists_the_kinds_that_name_others(kind: str) -> None:
-    """A kind whose entries have a field for places or runs of entries names others, and no other kind does."""
-    schema = KINDS[kind].model_json_schema()
-    assert RULES[kind].places == bool({"Place", "Run"} & schema.get("$defs", {}).keys())

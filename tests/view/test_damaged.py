@@ -36,25 +36,23 @@ def spoilt(seq: int) -> Log:
     return log
 
 
-@pytest.mark.parametrize("seq", range(6))
-def test_d20_damaged_entry_loses_only_itself(seq: int) -> None:
+def test_d20_damaged_entry_loses_only_itself() -> None:
     """Whatever entry it is, the others are shown, calls keep their results, and a line of the harness names the place."""
-    log = spoilt(seq)
     whole = Log()
     whole.put(
         system("rules"), user("go"), model("I look", "a", response="r1"), result("a"), model("done"), user("and?")
     )
-    view = fold(log.store, log.dialog)
-    assert_closed(view)
-    blocks = [block for exchange in view.exchanges for block in exchange.blocks()]
-    texts = "\n".join([*(str(block.content) for block in blocks), *(str(block.content) for block in view.system)])
-    assert f"{log.dialog[:12]}:{seq}" in texts
-    others = {"rules", "go", "I look", "done", "and?"} - [{"rules"}, {"go"}, {"I look"}, {"done"}, {"done"}, {"and?"}][
-        seq
-    ]
-    assert all(word in texts for word in others)
-    assert len(sketch(view)) == len(sketch(fold(whole.store, whole.dialog)))
-    assert fold(log.store, log.dialog) == view
+    said = ["rules", "go", "I look", "done", "done", "and?"]
+    for seq in range(6):
+        log = spoilt(seq)
+        view = fold(log.store, log.dialog)
+        assert_closed(view)
+        blocks = [block for exchange in view.exchanges for block in exchange.blocks()]
+        texts = "\n".join([*(str(block.content) for block in blocks), *(str(block.content) for block in view.system)])
+        assert f"{log.dialog[:12]}:{seq}" in texts
+        assert all(word in texts for word in {*said} - {said[seq]}), seq
+        assert len(sketch(view)) == len(sketch(fold(whole.store, whole.dialog))), seq
+        assert fold(log.store, log.dialog) == view, seq
 
 
 class Lossy(MemoryStore):
@@ -83,37 +81,32 @@ class Lossy(MemoryStore):
         return (each for each in super().bodies(dialog_id, start, stop) if each[0] != self.lost)
 
 
-@pytest.mark.parametrize("seq", [1, 2, 3])
-def test_d20_lost_row_leaves_a_line(seq: int) -> None:
+def test_d20_lost_row_leaves_a_line() -> None:
     """An entry whose header is gone, too, is a line at its place; a result without its call is text."""
     log = spoilt(0)
+    for seq in (1, 2, 3):
+        lossy = Lossy(seq)
+        lossy.contents = log.store.contents
+        view = fold(lossy, log.dialog)
+        assert_closed(view)
+        assert any(f"{log.dialog[:12]}:{seq}" in line and "lost" in line for line in sketch(view)), seq
 
-    lossy = Lossy(seq)
-    lossy.contents = log.store.contents
-    view = fold(lossy, log.dialog)
-    assert_closed(view)
-    assert any(f"{log.dialog[:12]}:{seq}" in line and "lost" in line for line in sketch(view))
 
-
-@pytest.mark.parametrize(
-    "entry",
-    [
+def test_d20_damaged_state_is_told_in_the_instructions() -> None:
+    """What decides how others are shown and cannot be read leaves a line, and everything else is shown."""
+    entries: list[Entry] = [
         Instructions(sections=(Section(name="a", text="b"),)),
         Toolset(tools=(ToolSpec(name="t"),)),
         Pin(target=Place(dialog=DialogId("d" * 32), seq=0)),
         Compaction(base=0, pieces=(Derived(text="S"),)),
-    ],
-    ids=lambda entry: entry.kind,
-)
-def test_d20_damaged_state_is_told_in_the_instructions(entry: Entry) -> None:
-    """What decides how others are shown and cannot be read leaves a line, and everything else is shown."""
-    log = Log()
-    log.put(user("go"), entry)
-    bodies = log.store.contents.logs[log.dialog].bodies
-    bodies[1] = b"{"
-    view = fold(log.store, log.dialog)
-    assert sketch(view) == ["user[go]"]
-    assert [f"{log.dialog[:12]}:1" in text_of(block) for block in view.system] == [True]
+    ]
+    for entry in entries:
+        log = Log()
+        log.put(user("go"), entry)
+        log.store.contents.logs[log.dialog].bodies[1] = b"{"
+        view = fold(log.store, log.dialog)
+        assert sketch(view) == ["user[go]"], entry.kind
+        assert [f"{log.dialog[:12]}:1" in text_of(block) for block in view.system] == [True], entry.kind
 
 
 def test_d20_stand_in_for_a_damaged_entry_is_the_harness() -> None:

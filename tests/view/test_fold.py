@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from palaver.log import (
     BranchSummary,
     Compaction,
@@ -21,7 +19,6 @@ from palaver.log import (
 )
 from palaver.messages import (
     AssistantMessage,
-    Message,
     Role,
     Speaker,
     StopReason,
@@ -59,21 +56,13 @@ def test_fragments_of_a_response_are_one_turn() -> None:
 
 
 def test_results_have_the_order_of_the_calls() -> None:
-    """Parallel results may arrive in any order; the view shows them in the order of the calls."""
+    """Parallel results may arrive in any order; a call without a result is answered by a derived block, and the exchange is open."""
     log = Log()
-    log.put(user("hi"), model("", "a", "b", "c"), result("c"), result("a"), result("b"))
-
-    assert sketch(seen(log))[1] == "assistant[call a, call b, call c] tool[result a, result b, result c]"
-
-
-def test_open_call_has_a_pending_result_that_is_not_stored() -> None:
-    """A call without a result is answered in the view by a derived block, and marked open."""
-    log = Log()
-    log.put(user("hi"), model("", "a", "b"), result("b"))
+    log.put(user("hi"), model("", "a", "b", "c"), result("c"), result("b"))
 
     view = seen(log)
 
-    assert sketch(view)[1] == "assistant[call a, call b] tool[pending a, result b]"
+    assert sketch(view)[1] == "assistant[call a, call b, call c] tool[pending a, result b, result c]"
     assert view.exchanges[1].open
     assert log.store.last(log.dialog).open_calls == ("a",)
 
@@ -151,15 +140,6 @@ def test_same_id_twice_in_a_response_takes_results_in_order() -> None:
     log.put(user("hi"), model("", "x", "x"), result("x", "one"), result("x", "two"))
 
     assert [text_of(block) for block in seen(log).exchanges[1].turns[1].blocks] == ["one", "two"]
-
-
-def test_user_message_with_result_and_words_is_both() -> None:
-    """Results in a user's message go to their calls; the words that came with them stay the user's."""
-    log = Log()
-    log.put(user("hi"), model("", "a"))
-    log.put(UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop"))))
-
-    assert sketch(seen(log)) == ["user[hi]", "assistant[call a] tool[result a]", "user[and stop]"]
 
 
 def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
@@ -268,17 +248,17 @@ def test_fork_may_answer_an_inherited_call() -> None:
     assert seen(child).omissions == ()
 
 
-@pytest.mark.parametrize("between", [user("q2"), system("be brief")], ids=["user", "system"])
-def test_equal_response_ids_in_two_turns_never_merge(between: Message) -> None:
+def test_equal_response_ids_in_two_turns_never_merge() -> None:
     """Servers that give a constant id, or restart it, get two responses; each result goes to its own."""
-    log = Log()
-    log.put(user("q1"), model("a1", "x", response="r"), result("x", "one"), model("more", response="r"))
-    log.put(between, model("a2", "x", response="r"), result("x", "two"))
+    for between in (user("q2"), system("be brief")):
+        log = Log()
+        log.put(user("q1"), model("a1", "x", response="r"), result("x", "one"), model("more", response="r"))
+        log.put(between, model("a2", "x", response="r"), result("x", "two"))
 
-    texts = [text_of(x.turns[1].blocks[0]) for x in seen(log).exchanges if len(x.turns) == 2]
-    assert texts == ["one", "two"]
-    assert sketch(seen(log))[1] == "assistant[a1, call x, more] tool[result x]"
-    assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 3, 4, 5, 6]
+        texts = [text_of(x.turns[1].blocks[0]) for x in seen(log).exchanges if len(x.turns) == 2]
+        assert texts == ["one", "two"]
+        assert sketch(seen(log))[1] == "assistant[a1, call x, more] tool[result x]"
+        assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 3, 4, 5, 6]
 
 
 def test_observation_of_a_text_protocol_is_no_user_message() -> None:
@@ -310,13 +290,14 @@ def test_results_and_sizes_are_known_from_headers() -> None:
     assert dict(exchange.shape())[log.at(2, 1)] == "r"
 
 
-def test_find_names_the_exchange_of_a_block() -> None:
-    """A message with a result and words is part of two exchanges; its blocks are in one each."""
+def test_user_message_with_result_and_words_is_both() -> None:
+    """Results in a user's message go to their calls, the words stay the user's; each block is found in its own exchange."""
     log = Log()
     log.put(user("hi"), model("", "a"))
     log.put(UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop"))))
 
     view = seen(log)
+    assert sketch(view) == ["user[hi]", "assistant[call a] tool[result a]", "user[and stop]"]
     assert [view.find(log.at(2, block)) for block in (0, 1)] == [1, 2]
     assert view.find(log.at(0)) == 0
     assert view.find(log.at(9)) is None
