@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.lab.committed import CommittedView
+from palaver.lab.replay import CommittedView
 from palaver.log import Handle, Pin, Place
 from palaver.messages import Message, Role
 from palaver.testing.logs import Log

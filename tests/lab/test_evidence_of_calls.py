@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from palaver.context import Meter
 from palaver.lab import Problem, Results, Settings, Table, run_lab
-from palaver.lab.finder import Finder
+from palaver.lab.finder import Finder, Quoted
 from palaver.lab.loading import loaded
 from palaver.lab.looks import Looks, Shown
 from palaver.lab.measuring import Recording
 from palaver.lab.metrics import passages
-from palaver.lab.quoted import Quoted
 from palaver.lab.recorded import trace
 from palaver.lab.sessions import Session
 from palaver.lab.things import things

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.lab.finder import Finder
-from palaver.lab.lookups import Index
+from palaver.lab.finder import Finder, Index
 from palaver.lab.metrics import (
     Worth,
     beats,
@@ -14,10 +13,9 @@ from palaver.lab.metrics import (
     in_arguments,
     paired_interval,
     ratio_interval,
-    recall_charge,
 )
 from palaver.lab.optimum import Load, optimum
-from palaver.lab.prices import Sheet, sheet
+from palaver.lab.prices import Sheet, recall_charge, sheet
 from tests.lab.prices import SHEET
 
 # --- references ------------------------------------------------------------------------------------------------------------

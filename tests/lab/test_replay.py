@@ -22,7 +22,7 @@ from palaver.lab import (
     sheet,
     shown,
 )
-from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
+from palaver.lab.prices import LOOKUP_OUTPUT, SEARCH_TOKENS
 from tests.lab.planted import DropsTheAsk, ForgetsReads, ForgetsReadsSilently, Remembers
 from tests.lab.sessions import asking, coding
 

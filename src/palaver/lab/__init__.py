@@ -1,7 +1,7 @@
 """The lab: recorded sessions replayed under any policies, without a model: what each would have cost, and what it would have lost."""
 
 from palaver.lab.conformance import broken_laws
-from palaver.lab.entrants import Entrant, entrant, short_names
+from palaver.lab.entrants import Entrant, Settings, entrant, short_names
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import (
     PARTS,
@@ -17,7 +17,6 @@ from palaver.lab.results import (
 )
 from palaver.lab.running import Progress, run_lab
 from palaver.lab.scores import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, SCORES
-from palaver.lab.settings import Settings
 from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results

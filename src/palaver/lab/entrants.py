@@ -1,4 +1,7 @@
-"""Who is compared: policies by name, by configuration, and a user's own from a Python file."""
+"""Who is compared: policies by name, by configuration, and a user's own from a Python file.
+
+Origins: which code made a result. Results of two codes do not belong into one table, and a version does not tell them apart while one is being made.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +20,7 @@ from palaver.context import ContextManager, Policy, policy
 from palaver.errors import InvalidInput, PalaverError
 from palaver.tokens import Budget
 
-__all__ = ["Entrant", "entrant", "short_names"]
+__all__ = ["Entrant", "Settings", "code_digest", "entrant", "entrant_of", "short_names", "source_digest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,3 +175,78 @@ def _first(maker: Callable[..., object], words: Mapping[str, Any]) -> object:
         return maker(**words)
     except TypeError:
         return maker()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is asked of the lab.
+
+    Attributes:
+        paths: Files and folders.
+        policies: The policies.
+        model: The model whose tokens, prices and window count.
+        window: Its window in tokens; its own when None.
+        budget: What a request may occupy under every policy; unless given, each divides the window in its own way.
+        stand_ins: What stands for a model's summaries.
+        lifetime: Seconds for which the provider's cache lives; the provider's own when None.
+        jobs: How many processes work.
+        seed: What the resampling of sessions begins with.
+        resamples: How often sessions are resampled.
+    """
+
+    paths: tuple[Path, ...]
+    policies: tuple[str, ...]
+    model: str
+    window: int | None = None
+    budget: int | None = None
+    stand_ins: tuple[str, ...] = ("fold",)
+    lifetime: float | None = None
+    jobs: int = 1
+    seed: int = 0
+    resamples: int = 1_000
+
+
+def entrant_of(asked: str, settings: Settings) -> Entrant:
+    """Make a policy that was asked for."""
+    return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
+
+
+_PACKAGE = Path(__file__).parents[1]
+_ABOVE = frozenset({"cli", "explorer", "integrations"})
+"""Rooms above the lab: nothing that they do changes a figure."""
+
+_ENDINGS = frozenset({".py", ".sql", ".xz"})
+_DIGITS = 16
+
+
+@cache
+def code_digest() -> str:
+    """Return the digest of the code of palaver that makes results: every room but those above the lab, and the lab's own report."""
+    digest = sha256()
+    for path in sorted(_PACKAGE.rglob("*")):
+        place = path.relative_to(_PACKAGE)
+        if path.suffix not in _ENDINGS or place.parts[0] in _ABOVE or place.parts[:2] == ("lab", "report"):
+            continue
+        digest.update(f"{place.as_posix()}\0".encode())
+        digest.update(sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def source_digest(entrant: Entrant) -> str:
+    """Return the digest of the file that a policy of a user's comes from; empty for one of ours, which `code_digest` covers.
+
+    What that file imports does not count.
+    """
+    if not entrant.own:
+        return ""
+    digest = sha256()
+    module = sys.modules.get(type(entrant.manager).__module__)
+    for path in dict.fromkeys((_named(entrant.name), getattr(module, "__file__", None))):
+        if path is not None and Path(path).is_file():
+            digest.update(sha256(Path(path).read_bytes()).digest())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _named(asked: str) -> str | None:
+    path = asked.rpartition(":")[0]
+    return path if path.endswith(".py") else None

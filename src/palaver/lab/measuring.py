@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 from palaver.errors import PalaverError
 from palaver.lab.conformance import describe
 from palaver.lab.entrants import Entrant
+from palaver.lab.finder import Index
 from palaver.lab.looks import Looks, Shown
-from palaver.lab.lookups import Index
-from palaver.lab.metrics import recall_charge
-from palaver.lab.metrics.money import SEARCH_TOKENS
-from palaver.lab.prices import Sheet
+from palaver.lab.prices import SEARCH_TOKENS, Sheet, recall_charge
 from palaver.lab.recorded import Trace
 from palaver.lab.replay import Replay, Step
 from palaver.lab.results import PARTS, CallRow

@@ -15,13 +15,11 @@ from pathlib import Path
 
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError
 from palaver.lab.conformance import broken_laws
-from palaver.lab.entrants import Entrant
+from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of, source_digest
 from palaver.lab.loading import files_in
-from palaver.lab.origins import code_digest, source_digest
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import Problem, ReplayRow, Run, Table
 from palaver.lab.scores import table
-from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.tasks import Asked, replay_file
 from palaver.lab.writing import Done, Results

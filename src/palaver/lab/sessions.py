@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from palaver.context import Meter
 from palaver.ids import BlobId
 from palaver.lab.entrants import Entrant
+from palaver.lab.finder import Index
 from palaver.lab.loading import Loaded
 from palaver.lab.looks import Looks, Shown
-from palaver.lab.lookups import Index
 from palaver.lab.measuring import Measured, Recording
 from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import Sheet

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import InvalidInput, NotFound
+from palaver.lab.entrants import Settings, entrant_of
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.prices import sheet
 from palaver.lab.replay import Step
 from palaver.lab.results import CallRow, Problem, Run
 from palaver.lab.sessions import Session, measured
-from palaver.lab.settings import Settings, entrant_of
 from palaver.plurals import counted
 from palaver.store import SessionRecord
 from palaver.tokens import counter

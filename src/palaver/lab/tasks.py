@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import PalaverError
-from palaver.lab.entrants import Entrant
+from palaver.lab.entrants import Entrant, Settings, entrant_of
 from palaver.lab.loading import key_of, loaded
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import CallRow, Problem, ReplayRow
 from palaver.lab.sessions import Session, replayed
-from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.writing import Done, Results
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest

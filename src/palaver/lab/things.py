@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from palaver.lab.finder import Finder
+from palaver.lab.finder import Finder, Quoted
 from palaver.lab.metrics import in_arguments
-from palaver.lab.quoted import Quoted
 from palaver.lab.recorded import Trace
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
