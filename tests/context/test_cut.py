@@ -86,7 +86,7 @@ def test_a_cut_lands_between_target_and_limit(sizes: list[int], stage: Stage, ta
         assert found.total() == max(under)
 
 
-@given(st.lists(st.integers(1, 1_200), min_size=30, max_size=150))
+@given(st.lists(st.integers(1, 1_200), min_size=20, max_size=70))
 def test_a_cut_never_moves_back(sizes: list[int]) -> None:
     """As the log grows the cut stays, or goes on by about a step: at most two moves, and one for each half step of growth."""
     messages = chat(sizes)

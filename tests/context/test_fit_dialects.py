@@ -79,7 +79,7 @@ def _shape(value: Any) -> Any:  # noqa: ANN401 - any JSON
 def test_law_7_a_growing_list_gives_prefixes() -> None:
     """Between two steps of the cut, what was sent before is sent again; steps are rare."""
     for name in NAMES:
-        whole = LISTS[name](40, PAGE[:1_500])
+        whole = LISTS[name](24, PAGE[:1_500])
         edits, last = 0, list[Item]()
         for end in (at for at, item in enumerate(whole, 1) if "ask" in json.dumps(item)):
             messages = fit(whole[:end], model=MODELS[name], budget=8_000).messages
@@ -119,7 +119,7 @@ def test_calls_without_ids_keep_their_responses() -> None:
 
 # --- hostile values -------------------------------------------------------------------------------------------------------
 
-ODD: tuple[Any, ...] = (None, [], {}, 5, "", "x", True, [None], [5], {"a": 1}, float("nan"))
+ODD: tuple[Any, ...] = (None, [], {}, 5, "", [None], {"a": 1}, float("nan"))
 SMALL = {name: LISTS[name](1, "out") for name in NAMES}
 
 

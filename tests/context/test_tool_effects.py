@@ -45,7 +45,13 @@ def test_a_declaration_wins_over_the_table() -> None:
     assert effect("bash", {"command": "ls"}, ToolSpec(name="bash")) == Effect(command="ls")
 
 
-@given(st.text(max_size=20), st.dictionaries(st.text(max_size=8), st.recursive(st.text() | st.integers(), st.lists)))
+@given(
+    st.sampled_from(["Read", "Edit", "Bash", "apply_patch", ""]) | st.text(max_size=20),
+    st.dictionaries(
+        st.sampled_from(["path", "paths", "command", "input"]),
+        st.none() | st.text() | st.integers() | st.lists(st.text() | st.none()),
+    ),
+)
 def test_any_call_has_an_effect(tool: str, arguments: dict[str, object]) -> None:
     """Whatever a model writes, nothing raises."""
     assert isinstance(effect(tool, arguments), Effect)

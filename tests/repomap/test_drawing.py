@@ -177,8 +177,6 @@ def test_another_process_draws_the_same() -> None:
     folder, names = SOURCE / "palaver/repomap", ("Repository", "draw", "read")
     here = drawn(look(folder), 700, mentioned=frozenset(names)).text
     assert "│class Repository:" in here.splitlines()
-    for seed in ("1", "2"):
-        command = [sys.executable, "-c", script, str(folder), *names]
-        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(SOURCE)}
-        ran = subprocess.run(command, check=True, capture_output=True, env=environment)
-        assert ran.stdout.decode() == here
+    command = [sys.executable, "-c", script, str(folder), *names]
+    environment = {"PYTHONHASHSEED": "1", "PYTHONPATH": str(SOURCE)}
+    assert subprocess.run(command, check=True, capture_output=True, env=environment).stdout.decode() == here
