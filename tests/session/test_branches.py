@@ -156,15 +156,6 @@ def test_a_merge_fails_no_turn_and_no_request(five: Dialog, branch: Dialog, sess
     assert "What happened on branch" in str(five.request("openai-chat", "m").body)
 
 
-def test_a_record_of_a_branch_keeps_its_room(five: Dialog, session: Session) -> None:
-    """However much was said, the record stays short; the rest is behind its handles."""
-    child = five.fork()
-    for number in range(200):
-        child.put_text(f"Now file {number}: " + "and more " * 50)
-        work(child, f"c{number}", "Write", file_path=f"src/file_{number}.py", content="x")
-    assert len(told(five, session.merge(child, five)).summary) < 12_000
-
-
 # --- rewind -----------------------------------------------------------------------------------------------------------------------
 
 

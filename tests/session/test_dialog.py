@@ -1,4 +1,4 @@
-"""Putting things into a dialog and looking at them: scenarios A5 to A8 and A22."""
+"""Putting things into a dialog and looking at them: scenarios A6 to A8, conflicts C12, C14, C19 and C20."""
 
 import base64
 import io
@@ -9,10 +9,24 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from palaver import ImageContent, Message, Prompt, Role, ToolMessage, ToolResultContent, UserMessage
+from palaver import (
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    ImageContent,
+    Message,
+    Prompt,
+    Role,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
 from palaver.errors import InvalidInput, InvalidMessage, MissingFile, NotFound
 from palaver.messages import InvokeCost, Media, Modalities
 from palaver.session import Dialog
+from palaver.wire import PROFILES
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -285,3 +299,30 @@ def test_messages_are_a_sequence(five: Dialog) -> None:
         messages[5]
     with pytest.raises(IndexError):
         five.messages.handle(-6)
+
+
+def test_c14_session_only_messages(dialog: Dialog) -> None:
+    """C14: a custom message stays in the session; the two summaries reach the model as text that no user said."""
+    dialog.append(CustomMessage(content="for the screen only", custom_type="note"))
+    dialog.append(CustomMessage(content="for the model too", custom_type="note", in_context=True))
+    dialog.append(BranchSummaryMessage(summary="the other branch failed"))
+    dialog.append(CompactionSummaryMessage(summary="much was said"))
+    dialog.append(UserMessage(content="go on"))
+    assert len(dialog.messages) == 5
+    for profile in PROFILES:
+        sent = dialog.request(profile, "gpt-4o").data.decode()
+        assert "for the screen only" not in sent
+        for text in ("for the model too", "the other branch failed", "much was said", "go on"):
+            assert text in sent
+
+
+def test_c19_a_prompt_is_a_contract_and_a_message_formats_itself(dialog: Dialog) -> None:
+    """C19: a Prompt has no messages; the chat form is the message's own."""
+    assert not hasattr(Prompt(path="p", prompt="x"), "format_messages")
+    call = ToolCallContent(id="c", name="ls", args={"a": 1})
+    put = dialog.append(Message(role="assistant", contents=(TextContent("look"), call)))
+    assert put.to_api_dict() == {
+        "role": "assistant",
+        "content": "look",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"a":1}'}}],
+    }

@@ -3,7 +3,6 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,9 @@ from palaver import (
     UserMessage,
 )
 from palaver.errors import NotFound
-from palaver.ids import DialogId
-from palaver.log import BranchSummary, Compaction, Custom, Header
+from palaver.log import BranchSummary, Compaction, Custom
 from palaver.messages import BranchSummaryMessage, Speaker, ToolCallContent, Trust
 from palaver.session.manager import SessionManager, SessionTreeNode
-from palaver.store import MemoryStore
 from palaver.wire import PROFILES
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
@@ -333,48 +330,6 @@ def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
         manager.branch(first)
         manager.append_message(said("nor this"))
         assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this", "nor this"]
-
-
-class Counting(MemoryStore):
-    """A store that counts what is read of it."""
-
-    reads = 0
-
-    def header(self, dialog_id: DialogId, seq: int) -> Header:
-        """Count it."""
-        self.reads += 1
-        return super().header(dialog_id, seq)
-
-    def headers(
-        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
-    ) -> Iterator[Header]:
-        """Count those that are taken."""
-        for header in super().headers(dialog_id, start, stop, reverse=reverse):
-            self.reads += 1
-            yield header
-
-    def body(self, dialog_id: DialogId, seq: int) -> bytes:
-        """Count it."""
-        self.reads += 1
-        return super().body(dialog_id, seq)
-
-    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Refuse."""
-        raise AssertionError(f"an append reads bodies {start} to {stop} of {dialog_id}")
-
-
-@pytest.mark.parametrize("length", [2, 30, 300])
-def test_an_append_costs_its_own_size(length: int) -> None:
-    """Bug 25: whatever the length of the session, an append reads a few headers, the first one after a move of the leaf too."""
-    store = Counting()
-    manager = SessionManager.create("/a", store)
-    ids = talk(manager, *(str(number) for number in range(length)))
-    store.reads = 0
-    manager.append_message(said("next"))
-    assert store.reads <= 3
-    manager.branch(ids[length // 2])
-    manager.append_message(answer("elsewhere"))
-    assert store.reads <= 8
 
 
 def test_bug_24_a_custom_message_of_a_text(manager: SessionManager) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,11 +27,9 @@ from palaver.messages import (
 )
 from palaver.session import Dialog, Session
 from palaver.session.refusals import blamed
-from palaver.store import MemoryStore, SqliteStore
-from palaver.store.copying import copy_store
+from palaver.store import MemoryStore
 from palaver.testing.logs import Log, model, user
 from palaver.testing.strategies import sayings
-from palaver.transcripts import Importer, export_bundle, import_bundle
 from palaver.view import Reason, View, apply, checkpoint, fold, held
 from palaver.wire import PROFILES, Request, validate
 from tests.view.plans import plans
@@ -181,25 +177,6 @@ def test_it_holds_in_later_forks() -> None:
         session.lift(places["text"])
 
 
-def test_it_survives_bundles_and_copies_of_stores(tmp_path: Path) -> None:
-    """After an export and an import, and in a copy of the store, the requests are the same to the byte."""
-    with SqliteStore(tmp_path / "a.db") as store:
-        session = Session.create(store=store)
-        dialog = session.new_dialog("a")
-        places = dict(conversation(dialog))
-        for kind in ("text", "call", "image"):
-            dialog.marks.quarantine(places[kind], kind)
-        expected = {name: request.data for name, request in requests(dialog).items()}
-        bundle = b"".join(export_bundle(store, session.session_id))
-        copied, imported = MemoryStore(), MemoryStore()
-        assert copy_store(store, copied).equal
-        import_bundle(imported, BytesIO(bundle).read)
-        for other in (copied, imported):
-            there = Session.open(session.session_id, other).dialog(dialog.dialog_id)
-            assert {name: request.data for name, request in requests(there).items()} == expected
-            assert dict(there.marks.quarantined) == dict(dialog.marks.quarantined)
-
-
 def test_what_cannot_be_quarantined() -> None:
     """No such entry, no such block, an entry no view shows, and what is not in quarantine: a typed error, and nothing is written."""
     dialog, places = begun()
@@ -336,20 +313,3 @@ def test_a_refusal_about_media_names_the_only_new_one() -> None:
     dialog.put_image(PNG)
     dialog.put_image(PNG)
     assert blamed(dialog.store, dialog.request("anthropic", "claude-sonnet-4-5"), words) is None
-
-
-def test_it_survives_a_growing_import(tmp_path: Path) -> None:
-    """Set aside in an imported session, it stays so when the file has grown and is imported again."""
-    rows = [{"role": "user", "content": f"one {POISON}"}, {"role": "assistant", "content": "two"}]
-    path = tmp_path / "chat.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    store = MemoryStore()
-    (first,) = Importer(store).import_path(path)
-    assert first.main is not None
-    session = Session.open(first.session_id, store)
-    session.quarantine(Handle(first.main, session.dialog(first.main).messages.handle(0).seq, 0))
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {"role": "user", "content": "three"}]))
-    (again,) = Importer(store).import_path(path)
-    assert again.main == first.main
-    told = Session.open(first.session_id, store).dialog(first.main).request("openai-chat", "gpt-4o").data.decode()
-    assert (POISON in told, "three" in told) == (False, True)

@@ -166,24 +166,6 @@ def test_a_fork_has_the_memory_there_was(dialog: Dialog) -> None:
     assert [block.label for block in CoreMemory(child).blocks] == ["persona"]
 
 
-def test_what_a_transaction_took_back_is_not_there(store: Store) -> None:
-    """A memory that wrote in a transaction that failed has what it had before, and goes on."""
-    dialog = Dialog(owner="a", store=store)
-    memory = begun(dialog)
-
-    def fails() -> None:
-        with store.transaction():
-            memory.append("human", "lost")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fails()
-    assert memory.get("human").value == "Name: Ada."
-    assert memory.append("human", "kept").value == "Name: Ada.\nkept"
-    dialog.put_text("on")
-    assert len(dialog.messages) == 1
-
-
 # --- files ----------------------------------------------------------------------------------------------------------------------------------
 
 

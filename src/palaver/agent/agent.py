@@ -35,7 +35,7 @@ from palaver.models import Provider, connect_model
 from palaver.prompts import Prompt, PromptRef, Runtime, get_default_runtime, verbatim_prompt
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
-from palaver.session.content import mapping, media_from, message_of, stamped
+from palaver.session.head import mapping, media_from, message_of, stamped
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store

@@ -29,7 +29,7 @@ from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallC
 from palaver.models import Assembly, Event
 from palaver.models.retry import with_retries
 from palaver.plurals import counted
-from palaver.session.content import stamped
+from palaver.session.head import stamped
 from palaver.session.refusals import blamed
 from palaver.tools import run_in_worker
 from palaver.view import View

@@ -12,8 +12,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, child_of, entry_at, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, temporary_prompt
-from palaver.session.content import mapping, media_from, message_of, stamped
-from palaver.session.head import KnownHead
+from palaver.session.head import KnownHead, mapping, media_from, message_of, stamped
 from palaver.session.marks import Marks
 from palaver.session.messages import Messages, Stretch, message_line, stretches
 from palaver.session.portable import carry, restore, unpack

@@ -1,17 +1,34 @@
-"""The known head: how far a process knows a dialog's log, and the one way to write after it."""
+"""Writing into a dialog: what callers say as messages, and the known head, after which they are written."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
-from palaver.errors import Conflict, NotFound
-from palaver.ids import DialogId, SessionId
+from pydantic import BaseModel
+
+from palaver.errors import Conflict, InvalidMessage, MissingFile, NotFound
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, Reader, draft, entry_at, is_note
+from palaver.messages import Content, FrozenDict, Media, Message, Role, ToolMessage, media_of
+from palaver.messages.media import sniff
 from palaver.store.protocol import Store
 
-__all__ = ["KnownHead", "SessionClock", "erased_since", "require_unerased"]
+__all__ = [
+    "KnownHead",
+    "SessionClock",
+    "erased_since",
+    "mapping",
+    "media_from",
+    "message_of",
+    "require_unerased",
+    "stamped",
+]
 
 _TICK = 1e-6
 """Seconds between two entries of a clock that stands still or was set back."""
@@ -205,3 +222,83 @@ def require_unerased(reader: Reader, dialog_id: DialogId, at: int, what: str) ->
             why=f"An entry that dialog {dialog_id} holds was erased after {what} was made. Nothing was written.",
             hint=f"Reload the dialog and make {what} again.",
         )
+
+
+# --- what callers say -----------------------------------------------------------------------------------------------------------------
+
+
+def message_of(
+    dialog_id: DialogId,
+    content: str | tuple[Content, ...],
+    name: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    role: Role | str = Role.USER,
+) -> Message:
+    """Return a message that bears its dialog's id; the name defaults to that of the role."""
+    kept = {**mapping(metadata, "metadata"), "dialog_id": dialog_id}
+    return Message(role=role, content=content, name=name or "", metadata=kept)
+
+
+def mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """Return an optional mapping, empty for None.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is a mapping, not a {type(value).__name__}.")
+    return value
+
+
+def stamped(message: object, dialog_id: DialogId, store: Store) -> Sequence[Message]:
+    """Return a message as a dialog stores it: with the dialog's id in its metadata, and one message for each result of a tool.
+
+    Raises:
+        TypeError: It is not a message.
+        MissingFile: It refers to media whose bytes neither it nor the store has.
+    """
+    if not isinstance(message, Message):
+        raise TypeError(
+            f"A dialog holds messages, not a {type(message).__name__}: use put_text() for a text, Message(**fields) for a dict."
+        )
+    for media in media_of(message):
+        if media.data is None and not media.url and not store.has_blob(BlobId(media.digest)):
+            raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")
+    parts = message.split() if isinstance(message, ToolMessage) else (message,)
+    return [_stamped(part, dialog_id) for part in parts]
+
+
+def _stamped(message: Message, dialog_id: DialogId) -> Message:
+    if message.metadata.get("dialog_id") == dialog_id:
+        return message
+    metadata = FrozenDict({**message.metadata, "dialog_id": dialog_id})
+    return BaseModel.model_copy(message, update={"metadata": metadata})  # valid before, so valid now
+
+
+def media_from(image: object) -> Media:
+    """Return the media value of a path, bytes, base64, a `data:` or `http(s):` address, or a Pillow image.
+
+    A string that is the base64 of an image is that image, even where a file has such a name. Any other string that is not an address names
+    a file.
+
+    Raises:
+        MissingFile: A string or path names no file.
+        InvalidMessage: It is not an image that palaver knows.
+    """
+    if not isinstance(image, str) or image.startswith(("http://", "https://")) or image[:5].lower() == "data:":
+        return Media.of(image)
+    decoded = _decoded(image)
+    if decoded and sniff(decoded, "image") is not None:
+        return Media.from_bytes(decoded)
+    if decoded and not Path(image).exists():
+        raise InvalidMessage(f"{image[:40]!r} is not a file, and as base64 it is not an image that palaver knows.")
+    return Media.from_file(image)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
