@@ -27,9 +27,9 @@ MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
-SOME = ("default", "offload", "fold", "full", "palaver")
+SOME = ("default", "offload", "palaver")
 """Policies for a run on every change; tests/context/test_policy_laws.py has all of them."""
-FEW = (0.05, 0.3, 1.0)
+FEW = (0.05, 0.3)
 
 ALL = recordings(*KINDS)
 SAMPLE = recordings(*KINDS, each=1)
@@ -84,12 +84,9 @@ def _check(store: MemoryStore, view: View, name: str, target: str, meter: Meter,
         assert done.after.total <= limit
         _require(view, done)
         _recallable(store, done.view)
-        for then in (None, "Go on."):
-            request = compile(
-                done.view, profile(target, model), Call(model=model, then=then), lambda one: store.blob(BlobId(one))
-            )
-            request.check()
-            counts[VALID] += 1
+        call = Call(model=model, then=None if share == FEW[0] else "Go on.")
+        compile(done.view, profile(target, model), call, lambda one: store.blob(BlobId(one))).check()
+        counts[VALID] += 1
 
 
 def _composed(view: View, manager: Policy, limit: int, meter: Meter) -> Composed | InfeasibleBudget:
@@ -121,7 +118,7 @@ def _recallable(store: MemoryStore, view: View) -> None:
 @pytest.mark.parametrize("recording", SAMPLE)
 def test_every_view_is_valid_and_recallable(recording: Recording, counts: Counter[str]) -> None:
     """G1, G3: several policies and budgets, all providers: the request is valid, and every handle resolves."""
-    store, sessions = brought_in(recording, 2)
+    store, sessions = brought_in(recording, 1)
     for one in sessions:
         check(store, one, counts)
 
@@ -141,7 +138,7 @@ def test_a_second_import_adds_nothing(recording: Recording) -> None:
 @pytest.mark.parametrize("recording", EACH)
 def test_export_import_export_gives_the_same_bytes(recording: Recording) -> None:
     """A bundle that another store imported is exported byte for byte."""
-    store, sessions = brought_in(recording, None)
+    store, sessions = brought_in(recording, 5)
     for one in sessions:
         data = b"".join(export_bundle(store, one.session_id))
         other = MemoryStore()

@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,19 +46,20 @@ def test_unknown_option_is_refused() -> None:
         scripted([], max_interupt_steps=3)
 
 
-@pytest.mark.parametrize(("owner", "warned"), [("tester", 1), ("other", 1)])
-def test_r27_adopted_dialog_with_another_prompt_warns(owner: str, warned: int) -> None:
+def test_r27_adopted_dialog_with_another_prompt_warns() -> None:
     """Whoever owns it: another system prompt stays in force, and the agent says so; its own prompt is silent."""
-    agent, _ = scripted(["ok"])
-    store = MemoryStore()
-    dialog = Session.create(store, "theirs", owner=owner).root
-    dialog.put_prompt(Prompt(path="theirs", prompt="You are somebody else."), role="system")
-    with pytest.warns(AgentWarning, match="another system prompt") as found:
-        agent.adopt("theirs", dialog)
-    assert len(found) == warned
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        agent.adopt("mine", agent.close("main"))
+    cases: list[Any] = [("tester", 1), ("other", 1)]
+    for owner, warned in cases:
+        agent, _ = scripted(["ok"])
+        store = MemoryStore()
+        dialog = Session.create(store, "theirs", owner=owner).root
+        dialog.put_prompt(Prompt(path="theirs", prompt="You are somebody else."), role="system")
+        with pytest.warns(AgentWarning, match="another system prompt") as found:
+            agent.adopt("theirs", dialog)
+        assert len(found) == warned
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            agent.adopt("mine", agent.close("main"))
 
 
 def test_r200_signed_thinking_without_model_goes_back() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,22 +187,27 @@ def test_d21_an_old_approval_allows_nothing_new() -> None:
     assert paid == [5]
 
 
-@pytest.mark.parametrize(
-    ("word", "arguments"),
-    [("reject", None), ("denied", None), ("edit", None), ("edit", "all"), ("approve", {"amount": 1}), ("deny", {})],
-)
-def test_an_unknown_decision_decides_nothing(word: str, arguments: object) -> None:
+def test_an_unknown_decision_decides_nothing() -> None:
     """A word that nobody knows, or arguments that do not go with it, are refused; one that stands in the log lets nothing run."""
-    paid, prompt = bank()
-    agent, _ = scripted([calling("pay", amount=5), "Paid."], prompt)
-    (call,) = agent.respond("pay 5", return_session=True).waiting
-    with pytest.raises(InvalidInput, match=word):
-        Decision(decision=word, arguments=arguments)  # type: ignore[arg-type]
-    if word not in {"approve", "deny"}:
-        foreign = Approval(call_id=call.id, decision=word, arguments=arguments)
-        annotate(agent.store, agent.current_dialog.dialog_id, foreign)
-    assert agent.respond(return_session=True).state == "waiting"
-    assert (agent.waiting(), paid) == ((call,), [])
+    cases: list[Any] = [
+        ("reject", None),
+        ("denied", None),
+        ("edit", None),
+        ("edit", "all"),
+        ("approve", {"amount": 1}),
+        ("deny", {}),
+    ]
+    for word, arguments in cases:
+        paid, prompt = bank()
+        agent, _ = scripted([calling("pay", amount=5), "Paid."], prompt)
+        (call,) = agent.respond("pay 5", return_session=True).waiting
+        with pytest.raises(InvalidInput, match=word):
+            Decision(decision=word, arguments=arguments)
+        if word not in {"approve", "deny"}:
+            foreign = Approval(call_id=call.id, decision=word, arguments=arguments)
+            annotate(agent.store, agent.current_dialog.dialog_id, foreign)
+        assert agent.respond(return_session=True).state == "waiting"
+        assert (agent.waiting(), paid) == ((call,), [])
 
 
 def test_a_question_escapes_control_characters() -> None:

@@ -77,15 +77,6 @@ def test_c12_text_leaves_the_system_prompt_in_force() -> None:
     assert "tools" not in asked.requests[0].body
 
 
-def test_c13_prompt_of_the_answer_stays() -> None:
-    """C13: after the call the dialog's top prompt is the task prompt, not one that a handler wrote."""
-    task = Prompt(path="t/task", prompt="Task.", function_list=[look])
-    agent, _ = scripted([calling("look", where="x"), "done"])
-    agent.receive_prompt(task)
-    agent.respond()
-    assert agent.current_dialog.top_prompt == task
-
-
 def test_each_prompt_declares_its_tools() -> None:
     """Another prompt's tools are another toolset; a prompt without tools takes them back."""
     agent, provider = scripted(["a", "b", "c"])

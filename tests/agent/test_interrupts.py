@@ -6,7 +6,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import anyio
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, InvokeResult, ProviderInvoker, shut_down
+from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.agent.calls import GIVEN_UP, UNKNOWN
 from palaver.errors import AgentFailure, Conflict, InvalidInput, RateLimited, StoreError
 from palaver.log import Draft, Header
@@ -29,7 +28,6 @@ from palaver.view import fold
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, attempts, both, calling, entries, kinds, results, roles, scripted, sent
 from tests.loops import Gate
-from tests.threads import WAIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -466,56 +464,6 @@ def test_a_turn_left_open_by_another_program() -> None:
 
 
 # --- threads, loops and processes -------------------------------------------------------------------------------------
-
-
-def test_no_thread_outlives_a_turn() -> None:
-    """Synchronous calls end their loop and its threads when told to, and begin anew when needed."""
-
-    def ours() -> list[threading.Thread]:
-        return [one for one in threading.enumerate() if "palaver" in one.name or "AnyIO" in one.name]
-
-    def plain() -> str:
-        """Run in a thread."""
-        return "ran"
-
-    agent, _ = scripted([calling("plain"), "one", "two"], tools=[plain])
-    agent.respond("go")
-    shut_down()
-    for thread in ours():
-        if thread.name != "palaver-watch":
-            thread.join(WAIT)
-            assert not thread.is_alive()
-    assert agent.respond("again").content == "two"
-    shut_down()
-
-
-FORKS = """
-import os
-from palaver import Agent, ScriptedProvider
-
-def plain() -> str:
-    "Run in a thread."
-    return "ran"
-
-def answer(text):
-    script = [{"tool_calls": [{"name": "plain", "arguments": {}}]}, text]
-    return Agent("a", "Go.", "gpt-4o-mini", ScriptedProvider(script), tools=[plain]).respond("go").content
-
-print(answer("before"), flush=True)
-child = os.fork()
-if child == 0:
-    print(answer("child"), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-print(answer("parent"), flush=True)
-"""
-
-
-def test_a_process_and_its_fork_answer_and_end(tmp_path: Path) -> None:
-    """A fork after an answer has a loop of its own, the parent's goes on, and a program that just ends ends."""
-    program = [sys.executable, "-c", FORKS]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout.split()) == (0, ["before", "child", "parent"]), done.stderr
 
 
 def test_respond_works_within_a_running_loop() -> None:

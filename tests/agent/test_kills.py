@@ -120,8 +120,8 @@ def sweep(tmp_path: Path, points: list[int], run: Callable[[Store, Path, int], b
 
 
 def test_turn_stopped_after_a_write_continues(tmp_path: Path) -> None:
-    """A dozen writes spread over the turn: whatever was the last one, the final log is what the table promises."""
-    sweep(tmp_path, [1, 2, 3, 4, 5, 6, 23, 24, 25, 26, 60, 110], interrupted_in_process)
+    """Writes spread over the turn: whatever was the last one, the final log is what the table promises."""
+    sweep(tmp_path, [1, 3, 4, 6, 24, 25, 60, 110], interrupted_in_process)
 
 
 @pytest.mark.soak
@@ -150,10 +150,8 @@ def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tupl
 @pytest.mark.parametrize(
     "plan",
     [
-        [(1, -1), (3, -1), (4, -1), (5, -1)],
-        [(2, -1), (6, -1), (7, -1), (8, -1)],
-        [(-1, 1), (-1, 3), (-1, 6)],
-        [(40, -1), (9, -1), (-1, 20)],
+        [(1, -1), (3, -1), (5, -1), (6, -1)],
+        [(-1, 1), (9, -1), (40, -1), (-1, 20)],
     ],
 )
 def test_law_4_killed_process_loses_nothing(

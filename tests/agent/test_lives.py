@@ -191,7 +191,7 @@ def live(script: list[tuple[str, object]], happens: list[tuple[object, ...]]) ->
 
 
 @given(st.lists(answers, max_size=8), st.lists(steps, min_size=1, max_size=10))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_laws_4_5_any_life_keeps_the_promises(
     script: list[tuple[str, object]], happens: list[tuple[object, ...]]
 ) -> None:

@@ -148,16 +148,6 @@ def test_a_stream_that_is_never_read_does_nothing() -> None:
     assert "turn_started" not in kinds(agent.current_dialog)
 
 
-def test_a_waiting_turn_says_so() -> None:
-    """A call that needs a decision ends the stream with the calls that wait."""
-    prompt = Prompt(path="t/w", prompt="Go.", function_list=[slow.extend(needs_approval=True)])
-    agent, _ = scripted([calling("slow")], prompt)
-    agent.receive("go")
-    stream = agent.stream()
-    assert types(stream)[-2:] == ["decision_awaited", "turn_finished"]
-    assert stream.session.state == "waiting"
-
-
 def test_two_listeners_get_the_same_events() -> None:
     """The agent's own handler hears what the reader of the stream reads."""
     heard: list[str] = []

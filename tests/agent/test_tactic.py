@@ -225,15 +225,6 @@ def test_a_failure_has_its_trace(runtime: Runtime) -> None:
     assert told == [session]
 
 
-def test_recorder_gets_every_call(runtime: Runtime) -> None:
-    """Once each, when it has ended."""
-    told: list[str] = []
-    relay = Relay(CONFIG, runtime=runtime, llm_invoker=invoker(), recorder=lambda session: told.append(session.state))
-    relay("a")
-    relay("b")
-    assert told == ["success", "success"]
-
-
 # --- many at a time ----------------------------------------------------------------------------------------------------------
 
 
@@ -341,23 +332,6 @@ def test_a_failure_of_an_asynchronous_call_has_its_trace(runtime: Runtime) -> No
     with pytest.raises(RuntimeError) as caught:
         anyio.run(tactic.acall, "no")
     assert caught.value.tactic_session.error == "RuntimeError: no"  # type: ignore[attr-defined] # a tactic puts it there
-
-
-def test_a_streamed_answer_is_traced_too(runtime: Runtime) -> None:
-    """However an agent is asked inside a tactic, the trace has the call."""
-
-    class Streams(Tactic):
-        tactic_type = "streams"
-        agent_group = ("first",)
-
-        def call(self, task: str, **_kwargs: object) -> int:
-            agent = self.agents["first"]
-            agent.open("work").receive(task)
-            return len(list(agent.stream()))
-
-    session = Streams(CONFIG, runtime=runtime, llm_invoker=invoker())("go", return_session=True)
-    assert session.delivery > 0
-    assert session.agent_sessions["first"][0].delivery.text_content() == "GO"
 
 
 # --- tactics in tactics ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from palaver.agent.telemetry import Telemetry
 from palaver.errors import AgentFailure
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
-from tests.agent.helper import MODEL, OVERFLOW, both, calling, scripted, talkative
+from tests.agent.helper import MODEL, OVERFLOW, calling, scripted, talkative
 
 
 def traced(**options: Any) -> tuple[Telemetry, InMemorySpanExporter, TracerProvider]:  # noqa: ANN401 - Telemetry's own
@@ -90,33 +90,6 @@ def test_the_callers_span_is_the_parent() -> None:
         agent.respond()
     spans = named(exporter)
     assert inside(spans["invoke_agent tester"], spans["request"])
-
-
-def test_parallel_calls_have_spans_of_their_own() -> None:
-    """Side by side, each within the turn, none within the other."""
-    tracer, exporter, _ = traced()
-    agent, _ = scripted([both(("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})), "ok"], PROMPT, tracer=tracer)
-    agent.receive("go")
-    agent.respond()
-    turn = named(exporter)["invoke_agent tester"]
-    ran = [span for span in exporter.get_finished_spans() if span.name == "execute_tool add"]
-    assert len(ran) == 2
-    assert all(inside(span, turn) for span in ran)
-
-
-def test_a_sub_agents_turn_lies_within_its_call() -> None:
-    """execute_tool of the parent holds invoke_agent of the child."""
-    tracer, exporter, _ = traced()
-    digger = Agent(
-        "digger", Prompt(path="d/s", prompt="D."), MODEL, ProviderInvoker(ScriptedProvider(["dug"])), tracer=tracer
-    )
-    prompt = Prompt(path="b/s", prompt="B.", function_list=[subagent(digger)])
-    agent, _ = scripted([calling("digger", task="dig"), "ok"], prompt, tracer=tracer)
-    agent.receive("go")
-    agent.respond()
-    spans = named(exporter)
-    assert inside(spans["invoke_agent digger"], spans["execute_tool digger"])
-    assert inside(spans["execute_tool digger"], spans["invoke_agent tester"])
 
 
 def test_failures_are_errors_of_their_spans() -> None:

@@ -14,10 +14,10 @@ from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
 from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
 from palaver.log.entries import CallStarted
-from palaver.messages import Role, ToolResultContent, UserMessage
+from palaver.messages import UserMessage
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler, DefaultTagParser
-from palaver.tools import CallContext, ToolReply, tool
+from palaver.tools import ToolReply, tool
 from tests.agent.helper import MODEL, attempts, both, calling, entries, kinds, offered, results, roles, scripted, sent
 from tests.store.backends import SqliteBackend
 
@@ -73,48 +73,24 @@ def test_tools_and_model_are_declared_when_they_change() -> None:
     assert agent.current_dialog.children == ()
 
 
-def test_a_store_on_disk_has_the_same_entries(tmp_path: Path) -> None:
-    """A turn over SQLite leaves the entries that it leaves in memory."""
-    seen = []
-    for store in (MemoryStore(), SqliteStore(tmp_path / "s.db")):
-        agent, _ = scripted([calling("add", a=1, b=2), "3"], adder(), store=store)
-        agent.respond("1+2?")
-        seen.append(kinds(agent.current_dialog))
-        store.close()
-    assert seen[0] == seen[1]
-
-
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-def test_parallel_calls_have_each_their_result() -> None:
-    """One message a result, paired by call id; the next request has both with their call."""
-    agent, provider = scripted([both(("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})), "3 and 7"], adder())
-    session = agent.respond("both", return_session=True)
-    tools = [message for message in agent.current_dialog.messages if message.role is Role.TOOL]
-    called = {call.id for call in agent.current_dialog.messages[2].tool_calls()}
-    assert {message.metadata["tool_call_id"] for message in tools} == called
-    assert [content for role, content in sent(provider.requests[1]) if role == "tool"] == ["3", "7"]
-    assert session.interrupts_count == 2
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
+def test_c21_a_wrong_call_is_a_result_to_act_on() -> None:
+    """C21, R137: an unknown name, wrong or unreadable arguments and a tool that raises are error results."""
+    cases: list[Any] = [
         (calling("ad", a=1, b=2), "add"),
         (calling("add", a="one"), "a"),
         ({"tool_calls": [{"name": "add", "arguments": '{"a": 1, "b":'}]}, "JSON"),
         (calling("fail", why="no such shelf"), "LookupError: no such shelf"),
-    ],
-)
-def test_c21_a_wrong_call_is_a_result_to_act_on(call: object, said: str) -> None:
-    """C21, R137: an unknown name, wrong or unreadable arguments and a tool that raises are error results."""
-    agent, _ = scripted([call, "I see."], adder())
-    session = agent.respond("go", return_session=True)
-    (result,) = [block for message in agent.current_dialog.messages for block in message.tool_results()]
-    assert result.is_error
-    assert said in result.text()
-    assert session.state == "success"
+    ]
+    for call, said in cases:
+        agent, _ = scripted([call, "I see."], adder())
+        session = agent.respond("go", return_session=True)
+        (result,) = [block for message in agent.current_dialog.messages for block in message.tool_results()]
+        assert result.is_error
+        assert said in result.text()
+        assert session.state == "success"
 
 
 def test_c22_the_same_call_is_not_run_again() -> None:
@@ -163,23 +139,6 @@ def test_d16_repeated_provider_ids_are_distinguished() -> None:
     assert sorted(results(agent.current_dialog)) == ["2", "4", "6"]
 
 
-def test_the_context_of_a_tool() -> None:
-    """A tool that asks for its context gets the call, the dialog, the agent and the program's own things."""
-    seen: list[CallContext] = []
-
-    @tool
-    def look(context: CallContext) -> str:
-        """Look around."""
-        seen.append(context)
-        return "seen"
-
-    agent, _ = scripted([calling("look"), "ok"], tools=[look], deps={"db": 1})
-    agent.respond("go")
-    (context,) = seen
-    assert (context.deps, context.agent, context.dialog) == ({"db": 1}, agent, agent.current_dialog)
-    assert context.call_id == agent.current_dialog.messages[2].tool_calls()[0].id
-
-
 def test_tools_of_the_prompt_come_before_the_agents() -> None:
     """Tools of the agent are offered in every turn; a tool of the prompt with the same name wins."""
     agent, provider = scripted(["ok"], adder(), tools=[add.extend(description="other"), fail.extend(name="extra")])
@@ -188,32 +147,18 @@ def test_tools_of_the_prompt_come_before_the_agents() -> None:
     assert provider.requests[0].body["tools"][0]["function"]["description"] == "Add two numbers."
 
 
-def test_a_tool_may_return_a_result_block() -> None:
-    """A result block is recorded as it is, under its call's id."""
-
-    @tool
-    def raw() -> ToolResultContent:
-        """Return a block."""
-        return ToolResultContent(content="whole", metadata={"rows": 3})
-
-    agent, _ = scripted([calling("raw"), "ok"], tools=[raw])
-    agent.respond("go")
-    (result,) = agent.current_dialog.messages[3].tool_results()
-    assert (result.content, result.metadata["rows"]) == ("whole", 3)
-
-
-@pytest.mark.parametrize("profile", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("profile", ["openai-chat", "anthropic"])
 def test_more_calls_than_one_message_takes(profile: str) -> None:
-    """G1: 300 calls in one answer are all run, and the next requests stay valid, where a provider takes 128 at once."""
-    many = {"tool_calls": [{"name": "add", "arguments": {"a": n, "b": 0}, "id": f"c{n}"} for n in range(300)]}
+    """G1: 150 calls in one answer are all run, and the next requests stay valid, where a provider takes 128 at once."""
+    many = {"tool_calls": [{"name": "add", "arguments": {"a": n, "b": 0}, "id": f"c{n}"} for n in range(150)]}
     agent, provider = scripted([many, "done", "again"], adder(), profile=profile)
     assert agent.respond("all of them").content == "done"
     assert agent.respond("?").content == "again"
     provider.requests[-1].check()
     if profile == "openai-chat":
         said = provider.requests[-1].body["messages"]
-        assert [len(one["tool_calls"]) for one in said if one.get("tool_calls")] == [128, 128, 44]
-        assert [one["content"] for one in said if one["role"] == "tool"] == [str(n) for n in range(300)]
+        assert [len(one["tool_calls"]) for one in said if one.get("tool_calls")] == [128, 22]
+        assert [one["content"] for one in said if one["role"] == "tool"] == [str(n) for n in range(150)]
 
 
 def test_a_handler_words_the_results() -> None:
@@ -435,12 +380,13 @@ def test_r255_r258_the_end_of_a_conversation() -> None:
             agent.respond(messages=wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("number", [-1, 1.5, "2", None, True])
-def test_bounds_are_whole_numbers(number: Any) -> None:  # noqa: ANN401 - anything a caller may pass
+def test_bounds_are_whole_numbers() -> None:
     """Anything else is refused when the agent is made."""
-    for bound in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
-        with pytest.raises(InvalidInput, match=bound):
-            scripted([], **{bound: number})
+    cases: list[Any] = [-1, 1.5, "2", None, True]
+    for number in cases:
+        for bound in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
+            with pytest.raises(InvalidInput, match=bound):
+                scripted([], **{bound: number})
 
 
 @pytest.mark.parametrize(

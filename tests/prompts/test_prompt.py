@@ -52,26 +52,25 @@ def test_r104_missing_variables_are_named() -> None:
     assert prompt(a=1, b=2, c=3) == "2 1"
 
 
-@pytest.mark.parametrize(
-    ("template", "names"),
-    [
+def test_r107_variables() -> None:
+    """Attributes, items, conversions and nested specifications count; doubled braces do not."""
+    cases: list[Any] = [
         ("{a.b} {c[0]} {d!r} {e:>{width}}", {"a", "c", "d", "e", "width"}),
         ("{a:{b}{c}}", {"a", "b", "c"}),
         ("plain", set()),
         ("{{a}}{{", set()),
         ("{self}", {"self"}),
-    ],
-)
-def test_r107_variables(template: str, names: set[str]) -> None:
-    """Attributes, items, conversions and nested specifications count; doubled braces do not."""
-    assert Prompt(path="p", prompt=template).template_vars == names
+    ]
+    for template, names in cases:
+        assert Prompt(path="p", prompt=template).template_vars == names
 
 
-@pytest.mark.parametrize("template", ["{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"])
-def test_r107_malformed_templates_are_refused(template: str) -> None:
+def test_r107_malformed_templates_are_refused() -> None:
     """Positional fields, single braces and over-deep specifications are refused when the prompt is made."""
-    with pytest.raises(InvalidInput):
-        Prompt(path="p", prompt=template)
+    cases: list[Any] = ["{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"]
+    for template in cases:
+        with pytest.raises(InvalidInput):
+            Prompt(path="p", prompt=template)
 
 
 def test_r105_str_format() -> None:
@@ -140,9 +139,9 @@ def test_r102_fields_and_their_defaults() -> None:
         full.path = "q"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
+def test_wrong_fields_are_refused_when_made() -> None:
+    """Not when an answer comes: the error names the field."""
+    cases: list[Any] = [
         ({"metadata": {"when": object()}}, r"metadata\.when"),
         ({"metadata": [1]}, "not a mapping"),
         ({"path": ""}, "needs a path"),
@@ -151,12 +150,10 @@ def test_r102_fields_and_their_defaults() -> None:
         ({"handler": object()}, "no method on_exception"),
         ({"function_list": "fetch"}, "not a list"),
         ({"format": "json"}, "neither a type nor a JSON schema"),
-    ],
-)
-def test_wrong_fields_are_refused_when_made(wrong: dict[str, Any], why: str) -> None:
-    """Not when an answer comes: the error names the field."""
-    with pytest.raises(InvalidInput, match=why):
-        Prompt(**{"path": "p", "prompt": "x", **wrong})
+    ]
+    for wrong, why in cases:
+        with pytest.raises(InvalidInput, match=why):
+            Prompt(**{"path": "p", "prompt": "x", **wrong})
 
 
 def test_r117_extend() -> None:
@@ -295,12 +292,13 @@ class Recording:
         return "stop"
 
 
-@pytest.mark.parametrize("handler", [Recording(), Recording])
-def test_r115_a_handler_of_ones_own(handler: Any) -> None:  # noqa: ANN401 - an object or its class
+def test_r115_a_handler_of_ones_own() -> None:
     """It takes the prompt and the session or the session alone, and is an object or a class; it must return a prompt."""
-    task, session = Prompt(path="t", prompt="", handler=handler), object()
-    assert task.on_exception(session).path == "again"
-    assert task.on_interrupt(session).path == "results"
-    assert task.handler.seen == [("t", session), ("", session)]  # type: ignore[union-attr]
-    with pytest.raises(InvalidInput, match="returned a str"):
-        task.on_interrupt_final(session)
+    cases: list[Any] = [Recording(), Recording]
+    for handler in cases:
+        task, session = Prompt(path="t", prompt="", handler=handler), object()
+        assert task.on_exception(session).path == "again"
+        assert task.on_interrupt(session).path == "results"
+        assert task.handler.seen == [("t", session), ("", session)]  # type: ignore[union-attr]
+        with pytest.raises(InvalidInput, match="returned a str"):
+            task.on_interrupt_final(session)

@@ -145,16 +145,17 @@ def names(prompt: Prompt) -> list[str]:
     return [each.name for each in prompt.function_list]
 
 
-@pytest.mark.parametrize("ref", ["web.tools:search", "web:search"])
-def test_r127_references_to_functions(runtime: Runtime, ref: str) -> None:
+def test_r127_references_to_functions(runtime: Runtime) -> None:
     """`pkg.tools:name` and `pkg:name` mean the registered function; the original prompt stays as it was."""
-    prompt = Prompt(path="p", prompt="", function_list=[ref, "fetch"])
-    resolved = prompt.resolve(runtime)
-    assert resolved.function_list[0] is search
-    assert names(resolved) == ["search", "fetch"]
-    assert prompt.function_list == (ref, "fetch")
-    assert resolved.path == prompt.path
-    assert resolved.resolve(runtime) is resolved
+    cases: list[Any] = ["web.tools:search", "web:search"]
+    for ref in cases:
+        prompt = Prompt(path="p", prompt="", function_list=[ref, "fetch"])
+        resolved = prompt.resolve(runtime)
+        assert resolved.function_list[0] is search
+        assert names(resolved) == ["search", "fetch"]
+        assert prompt.function_list == (ref, "fetch")
+        assert resolved.path == prompt.path
+        assert resolved.resolve(runtime) is resolved
 
 
 def test_r127_bare_names_are_neighbours_first(runtime: Runtime) -> None:
@@ -177,21 +178,19 @@ def test_r101_references_to_tactics(runtime: Runtime) -> None:
     assert names(Prompt(path="p", prompt="", function_list=[Tactical]).resolve(runtime)) == ["research"]
 
 
-@pytest.mark.parametrize(
-    ("ref", "close"),
-    [
+def test_r127_unknown_references_name_what_is_close(runtime: Runtime) -> None:
+    """NotFound is a KeyError that carries the references that could have been meant."""
+    cases: list[Any] = [
         ("web.tools:serach", ("web.tools:search", "files.tools:search")),
         ("fetsch", ("fetch",)),
         ("nowhere:search", ("files.tools:search", "web.tools:search")),
         ("lab.tactics:reserch", ("lab.tactics:research",)),
-    ],
-)
-def test_r127_unknown_references_name_what_is_close(runtime: Runtime, ref: str, close: tuple[str, ...]) -> None:
-    """NotFound is a KeyError that carries the references that could have been meant."""
-    with pytest.raises(NotFound) as caught:
-        Prompt(path="p", prompt="", function_list=[ref]).resolve(runtime)
-    assert set(close) <= set(caught.value.close)
-    assert isinstance(caught.value, KeyError)
+    ]
+    for ref, close in cases:
+        with pytest.raises(NotFound) as caught:
+            Prompt(path="p", prompt="", function_list=[ref]).resolve(runtime)
+        assert set(close) <= set(caught.value.close)
+        assert isinstance(caught.value, KeyError)
 
 
 def test_r127_two_functions_of_one_name_are_refused(runtime: Runtime) -> None:

@@ -90,18 +90,6 @@ def test_a_repeat_within_the_response_is_not_run() -> None:
     assert [each.repeated for each in free] == [False] * 3
 
 
-def test_one_bad_call_does_not_disturb_the_others() -> None:
-    """An unknown name, wrong arguments and a failure stand beside results."""
-
-    @tool
-    def half(n: int) -> float:
-        return 1 / (n - 3)
-
-    bad = [ToolCallContent("c2", "half", args={"n": "x"}), ToolCallContent("c3", "half", args={"n": 3})]
-    outcomes = anyio.run(execute_all, Toolbox([half]), [*calls("half", "whole"), *bad])
-    assert [each.ending for each in outcomes] == ["done", "unknown_tool", "arguments", "failed"]
-
-
 @pytest.mark.parametrize("when", ["start", "outcome"])
 def test_a_failure_of_the_caller_ends_the_batch(when: str) -> None:
     """What `on_start` or `on_outcome` raises is raised as it is, and what was still waiting does not run."""

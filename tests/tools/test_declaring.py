@@ -75,6 +75,16 @@ def test_a_tool_is_still_the_function() -> None:
     assert list(inspect.signature(weather).parameters) == ["city", "days"]
 
 
+def taking(kind: Any) -> Function:  # noqa: ANN401 - a type form
+    """Return a tool with one parameter of a type."""
+
+    def take(value: Any) -> str:  # noqa: ANN401 - of that type
+        return repr(value)
+
+    take.__annotations__["value"] = kind
+    return Function.from_callable(take)
+
+
 STREET = {
     "type": "object",
     "description": "A street.",
@@ -84,9 +94,9 @@ STREET = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "schema"),
-    [
+def test_r125_types_have_schemas() -> None:
+    """Each type is declared as JSON Schema has it; classes stand closed among the definitions."""
+    cases: list[Any] = [
         (str, {"type": "string"}),
         (int, {"type": "integer"}),
         (float, {"type": "number"}),
@@ -96,38 +106,42 @@ STREET = {
         (list[int], {"type": "array", "items": {"type": "integer"}}),
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
         (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
-        (Annotated[int, Field(ge=1, description="How many.")], {"type": "integer", "minimum": 1, "description": "How many."}),
+        (
+            Annotated[int, Field(ge=1, description="How many.")],
+            {"type": "integer", "minimum": 1, "description": "How many."},
+        ),
         (dt.date, {"type": "string", "format": "date"}),
         (Colour, {"$ref": "#/$defs/Colour"}),
-        (Annotated[Street, Field(description="Where.")], {"anyOf": [{"$ref": "#/$defs/Street"}], "description": "Where."}),
-    ],
-)  # fmt: skip
-def test_r125_types_have_schemas(kind: Any, schema: dict[str, Any]) -> None:  # noqa: ANN401 - a type form
-    """Each type is declared as JSON Schema has it; classes stand closed among the definitions."""
+        (
+            Annotated[Street, Field(description="Where.")],
+            {"anyOf": [{"$ref": "#/$defs/Street"}], "description": "Where."},
+        ),
+    ]
+    for kind, schema in cases:
+        function = taking(kind)
+        assert dict(function.properties["value"]) == schema
+        definitions = function.parameters.get("$defs", {})
+        assert {"Street": STREET}.items() >= {
+            name: each for name, each in definitions.items() if name == "Street"
+        }.items()
 
-    def take(value: kind) -> None:
-        """Take it."""
 
-    function = Function.from_callable(take)
-    assert dict(function.properties["value"]) == schema
-    definitions = function.parameters.get("$defs", {})
-    assert {"Street": STREET}.items() >= {name: each for name, each in definitions.items() if name == "Street"}.items()
-
-
-@pytest.mark.parametrize(
-    "kind", [Optional[int], int | None, Annotated[int | None, Field(description="x")]]  # noqa: UP045 - the older way too
-)  # fmt: skip
-def test_r125_optional_is_its_type(kind: Any) -> None:  # noqa: ANN401 - a type form
+def test_r125_optional_is_its_type() -> None:
     """`Optional[X]` is declared as X; the default is shown, and a call may leave it out or pass null."""
 
-    def take(value: kind = None) -> str:
-        return repr(value)
+    def take(
+        a: Optional[int] = None,  # noqa: UP045 - the older way too
+        b: int | None = None,
+        c: Annotated[int | None, Field(description="x")] = None,
+    ) -> str:
+        return repr((a, b, c))
 
     function: Function = Function.from_callable(take)
-    assert function.properties["value"]["type"] == "integer"
-    assert "(default: null)" in function.properties["value"]["description"]
+    for declared in function.properties.values():
+        assert declared["type"] == "integer"
+        assert "(default: null)" in declared["description"]
     assert function.required == ()
-    assert [answer(function), answer(function, value=None), answer(function, value=3)] == ["None", "None", "3"]
+    assert [answer(function), answer(function, a=None, b=3)] == ["(None, None, None)", "(None, 3, None)"]
 
 
 def test_values_arrive_as_their_types() -> None:
@@ -232,9 +246,9 @@ def _opaque(x: object, y: Callable[[], int]) -> None:
     """Do nothing."""
 
 
-@pytest.mark.parametrize(
-    ("function", "why"),
-    [
+def test_unusable_callable_is_refused() -> None:
+    """The error names the reason, and the hint what to do."""
+    cases: list[Any] = [
         (lambda *args: args, "takes *args"),
         (lambda **kwargs: kwargs, "takes **kwargs"),
         (_generator, "yields"),
@@ -243,26 +257,25 @@ def _opaque(x: object, y: Callable[[], int]) -> None:
         (_opaque, "have no JSON schema"),
         (dict, "hides its parameters"),
         (3, "cannot be called"),
-    ],
-)
-def test_unusable_callable_is_refused(function: Any, why: str) -> None:  # noqa: ANN401 - anything
-    """The error names the reason, and the hint what to do."""
-    with pytest.raises(InvalidInput) as caught:
-        Function.from_callable(function, name="t")
-    assert why in str(caught.value)
-    assert caught.value.hint
+    ]
+    for function, why in cases:
+        with pytest.raises(InvalidInput) as caught:
+            Function.from_callable(function, name="t")
+        assert why in str(caught.value)
+        assert caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["", "two words", "a/b", "a:b", "a%b", "a;b", "a\\b", "a\nb"])
-def test_r123_names_without_white_space_and_marks(name: str) -> None:
+def test_r123_names_without_white_space_and_marks() -> None:
     """White space and the marks of references have no place in a name."""
-    with pytest.raises(InvalidInput, match="cannot be called"):
-        Function(name)
+    cases: list[Any] = ["", "two words", "a/b", "a:b", "a%b", "a;b", "a\\b", "a\nb"]
+    for name in cases:
+        with pytest.raises(InvalidInput, match="cannot be called"):
+            Function(name)
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
+def test_a_wrong_declaration_is_refused() -> None:
+    """Types, schema, limits and implementation are checked when they are declared, not when they are called."""
+    cases: list[Any] = [
         {"required": ["x"]},
         {"properties": {"x": 3}},
         {"parameters": {"type": "array"}},
@@ -275,12 +288,10 @@ def test_r123_names_without_white_space_and_marks(name: str) -> None:
         {"idempotent": 1},
         {"reads": "path"},
         {"writes": ["path"]},
-    ],
-)
-def test_a_wrong_declaration_is_refused(declared: dict[str, Any]) -> None:
-    """Types, schema, limits and implementation are checked when they are declared, not when they are called."""
-    with pytest.raises(InvalidInput):
-        Function("t", **declared)
+    ]
+    for declared in cases:
+        with pytest.raises(InvalidInput):
+            Function("t", **declared)
 
 
 def test_wrong_options_of_the_decorator() -> None:
@@ -360,9 +371,9 @@ def test_reads_and_writes_are_declared() -> None:
     assert weather.spec.reads is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "strict"),
-    [
+def test_strict_is_claimed_where_it_can_hold() -> None:
+    """Every object closed, every property required, no keyword outside the subset; and never against the declaration."""
+    cases: list[Any] = [
         (str, True),
         (Literal["a", "b"], True),
         (list[Street], True),
@@ -372,17 +383,11 @@ def test_reads_and_writes_are_declared() -> None:
         (Any, False),
         (tuple[int, str], False),
         (set[int], False),
-    ],
-)
-def test_strict_is_claimed_where_it_can_hold(kind: Any, strict: bool) -> None:  # noqa: ANN401 - a type form
-    """Every object closed, every property required, no keyword outside the subset; and never against the declaration."""
-
-    def take(value: kind) -> None:
-        """Take it."""
-
-    function: Function = Function.from_callable(take)
-    assert function.to_tool()["function"]["strict"] is strict
-    assert function.extend(strict=False).to_tool()["function"]["strict"] is False
+    ]
+    for kind, strict in cases:
+        function = taking(kind)
+        assert function.to_tool()["function"]["strict"] is strict
+        assert function.extend(strict=False).to_tool()["function"]["strict"] is False
 
 
 def test_a_toolbox_has_each_name_once() -> None:

@@ -127,9 +127,9 @@ def test_r113_a_wrong_declaration_is_refused() -> None:
             MCP.from_dict(wrong)
 
 
-@pytest.mark.parametrize(
-    ("require", "needed"),
-    [
+def test_r113_words_for_approval() -> None:
+    """LLLM's words, names of tools, and the mapping of OpenAI's hosted tool."""
+    cases: list[Any] = [
         ("never", []),
         ("manual", ["read", "write"]),
         ("auto", ["read", "write"]),
@@ -137,12 +137,10 @@ def test_r113_a_wrong_declaration_is_refused() -> None:
         (["write"], ["write"]),
         ({"never": {"tool_names": ["read"]}}, ["write"]),
         ({"always": {"tool_names": ["write"]}}, ["write"]),
-    ],
-)
-def test_r113_words_for_approval(require: Any, needed: list[str]) -> None:  # noqa: ANN401 - what a declaration takes
-    """LLLM's words, names of tools, and the mapping of OpenAI's hosted tool."""
-    server = MCP("x", command="x", require_approval=require)
-    assert [each for each in ("read", "write") if server.needs_approval(each)] == needed
+    ]
+    for require, needed in cases:
+        server = MCP("x", command="x", require_approval=require)
+        assert [each for each in ("read", "write") if server.needs_approval(each)] == needed
 
 
 def test_only_allowed_tools_are_offered() -> None:
@@ -188,26 +186,24 @@ def test_an_error_of_the_block_passes_as_it_is() -> None:
     anyio.run(main)
 
 
-@pytest.mark.parametrize(
-    ("server", "why"),
-    [
+def test_a_server_that_cannot_be_used() -> None:
+    """No program, one that ends, one that speaks otherwise, nobody at the address: one error, which says why and no secret."""
+    cases: list[Any] = [
         (MCP("x", command="no-such-program-here"), "FileNotFoundError"),
         (MCP("x", command="sh", args=("-c", "echo no token >&2; exit 3")), "It printed:\nno token"),
         (MCP("x", command="sh", args=("-c", "echo key $KEY >&2; exit 3"), env={"KEY": "s3cr3t"}), "key ***"),
         (MCP("x", command="cat", connect_timeout=1), "cannot be used"),
         (MCP("x", "http://127.0.0.1:9/mcp"), "ConnectError"),
-    ],
-)
-def test_a_server_that_cannot_be_used(server: MCP, why: str) -> None:
-    """No program, one that ends, one that speaks otherwise, nobody at the address: one error, which says why and no secret."""
+    ]
 
-    async def main() -> None:
+    async def main(server: MCP) -> None:
         async with connect(server):
             pass
 
-    with pytest.raises(PalaverError, match="The MCP server 'x'") as caught:
-        anyio.run(main)
-    assert why in str(caught.value)
+    for server, why in cases:
+        with pytest.raises(PalaverError, match="The MCP server 'x'") as caught:
+            anyio.run(main, server)
+        assert why in str(caught.value)
 
 
 def test_a_list_that_never_ends_is_given_up() -> None:

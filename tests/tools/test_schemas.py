@@ -88,22 +88,20 @@ BOMB: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
+def test_a_hostile_schema_freezes_nothing() -> None:
+    """A pattern that backtracks, references that double, a loop and an address: each check ends (within a test's time-out)."""
+    cases: list[Any] = [
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": HOSTILE}),
         ({"patternProperties": {"^(a+)+$": False}, "additionalProperties": False}, {HOSTILE: 1}),
         ({"patternProperties": {"^(a+)+$": True}, "unevaluatedProperties": False}, {HOSTILE: 1}),
         (BOMB, {}),
         ({"$ref": "#"}, {}),
         ({"$ref": "https://192.0.2.1/nobody.json"}, {}),
-    ],
-)
-def test_a_hostile_schema_freezes_nothing(schema: dict[str, Any], value: object) -> None:
-    """A pattern that backtracks, references that double, a loop and an address: each check ends (within a test's time-out)."""
-    violations(schema, value)
-    declared = Function("t", parameters={"type": "object", **schema}, function=lambda **_given: "ran")
-    assert run(declared, **value if isinstance(value, dict) else {}).ending in {"done", "arguments"}
+    ]
+    for schema, value in cases:
+        violations(schema, value)
+        declared = Function("t", parameters={"type": "object", **schema}, function=lambda **_given: "ran")
+        assert run(declared, **value if isinstance(value, dict) else {}).ending in {"done", "arguments"}
 
 
 def test_patterns_without_linear_time_check_nothing() -> None:
@@ -112,9 +110,9 @@ def test_patterns_without_linear_time_check_nothing() -> None:
     assert [str(each) for each in violations({"pattern": "^b"}, "ab")] == ["'ab' does not match '^b'"]
 
 
-@pytest.mark.parametrize(
-    ("schema", "why"),
-    [
+def test_uncheckable_schema_is_refused() -> None:
+    """A format is never obeyed in part: what is malformed or unsupported is refused when it is made."""
+    cases: list[Any] = [
         ({"unevaluatedProperties": False}, "unevaluatedProperties"),
         ({"properties": {"a": {"$dynamicRef": "#x"}}}, "dynamicRef"),
         ({"items": {"$ref": "#/$defs/none"}}, "leads nowhere"),
@@ -125,12 +123,10 @@ def test_patterns_without_linear_time_check_nothing() -> None:
         ({"minimum": "3"}, "not a JSON schema"),
         ({"required": "name"}, "not a JSON schema"),
         ({"items": 3}, "not a JSON schema"),
-    ],
-)
-def test_uncheckable_schema_is_refused(schema: dict[str, Any], why: str) -> None:
-    """A format is never obeyed in part: what is malformed or unsupported is refused when it is made."""
-    with pytest.raises(InvalidInput, match=why):
-        require_checkable(schema)
+    ]
+    for schema, why in cases:
+        with pytest.raises(InvalidInput, match=why):
+            require_checkable(schema)
 
 
 def test_names_and_values_are_not_keywords() -> None:

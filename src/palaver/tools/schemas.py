@@ -25,7 +25,7 @@ Schema: TypeAlias = Mapping[str, Any]
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"default", "const", "enum", "examples"})
 _NOT_CHECKED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef")
-_MOST_REFERENCES = 100_000
+_MOST_REFERENCES = 30_000
 """References that one check follows. A recursive schema needs about one for each node of the value; more is an attack."""
 _LONGEST = 300
 """Characters of one violation: it quotes the value."""
