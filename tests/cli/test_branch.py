@@ -9,9 +9,8 @@ import pytest
 from palaver import Session, SqliteStore
 from palaver.cli.outcome import Exit
 from palaver.ids import DialogId
-from palaver.log import Handle, MessageEntry
-from palaver.messages import AssistantMessage, ToolCallContent, UserMessage
-from tests.cli.commands import Palaver, run
+from palaver.log import Handle
+from tests.cli.commands import Palaver
 
 
 def _dialogs(palaver: Palaver) -> list[str]:
@@ -137,16 +136,6 @@ def test_what_is_pinned_stays_and_is_listed(long: Palaver) -> None:
     assert "answer-1-" not in long("view", "long").out
 
 
-def test_a_pin_brings_nothing_back(long: Palaver) -> None:
-    """The list says that it is not in the view, and what brings it back."""
-    place = Handle(root(long), 3)
-    long("compact", "long", "--yes", "--budget", 800)
-    assert "not in the view: undo the compaction" in long("branch", "pin", place).out
-    long("compact", "long", "--undo")
-    long("compact", "long", "--yes", "--budget", 800)
-    assert long("branch", "pin", "long", "--json").row()["shown"] is True
-
-
 def test_a_pin_is_made_where_the_entry_is(long: Palaver) -> None:
     """In the main dialog where that holds the entry, else in the entry's own."""
     with SqliteStore(long.store) as store:
@@ -208,21 +197,6 @@ def test_quarantine_is_one_step_and_not_done_twice(stocked: Palaver) -> None:
     wrong = stocked("branch", "quarantine", "--undo", places[0], f"{places[1]}:99")
     assert (wrong.code, wrong.out) == (Exit.INPUT, "")
     assert "already" in stocked("branch", "quarantine", places[0]).out, "nothing of the step was done"
-
-
-def test_quarantine_reaches_forks(tmp_path: Path) -> None:
-    """A block is set aside in every dialog that holds it."""
-    path = tmp_path / "store.db"
-    with SqliteStore(path) as store:
-        dialog = Session.create(name="talk", store=store).root
-        dialog.append(UserMessage(content="go"))
-        call = ToolCallContent(id="a", name="f", args="{")
-        (place,) = dialog.record(MessageEntry(message=AssistantMessage(contents=(call,))))
-        fork = dialog.fork()
-        fork.append(UserMessage(content="on"))
-    made = run("branch", "quarantine", f"{place}:0", "--store", path, "--json").row()["entries"]
-    assert {entry.split(":")[0] for entry in made} == {dialog.dialog_id[:12], fork.dialog_id[:12]}
-    assert len(run("branch", "quarantine", f"{place}:0", "--undo", "--store", path, "--json").row()["entries"]) == 2
 
 
 def test_ambiguous_names_are_refused_and_listed(tmp_path: Path) -> None:

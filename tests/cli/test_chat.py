@@ -99,7 +99,7 @@ def test_system_prompt_is_not_a_template(chats: Chats) -> None:
 
 def test_failed_provider_is_one_line_and_the_chat_goes_on(chats: Chats) -> None:
     """The error is shown in a line, the next message is answered, and the exit code is that of the last message."""
-    for kind in ["auth", "model", "refused"]:
+    for kind in ("auth", "refused"):
         failing = {"text": "Half of", "error": {"kind": kind, "message": "a\nlong\nstory"}}
         ran = chats.pipe("One\nTwo\n", "-m", chats.script(failing, "Back."), "-s", kind)
         assert (ran.code, ran.out.endswith("Back.\n")) == (0, True), kind
@@ -157,18 +157,6 @@ def test_compaction_is_undone_and_redone(chats: Chats) -> None:
     assert found.out.startswith("0 long long")
     assert '"content": "q0"' in found.out
     assert found.err.count("!") == 2
-
-
-def test_summary_of_a_compaction_is_asked_for(chats: Chats) -> None:
-    """With --summarizer a model's summary stands beside the record; one that fails leaves the record alone."""
-    model = chats.script(*(f"{n} {'long ' * 1500}" for n in range(6)))
-    spec = chats.script("They counted to five.", name="summary.json")
-    lines = "q0\nq1\nq2\nq3\nq4\nq5\n/compact the count\n/view\n"
-    words = ("-m", model, "--commands", "--policy", "fold")
-    assert "They counted to five." in chats.pipe(lines, *words, "--summarizer", spec).out
-    failed = chats.pipe(lines, *words, "--summarizer", chats.script(name="none.json"))
-    assert "no summary" in failed.err
-    assert "omission" in failed.out
 
 
 def test_refused_block_is_set_aside(chats: Chats) -> None:

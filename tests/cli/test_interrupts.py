@@ -35,16 +35,6 @@ def test_an_interrupt_behind_an_error_is_found() -> None:
     assert not is_interrupt(SchemaError("Error building `literal` serializer:\n  TypeError: "))
 
 
-def test_a_quoted_interrupt_is_not_one() -> None:
-    """A traceback in a log or in the output of a tool is not an interrupt."""
-    quoted = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyboardInterrupt\n"
-    for error in (InvalidInput(quoted), ValueError(quoted), OSError(quoted)):
-        above = InvalidInput("The log cannot be read.")
-        above.__cause__ = error
-        assert not is_interrupt(error)
-        assert not is_interrupt(above)
-
-
 def test_errors_that_are_their_own_cause_come_to_an_end() -> None:
     """`raise error from error` is legal, and so are longer circles; an interrupt in one is found."""
     for length in [1, 2, 5]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,14 +42,6 @@ def test_json_has_the_same(shop: Path) -> None:
     assert row["left_out"] == {"link": 1}
     assert row["tokens"] == counter("gpt-4o").text(row["map"]) <= 90
     assert "1 link" in run("map", str(shop)).err
-
-
-def test_json_has_names_that_are_no_text(shop: Path) -> None:
-    """A file whose name is no UTF-8 is in the map and among the files, what is no text of it made visible."""
-    (shop / os.fsdecode(b"caf\xe9.py")).write_text("class Latin: pass\n", "utf-8")
-    row = run("map", str(shop), "--tokens", "400", "--json").row()
-    assert "caf�.py" in row["files"]
-    assert "caf�.py:" in row["map"]
 
 
 def test_what_is_mentioned_comes_first(shop: Path) -> None:

@@ -87,22 +87,6 @@ def said(palaver: Palaver) -> list[list[dict[str, object]]]:
     return [[{key: row[key] for key in row if key != "handle"} for row in rows] for rows in shown]
 
 
-def test_a_full_disk_during_an_import(palaver: Palaver) -> None:
-    """The import fails with a clear word, shows no half session, and is completed when there is room."""
-    file = palaver.file("talk.jsonl", long_talk(200))
-    words = ["import", str(file), "--store", str(palaver.store)]
-    ran = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(1 << 17), *words], capture_output=True, text=True, timeout=100, check=False
-    )
-
-    assert (ran.returncode, ran.stdout) == (5, "")
-    assert "no room left" in " ".join(ran.stderr.split())
-    assert "Traceback" not in ran.stderr
-    assert palaver("import", file).code == 0
-    assert palaver("doctor").code == 0
-    assert len(palaver("sessions", "--json").rows()) == 1
-
-
 def test_a_full_disk_during_an_export(palaver: Palaver) -> None:
     """The old file stays, and no piece of the new one is left behind."""
     palaver.imported(long_talk(200))
@@ -144,15 +128,6 @@ def test_a_device_is_written_to_and_never_replaced(stocked: Palaver) -> None:
 
     assert (full.code, null.code) == (8, 0)
     assert all(Path(path).is_char_device() for path in ("/dev/full", "/dev/null"))
-
-
-def test_an_export_through_a_link_changes_what_it_leads_to(stocked: Palaver) -> None:
-    """A symbolic link stays one."""
-    target, link = stocked.file("real.md", "old"), stocked.folder / "link.md"
-    link.symlink_to(target)
-    assert stocked("export", "talk", "--to", "markdown", "-o", link).code == 0
-    assert link.is_symlink()
-    assert target.read_text().startswith("# talk")
 
 
 def test_a_reader_that_goes_away(palaver: Palaver) -> None:

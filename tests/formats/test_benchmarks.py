@@ -1,10 +1,8 @@
 """Trajectories of benchmarks and of their agents: τ-bench, τ²-bench, mini-SWE-agent, SWE-agent."""
 
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from palaver.formats import Put, detect, open_source
 from palaver.log import Custom, ErrorEntry, Instructions, ModelChange
 from palaver.messages import Role, Speaker, StopReason
 from palaver.store.memory import MemoryStore
@@ -46,24 +44,6 @@ def test_call_id_that_is_used_again_has_its_own_result(tmp_path: Path) -> None:
     assert found.codes() == {}
 
 
-def test_memory_does_not_grow_with_the_document(tmp_path: Path) -> None:
-    """One run is in memory at a time, once the format is found."""
-    peaks = []
-    for count in (50, 250):
-        runs = tau(count)
-        for run in runs:
-            run["traj"][3]["content"] = "x" * 20_000
-        with open_source(written(tmp_path, document(runs))) as source:
-            reader = detect(source)
-            tracemalloc.start()
-            seen = sum(event.counted for event in reader.read(source) if isinstance(event, Put))
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert seen == 7 * count
-        peaks.append(peak)
-    assert peaks[1] < 1.5 * peaks[0]
-
-
 # --- τ²-bench -------------------------------------------------------------------------------------------------------------
 
 
@@ -90,26 +70,6 @@ def test_tau2_sides_have_instructions_and_models(tmp_path: Path) -> None:
         assert [section.text for section in told.sections] == [text]
         assert isinstance(change, ModelChange)
         assert change.model == model
-
-
-def test_tau2_bundled_results_are_one_record(tmp_path: Path) -> None:
-    """A message that nests several results counts once, and each result answers its call."""
-    found = read(tmp_path, tau2(1))
-    assert [put.counted for put in found.puts if put.record == "3"] == [1, 0]
-    assert [message.tool_results()[0].id for message in found.said() if message.role is Role.TOOL] == ["a1", "a2"]
-
-
-def test_tau2_customer_who_speaks_and_calls_at_once(tmp_path: Path) -> None:
-    """The words go to the agent, the calls to the customer's dialog; the record counts once, its usage too."""
-    results = tau2(1)
-    results["simulations"][0]["messages"][5]["content"] = "Wait."
-    del results["simulations"][0]["messages"][6]["requestor"]
-    found = read(tmp_path, results)
-    assert [put.counted for put in found.puts if put.record == "5"] == [1, 0]
-    assert [message.text_content() for message in found.said() if message.role is Role.USER][1] == "Wait."
-    assert found.said("user")[0].usage.cost.total == 0
-    assert [message.role for message in found.said("user")] == [Role.ASSISTANT, Role.TOOL]
-    assert found.counted() == 8
 
 
 def test_tau2_simulation_without_messages(tmp_path: Path) -> None:
@@ -150,15 +110,6 @@ def test_mini_swe_agent_exit_is_no_message(tmp_path: Path) -> None:
     ending = read(tmp_path, run).entries()[-1]
     assert isinstance(ending, ErrorEntry)
     assert ending.error == "no network"
-
-
-def test_mini_swe_agent_command_that_did_not_run_is_an_error(tmp_path: Path) -> None:
-    """One that ended with another code than 0 did run; the code stays with the message."""
-    run = mini()
-    for exception, failed in (("timed out", True), ("", False)):
-        run["messages"][3]["extra"]["exception_info"] = exception
-        (result,) = [message for message in read(tmp_path, run).said() if message.role is Role.TOOL]
-        assert (result.tool_results()[0].is_error, result.metadata["returncode"]) == (failed, 1)
 
 
 def test_mini_swe_agent_run_that_goes_on(tmp_path: Path) -> None:

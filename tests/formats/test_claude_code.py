@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from palaver.log import Compaction, ContextEdit, Custom, ErrorEntry, MessageEntry, ModeChange, ModelChange
-from palaver.messages import ImageContent, Role, Speaker, ToolResultContent
+from palaver.log import Compaction, ContextEdit, MessageEntry
+from palaver.messages import Role, Speaker
 from tests.formats.reading import Read, read_bytes
-from tests.formats.samples import PNG, STAMP, Claude, call, text
+from tests.formats.samples import Claude, call, text
 
 
 def read(folder: Path, session: Claude) -> Read:
@@ -94,22 +94,6 @@ def test_rewind_is_a_fork(tmp_path: Path) -> None:
     assert found.shown("fork:u4") == ["user: Something else."]
 
 
-def test_progress_in_the_chain_is_passed_through(tmp_path: Path) -> None:
-    """Progress stands between a message and its parent; it becomes no entry and is counted in a note."""
-    session = Claude()
-    session.record("progress", "p0", data={"type": "hook_progress", "hookEvent": "SessionStart"})
-    session.user("u1", "Go.")
-    session.model("a1", "msg_1", call("t1"))
-    session.record("progress", "p1", data={"type": "bash_progress", "output": "x"})
-    session.result("r1", "t1", after="a1")
-    session.model("a2", "msg_2", text("Done."), after="p1")
-    found = read(tmp_path, session)
-    assert [message.id for message in found.said()] == ["u1", "a1", "r1", "a2"]
-    notes = [loss for loss in found.losses if loss.code == "skipped"]
-    assert any(note.reason.startswith("1 progress/bash_progress record: ") for note in notes)
-    assert {note.severity for note in notes} == {"note"}
-
-
 def sidechain(agent: str | None) -> Claude:
     """Return a session whose sub-agent is recorded as a sidechain."""
     about: dict[str, Any] = {"isSidechain": True} | ({"agentId": agent} if agent else {})
@@ -193,18 +177,6 @@ def test_compaction_shows_what_the_agent_saw(tmp_path: Path) -> None:
         assert ([branch.dialog for branch in found.branches], found.counted()) == (["main"], 8), logical
 
 
-def test_compaction_in_a_fork_covers_what_it_inherited(tmp_path: Path) -> None:
-    """The dialog that the fork leaves is unchanged."""
-    session = small()
-    session.user("u2", "Delete it.")
-    session.user("u3", "Keep it.", after="a3")
-    bounded(session, "u3").user("c1", "Summary.", isCompactSummary=True)
-    session.user("u4", "Go on.")
-    found = read(tmp_path, session)
-    assert found.shown("fork:u3") == ["user: Summary.", "user: Go on."]
-    assert found.shown()[-1] == "user: Delete it."
-
-
 def test_boundary_without_its_summary_is_reported(tmp_path: Path) -> None:
     """A file that ends between both says so."""
     assert read(tmp_path, bounded(small(), "a3")).codes() == {"missing_summary": 1}
@@ -221,31 +193,6 @@ def test_microcompaction_clears_results(tmp_path: Path) -> None:
     assert found.codes() == {"dangling_edit": 1}
     assert "tool: toolu_1=[Old tool result content cleared]" in found.shown()
     assert "tool: toolu_1=a.txt" in found.shown(whole=True)
-
-
-def test_harness_speaks_in_meta_records(tmp_path: Path) -> None:
-    """Meta records, output of local commands and synthetic answers are the harness's, and no model said the latter."""
-    session = small()
-    session.user("u2", "Base directory for this skill: x", isMeta=True)
-    session.user("u3", "<local-command-stdout>See ya!</local-command-stdout>")
-    session.model("a4", "id", text("No response requested."), model="<synthetic>", isApiErrorMessage=False)
-    found = read(tmp_path, session)
-    assert [message.speaker for message in found.said()[-3:]] == [Speaker.HARNESS] * 3
-    assert found.said()[-1].model is None
-    assert [entry.model for entry in found.entries() if isinstance(entry, ModelChange)] == ["claude-opus-4-6"]
-
-
-def test_api_error_is_an_error_entry(tmp_path: Path) -> None:
-    """It counts as a record of the format, and is no message."""
-    session = small()
-    about: dict[str, Any] = {"model": "<synthetic>", "isApiErrorMessage": True, "error": "unknown"}
-    session.model("e1", "id", text("API Error: 529 Overloaded"), **about)
-    error = {"status": 529, "error": {"type": "error", "error": {"message": "Overloaded"}}}
-    session.record("system", "e2", subtype="api_error", error=error, level="error")
-    found = read(tmp_path, session)
-    errors = [entry.error for entry in found.entries() if isinstance(entry, ErrorEntry)]
-    assert errors == ["API Error: 529 Overloaded", "Overloaded"]
-    assert (found.counted(), len(found.said())) == (6, 5)
 
 
 def test_missing_parent_is_reported(tmp_path: Path) -> None:
@@ -267,67 +214,6 @@ def test_repeated_id_is_reported_and_no_words_are_lost(tmp_path: Path) -> None:
     found = read(tmp_path, session)
     assert found.codes() == {"duplicate_id": 2}
     assert "Other words." in [message.content for message in found.said()]
-
-
-def test_results_without_a_call_are_kept_and_reported(tmp_path: Path) -> None:
-    """So is a second result of one call."""
-    session = small()
-    session.result("r2", "toolu_0", "late")
-    session.result("r3", "toolu_1", "again")
-    found = read(tmp_path, session)
-    assert found.codes() == {"orphan_result": 1, "duplicate_result": 1}
-    assert sum(isinstance(block, ToolResultContent) for message in found.said() for block in message.contents) == 3
-
-
-def test_two_records_on_one_line_are_both_read(tmp_path: Path) -> None:
-    """Two writers without a line's end between them lose nothing."""
-    found = read_bytes(tmp_path, small().bytes().replace(b"\n", b"", 1))
-    assert (found.codes(), found.counted()) == ({"glued_records": 1}, 5)
-
-
-def test_titles_modes_models_and_queued_words_are_kept(tmp_path: Path) -> None:
-    """The user's title wins; a changed mode or model is an entry; unknown records are kept whole."""
-    session = Claude()
-    session.other(type="summary", summary="A summary", leafUuid="x")
-    session.user("u1", "Plan it.", permissionMode="plan")
-    session.model("a1", "msg_1", text("Planned."))
-    queued = {"type": "queue-operation", "timestamp": STAMP.format(1), "sessionId": "session-1"}
-    session.other(**queued, operation="enqueue", content="Also this.")
-    session.other(**queued, operation="dequeue")
-    session.user("u2", "Do it.", permissionMode="default")
-    session.model("a2", "msg_2", text("Done."), model="claude-haiku-4-5")
-    session.other(type="custom-title", customTitle="My title", sessionId="session-1")
-    session.other(type="from-the-future", what=[1, 2])
-    found = read(tmp_path, session)
-    assert found.conversations[0].title == "My title"
-    assert [entry.value for entry in found.entries() if isinstance(entry, ModeChange)] == ["plan", "default"]
-    models = [entry.model for entry in found.entries() if isinstance(entry, ModelChange)]
-    assert models == ["claude-opus-4-6", "claude-haiku-4-5"]
-    kept = [entry for entry in found.entries() if isinstance(entry, Custom)]
-    assert [entry.custom_type for entry in kept] == ["claude-code/queue-operation", "claude-code/from-the-future"]
-    assert kept[1].data["what"] == [1, 2]
-
-
-def test_pictures_are_media_and_unknown_blocks_stay_whole(tmp_path: Path) -> None:
-    """A base64 picture is an image by its bytes; a block of a new type keeps all its fields."""
-    session = Claude()
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-    session.user("u1", [picture, {"type": "hologram", "depth": 3}])
-    (message,) = read(tmp_path, session).said()
-    image, unknown = message.contents
-    assert isinstance(image, ImageContent)
-    assert image.images[0].media_type == "image/png"
-    assert (unknown.type, unknown.model_extra) == ("hologram", {"depth": 3})
-
-
-def test_surrogates_and_nul_are_replaced_and_reported(tmp_path: Path) -> None:
-    """Text that no provider takes is mended where it enters, and the place is named."""
-    session = Claude()
-    session.user("u1", "a\ud99cb\0c")
-    found = read(tmp_path, session)
-    assert found.codes() == {"surrogate": 1, "nul": 1}
-    assert found.said()[0].content == "a\ufffdb\ufffdc"
-    assert {loss.place for loss in found.losses if loss.code in {"surrogate", "nul"}} == {"line 1"}
 
 
 def test_odd_records_are_reported_one_by_one(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from palaver.log import Compaction, Custom, ErrorEntry, Instructions, ModeChange, ModelChange
-from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent
+from palaver.log import Compaction
+from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
 from tests.formats.reading import Read, read_bytes
 from tests.formats.samples import codex, event, item, jsonl, said, tokens
 
@@ -42,17 +42,6 @@ def test_mirror_of_the_screen_is_left_out_and_reported(tmp_path: Path) -> None:
     assert found.codes() == {}
     assert found.said()[1].metadata == {"phase": "final_answer"}
     assert found.conversations[0].key == "thread-1"
-
-
-def test_instructions_and_the_developers_words_are_apart(tmp_path: Path) -> None:
-    """The base instructions are an entry; the developer speaks as the system; AGENTS.md is the harness's."""
-    agents = said("user", "# AGENTS.md instructions for /home/u/project\n\nBe kind.")
-    found = read(tmp_path, said("developer", "<permissions instructions>All."), agents, said("user", "Hello."))
-    (instructions,) = [entry for entry in found.entries() if isinstance(entry, Instructions)]
-    assert [section.text for section in instructions.sections] == ["You are Codex."]
-    assert [m.role for m in found.said()] == [Role.SYSTEM, Role.USER, Role.USER]
-    assert [m.speaker for m in found.said()] == [Speaker.HARNESS, Speaker.HARNESS, Speaker.HUMAN]
-    assert not [loss for loss in found.losses if loss.code == "no_instructions"]
 
 
 def test_response_ends_where_something_else_stands(tmp_path: Path) -> None:
@@ -149,21 +138,6 @@ def test_rollback_leaves_turns_behind_in_a_branch(tmp_path: Path) -> None:
         ["user: One.", "assistant: 1", "user: Three.", "assistant: 3"],
         ["user: Four."],
     ]
-
-
-def test_what_is_no_message_is_kept_beside_them(tmp_path: Path) -> None:
-    """Changes of model and mode, failures and unknown items become entries; unknown items count as items."""
-    other = ("turn_context", {"model": "gpt-5.5", "effort": "low"})
-    beside = [event("error", message="stream disconnected"), event("turn_aborted", reason="interrupted")]
-    found = read(tmp_path, TURN, TURN, other, *beside, item("ghost_snapshot", commit="abc"))
-    entries = found.entries()
-    assert [entry.model for entry in entries if isinstance(entry, ModelChange)] == ["gpt-5.3-codex", "gpt-5.5"]
-    modes = [(entry.mode, entry.value) for entry in entries if isinstance(entry, ModeChange)]
-    assert modes == [("approval", "never"), ("effort", "high"), ("effort", "low")]
-    assert [entry.error for entry in entries if isinstance(entry, ErrorEntry)] == ["stream disconnected"]
-    kinds = [entry.custom_type for entry in entries if isinstance(entry, Custom)]
-    assert kinds == ["codex/turn_aborted", "codex/ghost_snapshot"]
-    assert found.counted() == 1
 
 
 def test_rollouts_of_the_first_versions_are_read(tmp_path: Path) -> None:

@@ -53,12 +53,6 @@ def test_tools_are_those_that_were_sent(tmp_path: Path) -> None:
     assert [[tool.name for tool in entry.tools] for entry in toolsets] == [["look"], ["look", "leap"]]
 
 
-def test_order_is_that_of_time(tmp_path: Path) -> None:
-    """However the archive is packed, the same entries come of it."""
-    one, other = (read(tmp_path, found) for found in (series(), series()[::-1]))
-    assert [put.digest for put in one.puts if put.counted] == [put.digest for put in other.puts if put.counted]
-
-
 def test_run_that_began_anew_is_a_branch(tmp_path: Path) -> None:
     """A request that is shorter, or changed, shares what is the same; the longest run counts, and the newest goes on."""
     again = snapshot(4, [as_sent(one) for one in chat()[:2]], {"role": "assistant", "content": "A fish."})
@@ -82,15 +76,6 @@ def test_changed_message_is_a_branch_from_there(tmp_path: Path) -> None:
     assert [one[0] for one in results] == ["tool: c1=a stone", "tool: c1=a pearl", "tool: c1=a pearl"]
     assert results[2][1] == "tool: c1=a bush"
     assert invocations(seen, "branch:2")[0].manifest["messages"] == 6
-
-
-def test_another_agents_calls_in_between_are_a_branch(tmp_path: Path) -> None:
-    """Calls with other instructions do not break the run, which goes on in its dialog."""
-    aside = [{"role": "system", "content": "Name the session."}, {"role": "user", "content": "stones"}]
-    between = snapshot(5, aside, {"role": "assistant", "content": "Stones"}) | {"timestamp": 1700000002.5}
-    found = read(tmp_path, [*series(), between])
-    assert [branch.dialog for branch in found.branches] == ["main", "branch:1"]
-    assert (len(invocations(found)), found.branch("branch:1").at, found.counted()) == (3, 0, 7)
 
 
 def test_folders_of_an_archive_are_runs(tmp_path: Path) -> None:

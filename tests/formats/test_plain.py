@@ -105,13 +105,6 @@ def test_what_is_no_plain_list_is_refused(tmp_path: Path) -> None:
             name_of(tmp_path, document(other))
 
 
-def test_short_values_beside_the_messages_are_metadata(tmp_path: Path) -> None:
-    """Longer ones stay in the kept source."""
-    found = read_bytes(tmp_path, document({"messages": chat(), "score": 3, "trace": {"a": 1}, "model": "gpt-4o"}))
-    assert found.conversations[0].metadata == {"score": 3, "model": "gpt-4o"}
-    assert found.conversations[0].model == "gpt-4o"
-
-
 def test_large_first_message_does_not_hide_the_format(tmp_path: Path) -> None:
     """It may be larger than what formats are found from."""
     big = [{"role": "system", "content": "x" * 300_000}, *chat()[1:]]
@@ -119,12 +112,3 @@ def test_large_first_message_does_not_hide_the_format(tmp_path: Path) -> None:
     for data in (document({"messages": big}), document(big), jsonl({"messages": big}), *indented):
         assert name_of(tmp_path, data) == "chat-completions"
         assert read_bytes(tmp_path, data).counted() == 7
-
-
-def test_messages_keep_time_and_metadata(tmp_path: Path) -> None:
-    """A time beside a message holds for those after it until the next one."""
-    messages = chat()
-    messages[1] |= {"timestamp": "2026-01-01T00:00:00Z", "metadata": {"by": "me"}}
-    said = read_bytes(tmp_path, document(messages)).said()
-    assert {message.timestamp for message in said} == {1767225600.0}
-    assert said[1].metadata == {"by": "me"}

@@ -33,6 +33,7 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
 
 
 @pytest.fixture
-def store(new_store: Callable[[], Store]) -> Store:
-    """Return an empty store."""
-    return new_store()
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Return an empty store in a file: what an adapter does with a store's entries does not depend on which one it is."""
+    with SqliteStore(tmp_path / "store.db") as made:
+        yield made

@@ -80,14 +80,6 @@ def test_another_history_of_the_same_session_is_a_conflict() -> None:
     assert fingerprint(other) == before
 
 
-def test_importing_takes_a_session_out_of_the_trash() -> None:
-    """Whoever imports a session wants to see it."""
-    log = sample()
-    log.store.update_session(log.session, trashed_at=1.0)
-    taken(log.store, bundle(log))
-    assert log.store.session(log.session).trashed_at is None
-
-
 _BUNDLE = bundle(sample())
 
 

@@ -12,7 +12,7 @@ import pytest
 from palaver.context import Meter
 from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import Compaction, Label, MessageEntry, ModeChange, ModelChange, Omitted, Place, Run, draft
+from palaver.log import Compaction, MessageEntry, ModelChange, Omitted, Run, draft
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
@@ -143,14 +143,6 @@ def test_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
     assert places == {"orphan_result": "record 5", "unanswered_call": "record 4"}
 
 
-def test_several_faults_of_one_kind_are_all_counted(tmp_path: Path) -> None:
-    """Two damaged texts are two findings, each with its record."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(swapped(claude(), b"Done.", b"Done \\u0000.").replace(b"I look.", b"I \\u0000 look."))
-    places = [finding.place for finding in examined(path).findings if finding.code == "nul"]
-    assert places == ["record 2", "record 6"]
-
-
 def test_repair_writes_a_branch_without_the_fault(tmp_path: Path) -> None:
     """The branch is healthy and valid; the file, the kept copy of it and the original dialog are byte-identical."""
     for kind, fault in CASES:
@@ -173,34 +165,6 @@ def test_repair_writes_a_branch_without_the_fault(tmp_path: Path) -> None:
         assert b"".join(kept(store, source.raw)) == data, (kind, fault)
         assert branch.relation == "repair", (kind, fault)
         assert branch.metadata["of"] == one.main, (kind, fault)
-
-
-@pytest.mark.parametrize("kind", HEALTHY)
-def test_d20_cut_at_sampled_bytes(tmp_path: Path, kind: str) -> None:
-    """D20: cut anywhere, a transcript is refused whole or examined, the torn tail named; repairing the rest makes it healthy."""
-    data = HEALTHY[kind]
-    path = tmp_path / "s.jsonl"
-    ends = {place for place, byte in enumerate(data) if byte == 10}
-    for cut in range(data.index(b"\n") + 1, len(data), 37):
-        path.write_bytes(data[:cut])
-        found = examined(path)
-        whole = cut in ends or cut - 1 in ends
-        assert ("torn_tail" in codes(found)) != whole, cut
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", HEALTHY)
-def test_d20_cut_at_every_byte_and_repaired(tmp_path: Path, kind: str) -> None:
-    """D20: the same at every byte, with a repair each time."""
-    data = HEALTHY[kind]
-    path = tmp_path / "s.jsonl"
-    for cut in range(data.index(b"\n") + 1, len(data)):
-        path.write_bytes(data[:cut])
-        store = MemoryStore()
-        for one in Importer(store).import_path(path):
-            assert one.main is not None
-            branch = repair(store, one.main)
-            assert codes(examine(store, one.session_id, branch.dialog_id)) == set(), cut
 
 
 def alone(log: Log) -> Diagnosis:
@@ -258,16 +222,6 @@ def test_result_that_does_not_follow_its_call_is_misplaced() -> None:
     mended(log)
 
 
-def test_result_after_what_no_model_sees_is_in_its_place() -> None:
-    """A label, a mode or a further fragment of the same response between a call and its result is no fault."""
-    log = Log()
-    log.put(user("go"), model("", "a", response="r"), ModeChange(mode="plan"), result("a"))
-    log.put(
-        model("", "b", response="r"), Label(target=Place(dialog=log.dialog, seq=0), label="x"), result("b"), user("on")
-    )
-    assert codes(alone(log)) == set()
-
-
 def test_view_larger_than_the_window_is_a_fault() -> None:
     """With a model whose window is known both numbers are named; a commit that makes the view fit heals it; the form is valid all along."""
     log = Log()
@@ -282,14 +236,6 @@ def test_view_larger_than_the_window_is_a_fault() -> None:
     gone = Omitted(run=Run(dialog=log.dialog, start=1, stop=3), reason=Reason.OVER_BUDGET.value)
     log.put(Compaction(base=3, pieces=(Run(dialog=log.dialog, start=0, stop=1), piece), omitted=(gone,)))
     assert codes(alone(log)) == set()
-
-
-def test_no_window_is_assumed() -> None:
-    """Of a model that nobody knows, and of a session that names none, no window is known, and none is said to be too small."""
-    for named in ((), (ModelChange(model="home-made"),)):
-        log = Log()
-        log.put(*named, user("go"), model("a word " * 200_000), user("on"))
-        assert codes(alone(log)) == set()
 
 
 def test_over_window_in_a_file_has_the_file_as_its_place(tmp_path: Path) -> None:

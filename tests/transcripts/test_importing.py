@@ -232,23 +232,6 @@ def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:
         assert (shown(store, one), one.dialogs) == (shown(whole, other), other.dialogs), room
 
 
-def test_growth_that_was_cut_off_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """It is one transaction."""
-    for room in range(1, 6):
-        store = FullStore()
-        store.room = 5
-        first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
-        path = written(tmp_path / "s.jsonl", branched(8))
-        store.room = room
-        with pytest.raises(StoreError):
-            imported(store, path)
-        assert len(shown(store, first)) == 4, room
-        store.room = 100
-        fresh = MemoryStore()
-        assert shown(store, imported(store, path)) == shown(fresh, imported(fresh, path)), room
-        assert imported(store, path).outcome == "unchanged", room
-
-
 _KILLED = """
 import os, signal, sys
 from palaver.store import SqliteStore

@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 from palaver.cli.app import group
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, locate, opened
-from palaver.cli.outcome import Exit
 from palaver.cli.show import text_of, who_of
 from palaver.cli.terminal import emit, paged, say
 from palaver.errors import Erased, InvalidInput, NotFound
@@ -38,7 +37,7 @@ def _entry(place: Handle | None, text: str) -> Handle:
 
 
 @app.command()
-def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> int:
+def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> None:
     """Draw the tree of a session's dialogs: forks, rewinds, sub-agents. An arrow marks the one that commands use."""
     with found(session, store) as (there, _, _, _), paged(data=json):
         if not json:
@@ -54,7 +53,6 @@ def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption =
             shared = f", {node.inherited:,} shared" if node.inherited else ""
             said = f"{node.relation}, {node.owner}, {counted(row['messages'], 'message')}{shared}"
             emit(json, row, f"{'→ ' if main else '  '}{'   ' * depth}{node.dialog_id[:12]}  {said}")
-    return Exit.OK
 
 
 def _nodes(session: Session) -> Iterator[tuple[int, Node]]:
@@ -74,7 +72,7 @@ def diff(
     second: Annotated[str, Argument(metavar="B", help="Another dialog of the same session.")],
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Compare two dialogs: where they part, and what each holds alone."""
     with opened(store) as source, paged(data=json):
         one = locate(source, first)
@@ -82,7 +80,6 @@ def diff(
         sides = {"one": _side(difference.one), "other": _side(difference.other)}
         ancestor = difference.ancestor and str(difference.ancestor)
         emit(json, {"ancestor": ancestor, "common": difference.common, **sides}, *difference.lines())
-    return Exit.OK
 
 
 def _side(side: Side) -> dict[str, Any]:
@@ -96,13 +93,12 @@ def fork(
     last: Annotated[int, Option("--last", min=0, help="Keep only the last N messages; 0 keeps all.")] = 0,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Fork a dialog: the new one shares what was said, and each goes on by itself. Nothing is copied."""
     with found(session, store, writes=True) as (_, dialog, _, _):
         made = dialog.fork(last)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
         emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
-    return Exit.OK
 
 
 @app.command()
@@ -114,7 +110,7 @@ def rewind(
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Go back to an entry: preview what would leave the view; with --yes go on from there, in a branch. Nothing is lost."""
     with opened(store, writes=yes) as source:
         session, dialog, handle, _ = locate(source, place, only=True)
@@ -124,7 +120,7 @@ def rewind(
                 raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} was not made by a rewind.")
             row: dict[str, Any] = {"to": back.dialog_id, "done": yes}
             emit(json, row, f"{'Back' if yes else 'Would go back'} to dialog {back.dialog_id[:12]}.", *_preview(yes))
-            return Exit.OK
+            return
         handle = _entry(handle, place)
         preview = session.rewind(handle, _holding(session, handle))
         made = preview.apply() if yes else None
@@ -133,7 +129,6 @@ def rewind(
         row |= {"files": list(preview.files), "dialog": made and made.dialog_id}
         done = () if made is None else (f"Done: dialog {made.dialog_id[:12]} goes on.",)
         emit(json, row, *preview.lines(), *done, *_preview(yes))
-    return Exit.OK
 
 
 def _preview(yes: bool) -> tuple[str, ...]:
@@ -149,7 +144,7 @@ def merge(
     text: Annotated[str | None, Option("--text", help="What happened there. Default: a record made by code.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Record in a dialog what happened on another branch, in one entry with its sources."""
     with opened(store, writes=True) as source:
         session, told, _, _ = locate(source, branch, only=True)
@@ -158,7 +153,6 @@ def merge(
         entry = session.recall(place)
         summary = entry.summary if isinstance(entry, BranchSummary) else ""
         emit(json, {"entry": str(place), "dialog": dialog.dialog_id, "text": summary}, f"{place}\n{summary}")
-    return Exit.OK
 
 
 # --- marks ----------------------------------------------------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ def label(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="The label; without one it is removed.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Name an entry for people, remove its name, or list the labels of a session. No model sees a label."""
     with opened(store) as source:
         session, _, handle, _ = locate(source, place, only=":" in place)
@@ -185,11 +179,10 @@ def label(
             session.dialog(handle.dialog).marks.label(handle, name)
         for one, said in session.labels.items():
             emit(json, {"handle": str(one), "label": said}, f"{one}  {said}")
-    return Exit.OK
 
 
 @app.command()
-def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = None, json: JsonOption = False) -> int:
+def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = None, json: JsonOption = False) -> None:
     """Keep an entry in every view, whatever a policy leaves out, or list what is pinned. Later forks keep it, too.
 
     A pin keeps what is there: what left the view before comes back when the compaction is undone.
@@ -206,7 +199,6 @@ def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = Non
             gone = "" if shown else "  (not in the view: undo the compaction that left it out)"
             row = {"handle": str(one), "dialog": dialog.dialog_id, "shown": shown, "text": text}
             emit(json, row, f"{one}  {text}{gone}")
-    return Exit.OK
 
 
 def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
@@ -236,7 +228,7 @@ def quarantine(
     undo: UndoOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Set blocks aside that a provider refuses, in every dialog that holds them: views show a placeholder. The log keeps the original."""
     done = []
     with opened(store, writes=True) as source, source.transaction():
@@ -250,4 +242,3 @@ def quarantine(
         said = f"shown again {where}" if undo else f"in quarantine {where}; --undo shows it again"
         row = {"handle": str(place), "session": session_id, "entries": entries, "quarantined": not undo}
         emit(json, row, f"{place}: {said if entries else 'in quarantine already'}.")
-    return Exit.OK

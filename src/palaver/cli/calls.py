@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 from typer import Argument, BadParameter
 
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, paged, print_rows, say
 from palaver.errors import InvalidInput, NotFound
 from palaver.log import Handle
@@ -50,7 +49,7 @@ def run(
     second: Annotated[int | None, Argument(metavar="M]", min=1, help="… with this one.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """List the model calls of a session, numbered as `view --call N` takes them; with two numbers, compare what these saw.
 
     Calls that palaver made are recorded. Those of an imported session are reconstructed from its responses.
@@ -61,7 +60,7 @@ def run(
                 raise BadParameter("name two calls to compare.", param_hint="M")
             difference = compare(_recorded(numbered(dialog, first)), _recorded(numbered(dialog, second)))
             emit(json, _data(difference), *_lines(difference))
-            return Exit.OK
+            return
         calls = list(dialog.calls) or _answers(dialog)
         rows = [_row(call) for call in calls]
         if rows:
@@ -69,7 +68,6 @@ def run(
         if not json:
             how = "" if not calls else ", recorded" if rows[0]["recorded"] else ", reconstructed from the responses"
             say(f"{counted(len(calls), 'call')}{how}.")
-    return Exit.OK
 
 
 def _answers(dialog: Dialog) -> list[Answer]:

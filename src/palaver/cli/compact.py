@@ -12,7 +12,6 @@ from typer import BadParameter, Option, confirm
 from palaver.agent.compacting import ModelSummarizer
 from palaver.cli.calls import spent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
@@ -46,7 +45,7 @@ def run(
     model: ModelOption = "",
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Make what the model sees smaller, by default to half: preview what would leave and what would stand for it, then ask.
 
     Where nobody can be asked it is only previewed, unless --yes is given. The log keeps everything, `palaver show` prints what left, and
@@ -60,7 +59,7 @@ def run(
         if undo or redo:
             entry = compaction.redo() if redo else compaction.undo()
             emit(json, {"entry": str(entry)}, f"{'Redone' if redo else 'Undone'} by entry {entry}.")
-            return Exit.OK
+            return
         if summarizer is None:
             made = compaction.preview(by, budget, model=model)
         else:
@@ -75,7 +74,6 @@ def run(
             f"Compacted by entry {written}; --undo takes it back." if written else "Nothing was written: --yes does it."
         )
         emit(json, {**made.to_dict(), "entry": written}, said)
-    return Exit.OK
 
 
 def summarizer_of(spec: str) -> ModelSummarizer:

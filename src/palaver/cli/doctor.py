@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import JsonOption, StoreOption, YesOption, locate, opened
+from palaver.cli.options import JsonOption, StoreOption, locate, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
 from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import DialogId, SessionId
 from palaver.plurals import counted
-from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import (
     DAMAGED_STORE,
@@ -25,7 +24,6 @@ from palaver.transcripts import (
     examine,
     examine_file,
     repair,
-    to_quarantine,
     unreadable,
 )
 
@@ -42,10 +40,6 @@ def run(
     mend: Annotated[
         bool, Option("--repair", help="Write branches without the faults; the source never changes.")
     ] = False,
-    aside: Annotated[
-        bool, Option("--quarantine", help="List blocks that no provider takes; --yes sets them aside.")
-    ] = False,
-    yes: YesOption = False,
     every: Annotated[bool, Option("--all", "-a", help="List every finding, notes too.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -54,34 +48,29 @@ def run(
 
     With --repair a transcript is imported first. Ends with 1 when a fault was found.
     """
-    if target is None and (mend or aside):
-        raise BadParameter("name a session or a transcript.", param_hint="--repair" if mend else "--quarantine")
+    if target is None and mend:
+        raise BadParameter("name a session or a transcript.", param_hint="--repair")
     if target is not None and Path(target).exists() and not Path(target).is_dir():
-        if aside:
-            raise BadParameter("import the file first.", param_hint="--quarantine")
         healthy = _reported(examine_file(target), every=every, json=json)
         if mend and not healthy:
             with opened(store, create=True) as source:
                 for one in Importer(source).import_path(target):
                     _mend(source, one.session_id, None, json=json)
         return Exit.OK if healthy else Exit.FOUND
-    return _stored(target, store, mend=mend, aside=aside, yes=yes, every=every, json=json)
+    return _stored(target, store, mend=mend, every=every, json=json)
 
 
-def _stored(target: str | None, url: str | None, *, mend: bool, aside: bool, yes: bool, every: bool, json: bool) -> int:
+def _stored(target: str | None, url: str | None, *, mend: bool, every: bool, json: bool) -> int:
     """Examine one session of the store, or all."""
-    writes = mend or (aside and yes)
-    with opened(url, writes=writes) as source:
+    with opened(url, writes=mend) as source:
         if target is None:
             sessions, only = [record.session_id for record in source.sessions()], None
         else:
-            session_id, only = _named(source, target, writes=writes)
+            session_id, only = _named(source, target, writes=mend)
             sessions = [session_id]
         diagnoses = [_examined(source, each, only) for each in sessions]
         healthy = _reported(diagnoses, every=every, json=json)
-        if aside:
-            _set_aside(Session.open(sessions[0], source), diagnoses[0], yes=yes, json=json)
-        elif mend and not healthy:
+        if mend and not healthy:
             _mend(source, sessions[0], only, json=json)
     return Exit.OK if healthy else Exit.FOUND
 
@@ -103,21 +92,6 @@ def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Dia
 
 
 # --- repairing ------------------------------------------------------------------------------------------------------------------------
-
-
-def _set_aside(session: Session, diagnosis: Diagnosis, *, yes: bool, json: bool) -> None:
-    """Put the blocks into quarantine that no provider takes, or list them."""
-    places = [session.place(place) for place in to_quarantine(diagnosis)]
-    marked = {place for dialog in session.dialogs for place in dialog.marks.quarantined}
-    new = [place for place in places if marked.isdisjoint({place, place._replace(block=None)})]
-    if yes:
-        with session.store.transaction():
-            for place in new:
-                session.quarantine(place, "found by the doctor")
-    told = {"session": session.session_id, "handles": [str(place) for place in new], "done": yes}
-    lines = [f"  {place}: {'in quarantine now' if yes else 'would be put into quarantine'}" for place in new]
-    end = "  No block needs quarantine." if not new else "" if yes else "  Nothing was written: --yes does it."
-    emit(json, {"quarantine": told}, *lines, *filter(None, [end]))
 
 
 def _mend(store: Store, session_id: SessionId, only: DialogId | None, *, json: bool) -> None:

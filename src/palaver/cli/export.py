@@ -11,7 +11,6 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, paged, print_json, write
 from palaver.errors import StoreError
 from palaver.ids import SessionId
@@ -31,7 +30,7 @@ def run(
     redact: RedactOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Export a session. What the form cannot hold is reported. A file appears whole or not at all, and only its owner can read it.
 
     With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
@@ -48,7 +47,6 @@ def run(
         print_json({**row, "report": report}, sys.stderr if output is None else None)
     elif report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
-    return Exit.OK
 
 
 def _printed(done: Exported) -> int:

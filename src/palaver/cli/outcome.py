@@ -23,32 +23,20 @@ __all__ = ["EXIT_HELP", "Exit", "as_data", "exit_code", "tell"]
 
 
 class Exit(IntEnum):
-    """The exit codes. The help of the command line lists them."""
+    """The exit codes; `EXIT_HELP` says what each means."""
 
     OK = 0
-    """Done."""
     FOUND = 1
-    """A fault was found, some of several files could not be imported, or something is still pending."""
     USAGE = 2
-    """The arguments are wrong."""
     INPUT = 3
-    """What was passed cannot be read or is not allowed."""
     MISSING = 4
-    """What was named does not exist, or the name fits several."""
     STORE = 5
-    """The store cannot be opened, read or written."""
     INFEASIBLE = 6
-    """What must be sent is larger than the budget."""
     CONFLICT = 7
-    """Another writer was first."""
     OUTPUT = 8
-    """The result cannot be written."""
     DEFECT = 70
-    """A defect of palaver: please report it."""
     INTERRUPTED = 130
-    """Ctrl-C."""
-    READER = 141
-    """The reader of the output went away before its end, as `head` does; the number is the one that shells use for SIGPIPE."""
+    READER = 141  # what shells use for SIGPIPE
 
 
 _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(

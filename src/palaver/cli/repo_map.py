@@ -8,7 +8,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from palaver.cli.options import JsonOption, ModelOption, OneOption, StoreOption, found
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, paged, print_json, write
 from palaver.context.repo_map import MAP_TOKENS, RepoMap
 from palaver.plurals import counted
@@ -26,7 +25,7 @@ def run(
     model: ModelOption = "",
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Draw a map of a repository: the definitions that the rest of it uses most, file by file, within a number of tokens.
 
     With --session: for what that session touched. Needs the extra `repomap`. Nothing is written, and no link is followed.
@@ -40,7 +39,7 @@ def run(
         }
         files = [visible(path) for path in drawing.files]  # a name need not be text
         print_json({"map": drawing.text, "files": files, "left_out": dict(drawing.left_out), **row})
-        return Exit.OK
+        return
     with paged():
         write(drawing.text)
     shown = f"{drawing.definitions:,} of {counted(drawing.of_definitions, 'definition')}"
@@ -48,4 +47,3 @@ def run(
     complain(
         f"{counted(drawing.tokens, 'token')}: {shown}, {len(drawing.files):,} of {drawing.of_files:,} files{skipped}."
     )
-    return Exit.OK

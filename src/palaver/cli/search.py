@@ -7,7 +7,6 @@ from typing import Annotated
 from typer import Argument, BadParameter
 
 from palaver.cli.options import JsonOption, LimitOption, OneOption, StoreOption, locate, opened
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, emit, paged, say, when
 from palaver.errors import StoreError
 from palaver.ids import SessionId
@@ -26,7 +25,7 @@ def run(
     limit: LimitOption = 20,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Search messages, tool arguments and tool results. `palaver show HANDLE` prints the whole entry of a hit."""
     if not words(query):
         raise BadParameter("it has no letter, digit or pictograph to search for.", param_hint="QUERY")
@@ -43,7 +42,6 @@ def run(
                 emit(json, {**row, "snippet": snippet}, where, f"    {' '.join(snippet.split())}")
     if not hits and not json:
         say("Nothing found.")
-    return Exit.OK
 
 
 def _index(store: Store, within: SessionId | None) -> None:

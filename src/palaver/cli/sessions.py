@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from typer import Option
 
 from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import paged, print_rows, say, when
 from palaver.ids import DialogId
 from palaver.log import lineage
@@ -37,7 +36,7 @@ def run(
     trash: Annotated[bool, Option("--trash", help="List the trash instead.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """List sessions, the newest activity first."""
     with opened(store) as source:
         records = source.sessions(subject=subject, trashed=trash, limit=limit + 1)
@@ -50,7 +49,6 @@ def run(
             say("No sessions. Import some: palaver import PATH")
         if more and not json:
             say("There are more: --limit N lists them.")
-    return Exit.OK
 
 
 def _row(store: Store, record: SessionRecord) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from palaver.cli.options import JsonOption, StoreOption, found, opened
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import paged, print_json, say, write
 from palaver.context.recall import places
 from palaver.errors import InvalidInput, NotFound
@@ -35,7 +34,7 @@ def run(
     last: Annotated[int | None, Option("--last", min=1, help="Only the last N exchanges, or entries.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Show everything that was said, or the original that a handle names, exactly as it was recorded.
 
     With --json: the entries, one object a line.
@@ -43,18 +42,17 @@ def run(
     if _is_handle(what):
         with opened(store) as source, paged(data=json):
             _recall(source, what, json=json)
-        return Exit.OK
+        return
     with found(what, store) as (_, dialog, _, _), paged(data=json):
         if json or entries:
             _list(dialog, last, json=json)
-            return Exit.OK
+            return
         view = fold(dialog.store, dialog.dialog_id, whole=True)
         if last:
             view = replace(view, exchanges=view.exchanges[-last:])
         view.load()
         for text in markdown(dialog.store.session(dialog.session_id), view):
             write(text)
-    return Exit.OK
 
 
 # --- entries --------------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typer import BadParameter, Option
 
 from palaver.cli.calls import Answer, numbered
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
-from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES, Meter
 from palaver.errors import NotFound
@@ -70,7 +69,7 @@ def run(
     redact: RedactOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> int:
+) -> None:
     """Show what a model sees of a session: by default what the recorded agent saw, with --policy full everything.
 
     With --call the request of a recorded call, to the byte; of an imported session, what was said before that response. Exit code 6, with a
@@ -99,7 +98,7 @@ def run(
             seen = seen if wire is None else _compiled(dialog, seen, wire, then)
         if json:
             print_json(_data(seen))
-            return Exit.OK
+            return
         if past is not None and seen.request is None:
             complain(_RECONSTRUCTED, "dim")
         with paged():
@@ -107,7 +106,6 @@ def run(
                 (say if seen.request is None else complain)(line)
             for text in _texts(dialog, seen):
                 write(text)
-    return Exit.OK
 
 
 @dataclass(frozen=True, kw_only=True)

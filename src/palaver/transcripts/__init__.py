@@ -10,7 +10,7 @@ from palaver.transcripts.bundle import (
 )
 from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, unreadable
 from palaver.transcripts.exporting import EXPORTS, Exported, export, partial_path, write_file
-from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding, to_quarantine
+from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
 from palaver.transcripts.importing import Imported, Importer, in_order, require_something
 from palaver.transcripts.repair import repair
 from palaver.transcripts.sources import kept
@@ -38,7 +38,6 @@ __all__ = [
     "redacted_copy",
     "repair",
     "require_something",
-    "to_quarantine",
     "unreadable",
     "write_file",
 ]

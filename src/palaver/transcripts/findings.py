@@ -91,12 +91,3 @@ class Diagnosis:
     def healthy(self) -> bool:
         """Whether there is no fault."""
         return not any(finding.severity == "fault" for finding in self.findings)
-
-
-_FOR_GOOD = frozenset({"malformed_arguments", "missing_blob", "refused_audio", "refused_image"})
-
-
-def to_quarantine(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return the handles of the blocks that no provider takes unchanged, each once: what `palaver doctor --quarantine` sets aside."""
-    found = [one.place for one in diagnosis.findings if one.code in _FOR_GOOD and one.severity == "fault"]
-    return tuple(dict.fromkeys(found))
