@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-import pytest
-
-from palaver import Agent, Dialog, ModelSummarizer, Role, ScriptedProvider, Session, compose, subagent, tool
+from palaver import Dialog, ModelSummarizer, Role, ScriptedProvider, Session, compose
 from palaver.context import Meter
 from palaver.context.policy import policy
 from palaver.context.summary import SummaryAnswer, SummaryRequest, summarize
@@ -122,52 +120,32 @@ def test_r328_another_model_may_summarise() -> None:
     assert any("Short." in text for text in made.inserted)
 
 
-def test_r309_a_sub_agent_has_its_own_context() -> None:
-    """R309: it sees the task and nothing of the conversation; its caller gets the answer and nothing else."""
-    inner = ScriptedProvider([{"text": "I dig.", "tool_calls": [{"name": "dig", "arguments": {}}]}, "A key."])
-    digger = Agent("digger", "You dig.", "gpt-4o", inner, tools=[tool(dig)])
-    call = {"name": "digger", "arguments": {"task": "Dig by the tree."}}
-    outer = ScriptedProvider([{"tool_calls": [call]}, "We have it."], profile="openai-chat")
-    lead = Agent("lead", "You lead.", "gpt-4o", outer, tools=[subagent(digger)])
-    assert lead.respond("Find the key. It is secret.").content == "We have it."
-    assert not any("secret" in str(request.body) for request in inner.requests)
-    said = str(outer.requests[1].body["messages"])
-    assert "A key." in said
-    assert "only earth" not in said
-
-
-def dig() -> str:
-    """Dig."""
-    return "only earth"
-
-
 def raises(number: int) -> SummaryAnswer:
     """Fail as a provider does."""
     raise ConnectionError(number)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        raises,
-        lambda _: SummaryAnswer(text=" "),
-        lambda _: SummaryAnswer(text="As far as", complete=False),
-        lambda _: SummaryAnswer(text="I look it up.", calls=1),
-        lambda _: SummaryAnswer(text="long " * 3_000),
-    ],
-    ids=["raises", "empty", "cut off", "calls a tool", "too long"],
-)
-def test_t6_t7_a_failed_summary_stays_due(answer: Callable[[int], SummaryAnswer]) -> None:
+FAILURES: dict[str, Callable[[int], SummaryAnswer]] = {
+    "raises": raises,
+    "empty": lambda _: SummaryAnswer(text=" "),
+    "cut off": lambda _: SummaryAnswer(text="As far as", complete=False),
+    "calls a tool": lambda _: SummaryAnswer(text="I look it up.", calls=1),
+    "too long": lambda _: SummaryAnswer(text="long " * 3_000),
+}
+
+
+def test_t6_t7_a_failed_summary_stays_due() -> None:
     """T6, T7, DESIGN 5.7: the record stands alone, and the next request covers what this one should have."""
-    dialog, failing, recorder = talk(), Recorder(answer), Recorder()
-    made = preview(dialog, failing)
-    made.approve()
-    assert made.summary_failed
-    assert {exchange.derived for exchange in dialog.view().exchanges} == {"", "record"}
-    say(dialog, 40, 80)
-    dialog.put_text("Go on.")
-    preview(dialog, recorder)
-    assert "question <0>" in recorder.requests[0].transcript
+    for what, answer in FAILURES.items():
+        dialog, recorder = talk(), Recorder()
+        made = preview(dialog, Recorder(answer))
+        made.approve()
+        assert made.summary_failed, what
+        assert {exchange.derived for exchange in dialog.view().exchanges} == {"", "record"}, what
+        say(dialog, 40, 80)
+        dialog.put_text("Go on.")
+        preview(dialog, recorder)
+        assert "question <0>" in recorder.requests[0].transcript, what
 
 
 def test_a_summary_speaks_as_summary() -> None:
