@@ -5,9 +5,6 @@
 from typing import Any
 
 from palaver.context import ContextManager, Meter, Policy
-from palaver.lab.metrics import identifiers
-from palaver.lab.things import words
-from palaver.messages import Role
 from palaver.tokens import Budget
 from palaver.view import Drop, Insert, Plan, View
 
@@ -75,34 +72,3 @@ class TiresOfIt(ContextManager):
 
 class NoPolicy:
     """Nothing that manages a context."""
-
-
-class ListsWords(Policy):
-    """Lawful and vain: drops the oldest half when there is no room, and writes down every identifier that stood in it, and nothing else."""
-
-    name = "lists-words"
-    lists = True
-
-    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Drop the oldest exchanges that may be dropped, and list their words."""
-        size, keep = meter.view(view).total, set(view.protected())
-        keep.update(index for index, each in enumerate(view.exchanges) if each.role is Role.USER and not each.derived)
-        drops: list[int] = []
-        if size > budget.limit:
-            for index in sorted(set(range(len(view.exchanges))) - keep):
-                if size > budget.limit // 2:
-                    size -= meter.exchange(view.exchanges[index])
-                    drops.append(index)
-        said = [words(block.content) for index in drops for block in view.exchanges[index].blocks()]
-        names = sorted({name for each in said for name in identifiers(each)}) if self.lists else ["[gone]"]
-        while meter.text(text := " ".join(names)) > budget.limit // 4:
-            names = names[len(names) // 4 :]
-        inserts = (Insert(before=drops[0], text=text or "[nothing]"),) if drops else ()
-        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in drops), inserts=inserts)
-
-
-class ListsNothing(ListsWords):
-    """The same without the list."""
-
-    name = "lists-nothing"
-    lists = False

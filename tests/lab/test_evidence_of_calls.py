@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -211,32 +211,6 @@ def test_what_is_shortened_or_brought_back_is_content(held: Held) -> None:
 def run(folder: Path, *paths: Path, policies: tuple[str, ...], **words: object) -> Table:
     """Run the lab in a small room."""
     return run_lab(Settings(paths=paths, policies=policies, model=MODEL, resamples=50, **words), folder)  # type: ignore[arg-type]
-
-
-def figures(table: Table) -> Iterator[tuple[str, dict[str, float]]]:
-    """Give the figures of each policy."""
-    for row in table.rows:
-        yield row.policy, {name: score.value or 0.0 for name, score in row.scores.items()}
-
-
-def test_a_policy_that_lists_words_has_words(tmp_path: Path) -> None:
-    """It gains in what is in view, and in the bill by that; by evidence it keeps no more than without the list and pays as much for the rest."""
-    words, nothing = f"{PLANTED}:ListsWords", f"{PLANTED}:ListsNothing"
-    path = asking(tmp_path / "one.json", {number: f"use_{number}" for number in range(0, 12, 2)})
-    table = run(tmp_path / "out", path, policies=("full", words, nothing), budget=5_000)
-    by_name = dict(figures(table))
-    one, other = by_name[words], by_name[nothing]
-    assert one["frr"] > other["frr"] + 0.3
-    assert one["bill"] < other["bill"]
-    assert one["evidence"] <= other["evidence"]
-    assert one["evidence_bill"] > other["evidence_bill"]
-    assert one["evidence_recall"] > other["evidence_recall"]  # a word that stands in view can be searched for
-    assert by_name["full"]["evidence"] == by_name["full"]["frr"] == 1.0
-    for each in by_name.values():
-        assert each["evidence"] <= each["evidence_recall"] <= 1.0
-        assert each["evidence"] <= each["frr"]
-    listed = next(row for row in table.rows if row.policy == words)
-    assert not listed.best_evidence
 
 
 def test_a_handle_is_a_lookup(tmp_path: Path) -> None:

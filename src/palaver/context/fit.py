@@ -168,24 +168,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
     meter = Meter(_counter(counter, model))
     own = manager.budget_for(model) if budget is None and isinstance(manager, Policy) else budget
-    done = job.fit(manager, Budget.parse(own, model), meter)
-    theirs = {id(item): each for item, each in zip(items, given, strict=True) if "id" in item or not _without_id(each)}
-    return Fit(
-        messages=[theirs.get(id(item), item) for item in done.written.items],
-        system=_with(system, done.written.system),
-        tools=[dict(said.declare(tool)) for tool in done.tools],
-        omitted=(*done.composed.view.omissions, *_changed_blocks(done.composed, read)),
-        report=Report((*_repairs(done.composed.view, read), *done.written.changes)),
-        tokens=done.tokens,
-        tokens_before=done.composed.before.total,
-        _given=given,
-        _read=read,
-    )
-
-
-def _without_id(item: object) -> bool:
-    """Return whether an item has an id of None, which OpenAI's schema of a call does not allow."""
-    return isinstance(item, Mapping) and item.get("id", "") is None
+    return job.fitted(job.fit(manager, Budget.parse(own, model), meter), system)
 
 
 Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None
@@ -217,6 +200,25 @@ class _Job:
     def profile(self) -> Profile:
         """What the provider accepts."""
         return profile(self.dialect.name, self.model)
+
+    def fitted(self, done: _Done, system: Any) -> Fit:  # noqa: ANN401 - as it was given
+        """Return the list with the caller's own messages wherever nothing was done to them."""
+        theirs = {  # OpenAI's schema of a call does not allow an id of None: such a message is sent without it
+            id(item): own
+            for item, own in zip(self.items, self.given, strict=True)
+            if "id" in item or not (isinstance(own, Mapping) and own.get("id", "") is None)
+        }
+        return Fit(
+            messages=[theirs.get(id(item), item) for item in done.written.items],
+            system=_with(system, done.written.system),
+            tools=[dict(self.dialect.declare(tool)) for tool in done.tools],
+            omitted=(*done.composed.view.omissions, *_changed_blocks(done.composed, self.read)),
+            report=Report((*_repairs(done.composed.view, self.read), *done.written.changes)),
+            tokens=done.tokens,
+            tokens_before=done.composed.before.total,
+            _given=self.given,
+            _read=self.read,
+        )
 
     def fit(self, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
         """Fit the list; once something is left out, with the tools that bring it back."""
