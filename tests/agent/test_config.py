@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.agent import build_agents, load_config
 from palaver.context import ContextManager
 from palaver.context.presets.own import DefaultContextManager, OffloadContextManager
-from palaver.errors import InvalidConfig, MissingExtra, NotFound
+from palaver.errors import InvalidConfig, NotFound
 from palaver.prompts import Prompt, Runtime
 from palaver.tokens import Budget
 from palaver.tools import MCP, tool
@@ -141,14 +141,6 @@ def test_a_number_of_retries() -> None:
     cases: list[Any] = [("0", 1), ("3", 4)]
     for retry, attempts in cases:
         assert one(f"retry: {retry}").options["retry"].attempts == attempts
-
-
-def test_an_invoker_at_the_top_is_everybodys() -> None:
-    """The invoker may stand at the top; an invoker that is handed in comes before any."""
-    source = "invoker: scripted\nagent_configs: [{name: a, model: m, system_prompt: s}]\n"
-    agents = build_agents(load_config(source), runtime=Runtime())
-    other = agents["a"].llm_invoker
-    assert build_agents(load_config(BASE), ["one"], runtime=Runtime(), llm_invoker=other)["one"].llm_invoker is other
 
 
 def test_invokers_of_the_runtime_come_first() -> None:
@@ -380,24 +372,6 @@ def test_deep_nesting_is_a_typed_error() -> None:
     """The interpreter does not crash."""
     with pytest.raises(InvalidConfig, match="not YAML"):
         load_config("a: " + "[" * 2_000 + "\n")
-
-
-def test_environment_and_includes_are_texts_like_any_other() -> None:
-    """Nothing is put in from outside."""
-    config = load_config(AGENT.replace("hi", "${HOME} !include other.yaml").replace("${HOME}", "$HOME"))
-    assert config["one"].system_prompt == "$HOME !include other.yaml"
-
-
-def test_a_provider_that_is_not_installed_says_so() -> None:
-    """What an invoker raises for a missing package reaches the caller as it is."""
-    runtime = Runtime()
-
-    def absent(_fields: dict[str, Any]) -> Any:  # noqa: ANN401 - an invoker
-        raise MissingExtra("The adapter", "litellm")
-
-    runtime.register_invoker("litellm", absent)
-    with pytest.raises(MissingExtra):
-        build_agents(load_config(AGENT.replace("    invoker: scripted\n", "")), runtime=runtime)
 
 
 @settings(max_examples=40)

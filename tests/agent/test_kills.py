@@ -1,9 +1,7 @@
-"""The kill sweep: a process that dies in a turn of thirty steps, behind each write and within effects, and what the next one makes of it."""
+"""The kill sweep: a process that dies in a turn of thirty steps, after writes and within effects, and what the next one makes of it."""
 
 import itertools
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,17 +11,14 @@ from random import Random
 
 import pytest
 
-from palaver import Dialog, MemoryStore, Session, SqliteStore, Store
+from palaver import Dialog, Session, SqliteStore
 from palaver.agent.calls import UNKNOWN
 from palaver.log.entries import Custom, TurnEnded
 from tests.agent import long_turn
 from tests.agent.helper import entries
 from tests.forking import forking
-from tests.kills import dying_store
 
 ROOT = Path(__file__).resolve().parents[2]
-WRITES = 150
-"""More writes of entries than an undisturbed turn makes; how many it makes is measured below."""
 
 
 class Died(BaseException):
@@ -73,62 +68,11 @@ def check(dialog: Dialog, effects: Path, deaths: int) -> None:
     assert last.outcome == "final"
 
 
-def interrupted_in_process(store: Store, effects: Path, writes: int) -> bool:
-    """Answer, and stop as if dead behind a write; tell whether the turn was answered before."""
-    try:
-        long_turn.go_on(dying_store(store, writes, die), effects)
-    except Died:
-        return False
-    except BaseExceptionGroup as group:  # it died within a batch of calls
-        if group.subgroup(Died) is None:
-            raise
-        return False
-    return True
-
-
 @pytest.fixture(scope="module")
 def child() -> Iterator[Callable[..., int]]:
     """Return what answers in a process of its own, which is killed behind a write, or within an effect; it gives the exit code."""
     with forking("tests.agent.long_turn") as deed:
         yield partial(deed, "answered")
-
-
-def made_by_an_undisturbed_turn(tmp_path: Path) -> int:
-    """Count the writes of an undisturbed turn."""
-    store = dying_store(MemoryStore())
-    long_turn.begin(store, tmp_path / "none")
-    begun: int = store.made  # type: ignore[attr-defined]
-    long_turn.go_on(store, tmp_path / "undisturbed")
-    check(Session.open(long_turn.NAME, store).root, tmp_path / "undisturbed", 0)
-    return int(store.made) - begun  # type: ignore[attr-defined]
-
-
-def test_an_undisturbed_turn_keeps_the_promise(tmp_path: Path) -> None:
-    """The table holds where nothing happens, and the sweep's range covers every write."""
-    assert long_turn.STEPS * 3 < made_by_an_undisturbed_turn(tmp_path) < WRITES
-
-
-def sweep(tmp_path: Path, points: list[int], run: Callable[[Store, Path, int], bool]) -> None:
-    """Die behind each of the writes once, go on undisturbed, and check."""
-    for point in points:
-        store, effects = MemoryStore(), tmp_path / f"{point}"
-        long_turn.begin(store, effects)
-        deaths = 0 if run(store, effects, point) else 1
-        if deaths:
-            assert long_turn.go_on(store, effects) == "Done: everything."
-        check(Session.open(long_turn.NAME, store).root, effects, deaths)
-
-
-def test_turn_stopped_after_a_write_continues(tmp_path: Path) -> None:
-    """Writes spread over the turn: whatever was the last one, the final log is what the table promises."""
-    sweep(tmp_path, [1, 3, 4, 6, 24, 25, 60, 110], interrupted_in_process)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-def test_turn_stopped_after_any_write_continues(tmp_path: Path) -> None:
-    """Every write of the turn."""
-    sweep(tmp_path, list(range(1, made_by_an_undisturbed_turn(tmp_path) + 1)), interrupted_in_process)
 
 
 def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tuple[int, int]]) -> None:
@@ -171,27 +115,3 @@ def test_law_4_process_killed_after_any_write(child: Callable[..., int], tmp_pat
         for _ in range(draw.randrange(1, 7))
     ]
     killed_until_done(child, tmp_path, plan)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(40))
-def test_law_4_process_killed_at_any_instant(tmp_path: Path, seed: int) -> None:
-    """SIGKILL at instants drawn at random, from outside: before, within and behind writes and effects."""
-    draw = Random(seed)  # noqa: S311 - no secret
-    path, effects = tmp_path / "store.db", tmp_path / "effects"
-    with closing(SqliteStore(path)) as store:
-        long_turn.begin(store, effects)
-    deaths = 0
-    answer = "import sys; from tests.agent.long_turn import answered; answered(*sys.argv[1:])"
-    program = [sys.executable, "-c", answer, str(path), str(effects)]
-    while True:
-        with subprocess.Popen(program, cwd=ROOT) as process:
-            try:
-                code = process.wait(timeout=draw.uniform(0.3, 3.0) if deaths < 8 else None)
-                assert code == 0
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                deaths += 1
-    with closing(SqliteStore(path)) as store:
-        check(Session.open(long_turn.NAME, store).root, effects, deaths)

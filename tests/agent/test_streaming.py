@@ -146,12 +146,3 @@ def test_a_stream_that_is_never_read_does_nothing() -> None:
     assert list(stream) == []
     assert provider.requests == []
     assert "turn_started" not in kinds(agent.current_dialog)
-
-
-def test_two_listeners_get_the_same_events() -> None:
-    """The agent's own handler hears what the reader of the stream reads."""
-    heard: list[str] = []
-    agent, _ = scripted(["hello"], stream_handler=lambda event: heard.append(event.type))
-    agent.receive("go")
-    read = [event.type for event in agent.stream()]
-    assert heard == read

@@ -163,16 +163,6 @@ def test_r99_a_configuration_must_have_the_agents(runtime: Runtime) -> None:
         Text(CONFIG, runtime=runtime)
 
 
-def test_a_tactic_without_a_group_has_all_agents(runtime: Runtime) -> None:
-    """Whoever names none takes what the configuration has."""
-
-    class All(Relay):
-        tactic_type = "all"
-        agent_group = ()
-
-    assert list(All(CONFIG, runtime=runtime, llm_invoker=invoker()).agents) == ["first", "second", "unused"]
-
-
 def test_build_tactic_finds_the_class_and_the_configuration(runtime: Runtime) -> None:
     """By `tactic_type`, by the name given, or an object that is registered; with a registered configuration none need be given."""
     runtime.register_tactic(Relay, namespace="lab.tactics")
@@ -283,18 +273,6 @@ def test_concurrent_results_come_as_they_are_there(runtime: Runtime) -> None:
     assert anyio.run(gather) == [(1, "quick"), (0, "slow")]
 
 
-def test_concurrent_failures(runtime: Runtime) -> None:
-    """Raised where they are read, or given as they are."""
-    picky = Picky(CONFIG, runtime=runtime, llm_invoker=invoker())
-
-    async def gather(*, fail_fast: bool) -> list[str]:
-        return sorted([str(each) async for _, each in picky.ccall(["a", "bad"], fail_fast=fail_fast, max_workers=1)])
-
-    assert anyio.run(lambda: gather(fail_fast=False)) == ["a", "bad"]
-    with pytest.raises(ValueError, match="bad"):
-        anyio.run(lambda: gather(fail_fast=True))
-
-
 def test_acall_and_asynchronous_tactics(runtime: Runtime) -> None:
     """A plain `call` runs beside the caller's loop, one written with `async def` in it; both have traces, and serve synchronous callers."""
 
@@ -317,21 +295,6 @@ def test_acall_and_asynchronous_tactics(runtime: Runtime) -> None:
         assert session.agent_call_count == (2 if kind is Relay else 1)
         assert tactic("go") == text
         assert tactic.bcall(["go"]) == [text]
-
-
-def test_a_failure_of_an_asynchronous_call_has_its_trace(runtime: Runtime) -> None:
-    """As for a plain one."""
-
-    class Fails(Tactic):
-        tactic_type = "fails"
-
-        async def call(self, task: str, **_kwargs: object) -> str:
-            raise RuntimeError(task)
-
-    tactic = Fails(CONFIG, runtime=runtime, llm_invoker=invoker())
-    with pytest.raises(RuntimeError) as caught:
-        anyio.run(tactic.acall, "no")
-    assert caught.value.tactic_session.error == "RuntimeError: no"  # type: ignore[attr-defined] # a tactic puts it there
 
 
 # --- tactics in tactics ------------------------------------------------------------------------------------------------------

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
+from palaver import MemoryStore, Prompt, Session, Store
 from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
 from palaver.log.entries import CallStarted
@@ -207,14 +204,6 @@ def test_a_paused_answer_is_continued() -> None:
     assert roles(agent.current_dialog) == ["system", "user", "assistant", "assistant"]
 
 
-def test_a_model_that_only_pauses_is_stopped() -> None:
-    """Pauses count as rounds: with none left, what there is is the answer."""
-    pause = {"text": "still", "metadata": {"stop_reason": "pause_turn"}}
-    agent, provider = scripted(lambda _request: pause, max_interrupt_steps=2)
-    assert agent.respond("go").content == "still"
-    assert len(provider.requests) == 3
-
-
 # --- the same turn again ----------------------------------------------------------------------------------------------
 
 
@@ -282,24 +271,6 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
     assert agent.respond("Leave it.", alias="back").content == "Done."
     assert ran == ["7"]
     store.close()
-
-
-def test_many_agents_answer_in_one_loop(tmp_path: Path) -> None:
-    """Turns of many dialogs run side by side over one store on disk; each log is its own."""
-
-    async def scenario(store: Store) -> None:
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                agent, _ = scripted([calling("add", a=number, b=1), f"{number + 1}"], adder(), store=store)
-                group.start_soon(partial(answer, agent, number))
-
-    async def answer(agent: Agent, number: int) -> None:
-        assert (await agent.arespond(f"{number}+1?")).content == str(number + 1)
-        assert results(agent.current_dialog) == [str(number + 1)]
-
-    with closing(SqliteStore(tmp_path / "store.db")) as store:
-        anyio.run(scenario, store)
-        assert len(list(store.sessions())) == 8
 
 
 # --- what a call takes ------------------------------------------------------------------------------------------------

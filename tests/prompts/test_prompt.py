@@ -263,14 +263,6 @@ def test_r115_the_default_handler() -> None:
     assert prompt.path == "task#exception"
 
 
-def test_templates_and_prompts_of_ones_own() -> None:
-    """Each of the three may be another template, or a whole prompt."""
-    final = Prompt(path="stop", prompt="Stop.")
-    task = TASK.extend(path="t", handler=DefaultHandler(exception="{error_message}!", interrupt_final=final))
-    assert task.on_exception(None)(error_message="no") == "no!"
-    assert task.on_interrupt_final(None) is final
-
-
 class Recording:
     """A handler that knows the prompt it works for."""
 

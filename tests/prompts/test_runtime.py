@@ -81,14 +81,6 @@ def test_r165_a_class_without_name_is_refused() -> None:
             Runtime().register_context_manager(manager)
 
 
-def test_r178_two_runtimes_are_isolated() -> None:
-    """What one runtime knows, the other does not."""
-    one, two = Runtime(), Runtime()
-    one.register_prompt(Prompt(path="p", prompt=""))
-    with pytest.raises(NotFound):
-        two.get_prompt("p")
-
-
 @pytest.fixture
 def other_default() -> Iterator[Runtime]:
     """Put a runtime in the default's place for one test."""
@@ -243,21 +235,6 @@ def test_r179_taken_keys() -> None:
     assert (runtime.tools(), runtime.tactics()) == (("search",), ("research",))
     assert (runtime.configs(), runtime.invokers()) == (("lab",), ("mine",))
     assert runtime.get_invoker("mine") is list
-
-
-def test_unknown_names_are_typed_errors() -> None:
-    """Each registry says what kind of thing is missing, and what looks like it."""
-    runtime = Runtime()
-    runtime.register_tactic(Tactical)
-    runtime.register_config("lab", {})
-    runtime.register_invoker("mine", dict)
-    with pytest.raises(NotFound, match="Close: research"):
-        runtime.get_tactic("reserch")
-    with pytest.raises(NotFound, match=r"no configuration 'lap'\. Close: lab"):
-        runtime.get_config("lap")
-    with pytest.raises(NotFound, match=r"no invoker 'mime'\. Close: mine"):
-        runtime.get_invoker("mime")
-    assert runtime.get_tactic("research") is Tactical
 
 
 def test_configurations_are_copies() -> None:

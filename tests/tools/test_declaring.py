@@ -171,27 +171,6 @@ def test_r125_without_annotation_a_text() -> None:
     assert answer(function, a="x", c="y") == "'x' 2 'y'"
 
 
-def test_parameters_may_have_any_name() -> None:
-    """Names that a Pydantic model refuses are fine, and so are positional-only parameters."""
-
-    def take(_a: int, schema: str = "s", /, json: int = 1, *, model_config: str = "m") -> str:
-        return f"{_a} {schema} {json} {model_config}"
-
-    assert answer(take, _a=1) == "1 s 1 m"
-    assert answer(take, _a=1, schema="t", json=2, model_config="x") == "1 t 2 x"
-
-
-def test_a_default_that_json_cannot_express() -> None:
-    """It is not declared, and the function gets it."""
-    marker = object()
-
-    def take(x: int = marker) -> str:  # type: ignore[assignment]
-        return str(x is marker)
-
-    assert "default" not in Function.from_callable(take).properties["x"]
-    assert answer(take) == "True"
-
-
 class Shop:
     """Has methods that are tools."""
 
@@ -316,13 +295,6 @@ def test_r120_an_implementation_is_linked_later() -> None:
         declared.link_function(3)  # type: ignore[arg-type] # that is the point
     with pytest.raises(InvalidInput, match="requires 'c'"):
         declared.link_function(lambda a, b, c: a + b + c)
-
-
-def test_an_implementation_may_take_any_argument() -> None:
-    """`**kwargs` is fine where a schema says what comes, whatever the names are."""
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": True}
-    function = Function("any", parameters=schema, function=lambda **given: sorted(given.items()))
-    assert answer(function, a=1, given="x") == '[["a",1],["given","x"]]'
 
 
 def test_a_tool_cannot_be_changed_from_outside() -> None:

@@ -151,12 +151,6 @@ def test_malformed_arguments_are_quoted() -> None:
         assert str(outcome.error).endswith(f"What was written:\n{written}")
 
 
-def test_a_number_in_quotes_is_a_number() -> None:
-    """Pydantic's own conversions hold; a text that looks like a number stays a text."""
-    assert run(search, query="7", limit="7").result.text() == "7 7 new"
-    assert run(search, query="x", limit=7.0).result.text() == "x 7 new"
-
-
 def test_a_validator_may_raise_anything() -> None:
     """Its reason reaches the model; one that breaks is an error result too."""
 
@@ -291,26 +285,6 @@ def test_any_outcome_of_a_tool_is_a_result(name: str, asynchronous: bool, max_by
     assert outcome.result.content
     json.dumps(thaw(outcome.result.model_dump(mode="json")))
     outcome.result.text().encode()
-
-
-VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.booleans()))
-
-
-@given(st.dictionaries(st.text(max_size=5), VALUES), st.text(min_size=1, max_size=8))
-def test_any_call_has_an_outcome(arguments: dict[str, Any], name: str) -> None:
-    """Any name and any arguments have an outcome, and the function runs only with valid arguments."""
-    ran: list[tuple[object, object]] = []
-
-    @tool
-    def target(a: int, b: str = "x") -> str:
-        ran.append((a, b))
-        return "ran"
-
-    for asked in (name, "target"):
-        outcome = run(target, ToolCallContent("c", asked, args=arguments))
-        assert outcome.executed == (outcome.ending == "done")
-        assert outcome.result.id == "c"
-    assert all(isinstance(a, int) and isinstance(b, str) for a, b in ran)
 
 
 def test_r121_an_exception_keeps_its_class_and_cause() -> None:

@@ -175,17 +175,6 @@ def test_names_that_clash_get_the_label() -> None:
     anyio.run(main)
 
 
-def test_an_error_of_the_block_passes_as_it_is() -> None:
-    """What the block raises is raised, not a group with it inside."""
-
-    async def main() -> None:
-        with pytest.raises(KeyError, match="mine"):
-            async with connect(SERVER):
-                raise KeyError("mine")
-
-    anyio.run(main)
-
-
 def test_a_server_that_cannot_be_used() -> None:
     """No program, one that ends, one that speaks otherwise, nobody at the address: one error, which says why and no secret."""
     cases: list[Any] = [

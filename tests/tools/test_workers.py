@@ -175,16 +175,6 @@ def test_synchronous_calls_share_one_loop() -> None:
         run_sync(fail)
 
 
-def test_a_callback_may_call_synchronously() -> None:
-    """A synchronous call made in the loop itself gets a loop of its own."""
-
-    async def outer() -> tuple[int, int]:
-        return threading.get_ident(), run_sync(ident)
-
-    one, other = run_sync(outer)
-    assert one != other
-
-
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
     """Threads stay in the parent: a child that is forked off while every place is taken begins anew."""
     work = Held()
