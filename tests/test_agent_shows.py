@@ -16,7 +16,6 @@ Two logs are the same when they have the same entries in the same order, told as
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -229,9 +228,10 @@ WAYS: Mapping[str, Way] = {
 }
 CASES = [
     pytest.param((way, streamed), id=f"{way}, {'streamed' if streamed else 'whole'}")
-    for way in WAYS
-    for streamed in (True, False)
+    for number, way in enumerate(WAYS)
+    for streamed in ((True, False) if way in {"openai, chat", "anthropic"} else (number % 2 == 0,))
 ]
+"""Every way once, streamed or whole by turns; two of them both ways."""
 
 
 @dataclass(frozen=True)
@@ -243,26 +243,12 @@ class Held:
         dialog: What the agent has of it.
         sent: The bodies that were sent, oldest first.
         journal: What the server says it got, oldest first.
-        warned: What was logged as a warning meanwhile.
     """
 
     way: Way
     dialog: Dialog
     sent: tuple[dict[str, Any], ...]
     journal: tuple[dict[str, Any], ...]
-    warned: tuple[str, ...]
-
-
-class Listener(logging.Handler):
-    """Keeps what is logged as a warning, or worse."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.heard: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record's words."""
-        self.heard.append(record.getMessage())
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -270,17 +256,14 @@ def held(request: pytest.FixtureRequest, start_peer: Callable[[Path], Peer]) -> 
     """Hold the conversation one way."""
     name, streamed = request.param
     way, peer, case = WAYS[name], start_peer(FIXTURES), str(new_session_id())
-    listener = Listener()
-    logging.getLogger().addHandler(listener)
     with relaying(peer.url, x_test_id=case) as relay:
 
         async def whole() -> Dialog:
             return await converse(way.provider(relay.url), way.model, streamed=streamed)
 
         dialog = anyio.run(whole)
-    logging.getLogger().removeHandler(listener)
     journal = tuple(entry for entry in peer.journal() if entry["headers"].get("x-test-id") == case)
-    return Held(way, dialog, tuple(map(json.loads, relay.bodies)), journal, tuple(listener.heard))
+    return Held(way, dialog, tuple(map(json.loads, relay.bodies)), journal)
 
 
 # --- what is told of a log --------------------------------------------------------------------------------------------------------
@@ -316,12 +299,6 @@ def _call_id(entry: Entry) -> str:
     return entry.message.tool_results()[0].id
 
 
-def _answered(entry: Entry) -> str:
-    assert isinstance(entry, MessageEntry)
-    (result,) = entry.message.tool_results()
-    return result.id
-
-
 def _line(entry: Entry) -> str:
     match entry:
         case MessageEntry(message=message):
@@ -355,13 +332,9 @@ def _block(block: Content) -> str:
             return block.type
 
 
-def test_the_log_is_the_same(held: Held) -> None:
-    """Whoever is asked, and however the answer travels, the log has the same entries."""
+def test_one_log_and_valid_requests(held: Held) -> None:
+    """The log has the same entries whoever is asked; what arrived breaks no rule of its provider, and no type of its own package."""
     assert told(held.dialog) == LOG.strip()
-
-
-def test_every_request_is_valid(held: Held) -> None:
-    """What arrived breaks no rule of its provider, and is a request to the types of the provider's own package."""
     for body in held.sent:
         asked = _of_today(body) if held.way.speaks == "anthropic" and not held.way.as_compiled else body
         assert validate(asked, profile(held.way.speaks, held.way.model.rpartition("/")[2])) == ()
@@ -394,8 +367,3 @@ def test_the_server_understood_them(held: Held) -> None:
             [message for message in read if message["role"] in {"system", "developer"}]
         )
     assert "image" in json.dumps(held.sent[0])
-
-
-def test_nothing_is_complained_of(held: Held) -> None:
-    """Nobody logs a warning, such as that it cannot look something up in the network."""
-    assert held.warned == ()
