@@ -20,9 +20,12 @@ def proof(request: pytest.FixtureRequest) -> Proof:
     return Proof(request.node.user_properties)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+_OTHERS = [pytest.param(kind, marks=pytest.mark.soak) for kind in ("memory", "postgres")]
+
+
+@pytest.fixture(params=["sqlite", *_OTHERS])
 def place(request: pytest.FixtureRequest, tmp_path: Path, proof: Proof) -> Iterator[Place]:
-    """Return a place for a store of each kind."""
+    """Return a place for a store: SQLite's, and in the soak one of each kind; the laws of stores hold for all."""
     with _placed(request, tmp_path, proof) as made:
         yield made
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
 from palaver import (
     AssistantMessage,
     Dialog,
@@ -37,10 +35,6 @@ MODELS: Mapping[str, str] = {
     "gemini": "gemini-3-pro",
 }
 """A model of today for each profile."""
-
-_LASTING = [pytest.param(kind, marks=pytest.mark.soak) for kind in ("sqlite", "postgres")]
-IN_MEMORY = pytest.mark.parametrize("place", ["memory", *_LASTING], indirect=True)
-"""For what takes long: the other stores are left to the soak, where another test of the scenario covers them each time."""
 
 PAGE = "\n".join(f"line {number} of some output" for number in range(120))
 

@@ -278,9 +278,15 @@ def reopened_quietly(dialog: Dialog) -> Dialog:
 
 def test_d8_aborted_with_one_call_hanging(place: Place, proof: Proof) -> None:
     """`A[c1,c2,c3]`, c2 hangs, abort: R1 and R3 are durable before it; resumed, all three stand in call order in one exchange."""
-    agent, _ = trio(place.open(), anyio.sleep_forever)
+    begun: list[int] = []
+
+    async def hang() -> None:
+        begun.append(1)
+        await anyio.sleep_forever()
+
+    agent, _ = trio(place.open(), hang)
     agent.open("main").receive("go")
-    anyio.run(_cut_off, agent, lambda: len(_results(agent.current_dialog)) == 2)
+    anyio.run(_cut_off, agent, lambda: bool(begun) and len(_results(agent.current_dialog)) == 2)
     assert sorted(_results(agent.current_dialog)) == ["quick 1", "quick 3"]
     _after_a_batch(place, proof, agent.current_dialog)
 

@@ -43,7 +43,7 @@ from palaver.models.anthropic import AnthropicProvider
 from palaver.models.google import GoogleProvider
 from palaver.models.openai import OpenAIProvider
 from palaver.wire import How, profile, validate
-from tests.demand.ground import IN_MEMORY, MODELS, Place, Proof, answers, asks, bodies, reopened
+from tests.demand.ground import MODELS, Place, Proof, answers, asks, bodies, reopened
 from tests.peers.relay import Relay, relaying
 from tests.peers.server import Peer
 from tests.wire.pictures import png
@@ -151,7 +151,6 @@ async def _rounds(lines: dict[str, Line], dialog: Dialog, rounds: range) -> Dial
 @pytest.mark.peer
 @pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason")  # the server says FUNCTION_CALL; Google does not
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # of google-genai, from aiohttp
-@IN_MEMORY
 def test_d17_live_from_provider_to_provider_every_turn(
     place: Place, proof: Proof, start_peer: Callable[[Path], Peer]
 ) -> None:

@@ -83,7 +83,7 @@ def sound(tally: Tally, what: str) -> None:
     assert tally.kills
 
 
-@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 def test_law_4_kill_after_a_step(known: History, deed: Deed, url: str, tmp_path: Path, stride: int) -> None:
     """Killed when a step is durable and before it is acknowledged; the next process continues, to the end."""
     tally, told, made = Tally(), tmp_path / "told", 0
@@ -94,7 +94,7 @@ def test_law_4_kill_after_a_step(known: History, deed: Deed, url: str, tmp_path:
     sound(tally, "killed after a step")
 
 
-@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("stride", [71, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 def test_law_4_kill_at_a_write_of_the_file(known: History, deed: Deed, tmp_path: Path, stride: int) -> None:
     """Killed after any write or flush of the file, opening it included."""
     tally, acts, code = Tally(), 1, _KILLED
@@ -108,11 +108,10 @@ def test_law_4_kill_at_a_write_of_the_file(known: History, deed: Deed, tmp_path:
     sound(tally, "killed at a write of the file")
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-@pytest.mark.parametrize("writing", [1, 3])
-def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int, writing: int) -> None:
-    """Killed at any instant, alone and beside others: every acknowledged entry is there, and at most the one under way."""
-    draw, tally = Random(rounds), Tally()  # noqa: S311 - instants, no secrets
+@pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int) -> None:
+    """Killed at any instant, several at once: every acknowledged entry is there, and at most the one under way of each."""
+    draw, tally, writing = Random(rounds), Tally(), 2  # noqa: S311 - instants, no secrets
     with closing(open_store(url)) as store:
         dialogs = [begin(store).dialog for _ in range(writing)]
         for number in range(rounds):
@@ -180,7 +179,7 @@ def mortal() -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(40, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 def test_law_4_kill_of_the_postmaster(mortal: Server, tmp_path: Path, rounds: int) -> None:
     """SIGKILL of the server while an entry is written: after recovery what was acknowledged is there, and the client continues."""
     url, tally = mortal.url(), Tally()

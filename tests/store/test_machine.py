@@ -40,9 +40,9 @@ class SqliteMachine(StoreMachine):
 TestMemoryMachine = MemoryMachine.TestCase
 TestSqliteMachine = SqliteMachine.TestCase
 
-# A step opens files and flushes them, so a third of the usual number of histories: a few seconds here, hundreds of histories in soak.
-_FEWER = settings(max_examples=max(1, settings.default.max_examples // 3) if settings.default else 1)
-TestSqliteMachine.settings = _FEWER
+# A step opens files and flushes them, or asks a server, so there are fewer histories: some seconds here, hundreds of histories in soak.
+_USUAL = settings().max_examples
+TestSqliteMachine.settings = settings(max_examples=max(1, _USUAL // 6))
 
 
 def test_postgres_machine(postgres_server: Server) -> None:
@@ -52,4 +52,4 @@ def test_postgres_machine(postgres_server: Server) -> None:
         def place(self) -> Backend:
             return PostgresBackend(postgres_server)
 
-    run_state_machine_as_test(PostgresMachine, settings=_FEWER)
+    run_state_machine_as_test(PostgresMachine, settings=settings(max_examples=max(1, _USUAL // 16)))

@@ -12,7 +12,7 @@ import pytest
 
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import BlobId
-from palaver.log import NOTHING, Draft, Header, body_digest, next_header
+from palaver.log import NOTHING, Header, body_digest, next_header
 from palaver.store.protocol import Store
 from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, answer, calls, label, words
 
@@ -81,11 +81,11 @@ class EntryLaws(LawGroup):
         assert begun.store.append(begun.dialog, (), 1) == ()
         assert begun.everything() == before
 
-    @pytest.mark.parametrize("draft", [words(at=float("nan")), words()._replace(response="\ud800")])
-    def test_draft_that_no_store_can_hold_is_refused(self, begun: Begun, draft: Draft) -> None:
+    def test_draft_that_no_store_can_hold_is_refused(self, begun: Begun) -> None:
         """A time that is not a number, or a text that UTF-8 cannot encode, is the caller's mistake."""
-        with pytest.raises(InvalidInput):
-            begun.store.append(begun.dialog, [words(), draft], -1)
+        for draft in (words(at=float("nan")), words()._replace(response="\ud800")):
+            with pytest.raises(InvalidInput):
+                begun.store.append(begun.dialog, [words(), draft], -1)
         assert begun.store.last(begun.dialog) == NOTHING
 
     def test_annotation_leaves_the_turn_head(self, begun: Begun) -> None:
@@ -129,24 +129,24 @@ class EntryLaws(LawGroup):
 
     # --- reading --------------------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("seq", [-1, 2, 10**30])
-    def test_number_outside_of_the_log_is_not_found(self, begun: Begun, seq: int) -> None:
+    def test_number_outside_of_the_log_is_not_found(self, begun: Begun) -> None:
         """Neither header nor body is given for it."""
         begun.say(b"a", b"b")
         for read in (begun.store.header, begun.store.body):
-            with pytest.raises(NotFound) as told:
-                read(begun.dialog, seq)
-            assert told.value.what == "handle"
+            for seq in (-1, 2, 10**30):
+                with pytest.raises(NotFound) as told:
+                    read(begun.dialog, seq)
+                assert told.value.what == "handle"
 
-    @pytest.mark.parametrize(("start", "stop"), RANGES)
-    def test_range_is_from_start_to_before_stop(self, begun: Begun, start: int, stop: int | None) -> None:
+    def test_range_is_from_start_to_before_stop(self, begun: Begun) -> None:
         """Ranges clip to what is there; a negative bound is before the first entry, never counted from the end."""
         begun.say(*(b"%d" % number for number in range(7)))
-        expected = [n for n in range(7) if start <= n and (stop is None or n < stop)]
-        headers = list(begun.store.headers(begun.dialog, start, stop))
-        assert [header.seq for header in headers] == expected
-        assert list(begun.store.headers(begun.dialog, start, stop, reverse=True)) == headers[::-1]
-        assert list(begun.store.bodies(begun.dialog, start, stop)) == [(n, b"%d" % n) for n in expected]
+        for start, stop in RANGES:
+            expected = [n for n in range(7) if start <= n and (stop is None or n < stop)]
+            headers = list(begun.store.headers(begun.dialog, start, stop))
+            assert [header.seq for header in headers] == expected
+            assert list(begun.store.headers(begun.dialog, start, stop, reverse=True)) == headers[::-1]
+            assert list(begun.store.bodies(begun.dialog, start, stop)) == [(n, b"%d" % n) for n in expected]
 
     def test_latest_of_kind_comes_newest_first(self, begun: Begun) -> None:
         """Of a range, the entries of the kinds that are asked for, as a walk over all headers finds them."""
@@ -190,20 +190,20 @@ class EntryLaws(LawGroup):
 
     # --- payloads -------------------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("data", [b"", b"\x00", b"x" * 10_000, bytes(range(256)) * 20_000])
-    def test_payload_comes_back(self, store: Store, data: bytes) -> None:
+    def test_payload_comes_back(self, store: Store) -> None:
         """A payload of any size is kept under its SHA-256, once; the store keeps the bytes, not the buffer they came in."""
-        buffer: Any = bytearray(data)
-        blob = store.put_blob(buffer)
-        buffer[:] = b"changed"
-        assert blob == sha256(data).hexdigest() == store.put_blob(data)
-        assert store.has_blob(blob)
-        assert store.blob(blob) == data
+        for data in (b"", b"\x00", b"x" * 10_000, bytes(range(256)) * 20_000):
+            buffer: Any = bytearray(data)
+            blob = store.put_blob(buffer)
+            buffer[:] = b"changed"
+            assert blob == sha256(data).hexdigest() == store.put_blob(data)
+            assert store.has_blob(blob)
+            assert store.blob(blob) == data
 
-    @pytest.mark.parametrize("blob", ["0" * 64, "", "zz", "0" * 63, "A" * 64, "\ud800"])
-    def test_missing_payload_is_not_found(self, store: Store, blob: str) -> None:
+    def test_missing_payload_is_not_found(self, store: Store) -> None:
         """What is not stored, or could not even be, raises."""
         store.put_blob(b"")
-        assert not store.has_blob(BlobId(blob))
-        with pytest.raises(NotFound):
-            store.blob(BlobId(blob))
+        for blob in ("0" * 64, "", "zz", "0" * 63, "A" * 64, "\ud800"):
+            assert not store.has_blob(BlobId(blob))
+            with pytest.raises(NotFound):
+                store.blob(BlobId(blob))
