@@ -125,7 +125,7 @@ class Rule(NamedTuple):
     searched: bool = False
     holds: Holds = ""
     places: bool = False
-    needs: tuple[Need, ...] = ()
+    needs: Need | None = None
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -133,9 +133,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "message": Rule(turn=True, beside=False, searched=True),
         "instructions": Rule(turn=True, beside=False, searched=True, holds="newest"),
         "toolset": Rule(turn=True, beside=False, holds="newest"),
-        "call_started": Rule(turn=True, beside=False, needs=("open_call",)),
-        "turn_started": Rule(turn=True, beside=False, needs=("no_open_turn",)),
-        "turn_ended": Rule(turn=True, beside=False, needs=("open_turn",)),
+        "call_started": Rule(turn=True, beside=False, needs="open_call"),
+        "turn_started": Rule(turn=True, beside=False, needs="no_open_turn"),
+        "turn_ended": Rule(turn=True, beside=False, needs="open_turn"),
         "inbox": Rule(turn=False, beside=True, searched=True),
         "approval": Rule(turn=False, beside=True),
         "late_result": Rule(turn=False, beside=True, searched=True),
@@ -167,12 +167,10 @@ def rule(kind: str) -> Rule:
     return RULES.get(kind, UNKNOWN)
 
 
-def _holds(need: Need, draft: Draft, last: Header) -> bool:
+def _lacks(need: Need | None, draft: Draft, last: Header) -> bool:
     if need == "open_call":
-        return bool(draft.answers) and all(call in last.open_calls for call in draft.answers)
-    if need == "open_turn":
-        return last.open_turn >= 0
-    return last.open_turn < 0
+        return not draft.answers or any(call not in last.open_calls for call in draft.answers)
+    return (need == "open_turn" and last.open_turn < 0) or (need == "no_open_turn" and last.open_turn >= 0)
 
 
 def check(draft: Draft, last: Header, *, turn: bool) -> None:
@@ -191,11 +189,9 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
         raise InvalidInput(f"A {draft.kind} entry stands beside turns: use annotate().")
     if not turn and not law.beside:
         raise InvalidInput(f"A {draft.kind} entry belongs to a turn: use append().")
-    for need in law.needs:
-        if not _holds(need, draft, last):
-            raise InvalidInput(
-                f"A {draft.kind} entry needs {need.replace('_', ' ')}; after entry {last.seq} there is none."
-            )
+    if law.needs and _lacks(law.needs, draft, last):
+        need = law.needs.replace("_", " ")
+        raise InvalidInput(f"A {draft.kind} entry needs {need}; after entry {last.seq} there is none.")
 
 
 def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:

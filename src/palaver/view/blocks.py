@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import cast
@@ -156,25 +156,23 @@ def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, Change]) -> tu
     """Return turns with their blocks as the changes show them, without turns that say nothing more."""
     if not changes:
         return turns
-    made = ((turn, shown_blocks(turn.blocks, changes)) for turn in turns)
-    return tuple(turn if blocks is turn.blocks else replace(turn, blocks=blocks) for turn, blocks in made if blocks)
+    made = (replace(turn, blocks=shown_blocks(turn.blocks, changes)) for turn in turns)
+    return tuple(turn for turn in made if turn.blocks)
 
 
 def shown_blocks(blocks: tuple[Block, ...], changes: Mapping[Handle, Change]) -> tuple[Block, ...]:
-    """Return blocks as the changes show them; the same tuple when no change names one of them."""
-    made = tuple(_shown(blocks, changes))
-    return blocks if made == blocks else made
+    """Return blocks as the changes show them."""
+    return tuple(made for block in blocks if (made := _shown(block, changes)) is not None)
 
 
-def _shown(blocks: Iterable[Block], changes: Mapping[Handle, Change]) -> Iterable[Block]:
-    for block in blocks:
-        change = None if block.origin is None else change_of(changes, block.origin)
-        if change is None:
-            yield block
-        elif change.text is not None:
-            yield _in_form(block, change, change.text)
-        elif isinstance(block.content, ToolCallContent | ToolResultContent):
-            yield block  # a call and its result stay together
+def _shown(block: Block, changes: Mapping[Handle, Change]) -> Block | None:
+    change = None if block.origin is None else change_of(changes, block.origin)
+    if change is None:
+        return block
+    if change.text is not None:
+        return _in_form(block, change, change.text)
+    pairs = isinstance(block.content, ToolCallContent | ToolResultContent)
+    return block if pairs else None  # a call and its result stay together
 
 
 def _in_form(block: Block, change: Change, text: str) -> Block:
