@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -75,7 +76,7 @@ class PatternRedactor:
         low = text.lower()
         for pattern in self.patterns:
             if any(word in low for word in pattern.words):
-                text = pattern.regex.sub(partial(self._taken, pattern, found), text)
+                text = re.sub(pattern.regex, partial(self._taken, pattern, found), text)
         return text
 
     def _taken(self, pattern: Pattern, found: list[str], match: Match[str]) -> str:

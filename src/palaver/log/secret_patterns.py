@@ -31,19 +31,19 @@ class Pattern(NamedTuple):
     Attributes:
         kind: Its name, as the placeholder shows it.
         words: Words in lower case; the pattern is tried only on texts that hold one of them.
-        regex: The expression. Its group `secret` is the secret, or all of it when there is no such group.
+        regex: The expression, compiled on first use. Its group `secret` is the secret, or all of it when there is no such group.
         entropy: The least Shannon entropy of the secret, in bits a character; 0 when its form is enough.
     """
 
     kind: str
     words: tuple[str, ...]
-    regex: re.Pattern[str]
+    regex: str | re.Pattern[str]
     entropy: float = 0.0
 
 
 def _token(kind: str, words: str, form: str) -> Pattern:
     """Return the pattern of a token that stands alone, with the rest of its run."""
-    return Pattern(kind, tuple(words.split()), re.compile(_ALONE + form + _REST))
+    return Pattern(kind, tuple(words.split()), _ALONE + form + _REST)
 
 
 _HAS_DIGIT = r"(?=[A-Za-z_-]{0,200}[0-9])"
@@ -53,7 +53,7 @@ PATTERNS: tuple[Pattern, ...] = (
         # RFC 7468; the headers of RFC 1421; OpenSSH's and PGP's forms of it. A key whose end was cut off counts too.
         "private-key",
         ("private key",),
-        re.compile(
+        (
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             rf"(?:{_BREAK}{{0,8}}+[A-Za-z-]{{1,20}}+: [^\n\\]{{1,120}}){{0,4}}+"
             rf"{_BREAK}{{0,8}}+[A-Za-z0-9+/=]{{16,}}+(?:{_BREAK}{{1,8}}+[A-Za-z0-9+/=]{{1,200}}+)*+"
@@ -74,7 +74,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "slack-webhook",
         ("hooks.slack.com",),
-        re.compile(r"hooks\.slack\.com/(?P<secret>(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+)"),
+        r"hooks\.slack\.com/(?P<secret>(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+)",
     ),
     _token(
         "stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"(?:[rs]k_(?:live|test)_|whsec_)[A-Za-z0-9]{10,}+"
@@ -100,7 +100,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "azure-key",
         ("accountkey", "sharedaccesskey"),
-        re.compile(r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
+        r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})",
     ),
     # RFC 7519: three parts, of which the first two are JSON objects
     _token("jwt", "eyj", r"eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]*+"),
@@ -108,25 +108,23 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "authorization",
         ("authorization",),
-        re.compile(
+        (
             r"(?i:authorization)[\"'\\]{0,4}[ \t]{0,3}[:=][ \t]{0,3}[\"'\\]{0,4}(?:(?i:bearer|basic|token|apikey)[ \t]{1,3})?"
             r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)"
         ),
         2.5,
     ),
-    Pattern("bearer-token", ("bearer ",), re.compile(r"\b(?i:bearer) {1,3}(?P<secret>[A-Za-z0-9._~+/=-]{20,}+)"), 3.0),
+    Pattern("bearer-token", ("bearer ",), r"\b(?i:bearer) {1,3}(?P<secret>[A-Za-z0-9._~+/=-]{20,}+)", 3.0),
     # RFC 3986 3.2.1: a password in an address
     Pattern(
         "url-password",
         ("://",),
-        re.compile(
-            r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'\[\]]{0,100}+:(?P<secret>[^\s/@\"'\[\]]{1,200}+)@"
-        ),
+        r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'\[\]]{0,100}+:(?P<secret>[^\s/@\"'\[\]]{1,200}+)@",
     ),
     Pattern(
         "assigned-secret",
         ("key", "secret", "token", "passw", "pwd", "credential"),
-        re.compile(
+        (
             r"(?i:api[_-]?key|access[_-]?key|secret|auth[_-]?token|access[_-]?token|refresh[_-]?token|passw(?:or)?d|pwd|passphrase|credential)"
             r"[A-Za-z0-9_.-]{0,20}[\"'\\]{0,4}[ \t]{0,3}(?::=|=>|=|:)[ \t]{0,3}[\"'\\]{0,4}"
             r"(?P<secret>(?=[^\s\"'\\]{0,200}[0-9])[A-Za-z0-9+/=_.~!@#$%^&*-]{8,}+)"

@@ -311,6 +311,13 @@ class Exchange:
             size=size,
         )
 
+    @classmethod
+    def stated(cls, text: str, label: str, sources: tuple[Run, ...], speaker: Speaker, trust: Trust) -> Exchange:
+        """Return an exchange of a text that nobody said."""
+        said = TextContent(content=text)
+        block = Block(content=said, derived=label, sources=sources, speaker=speaker, trust=trust)
+        return cls.of((Turn(role=Role.USER, blocks=(block,)),), derived=label)
+
     @property
     def runs(self) -> tuple[Span, ...]:
         """Its entries, in order; empty when it is derived."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from palaver.ids import DialogId
 from palaver.log import Derived, Handle, Header, Span, part_of
-from palaver.messages import Role, Speaker, TextContent, Trust
+from palaver.messages import Role, Speaker, Trust
 from palaver.messages.roles import SPEAKER_OF_ROLE
-from palaver.view.blocks import Block, Reason, Turn
+from palaver.view.blocks import Reason, Turn
 from palaver.view.exchange import SUMMARY, Exchange, Reading, Recorded
 from palaver.view.view import Omission
 
@@ -113,14 +113,8 @@ class Pairing:
 
     def derived(self, text: Derived) -> None:
         """Add a text that nobody said."""
-        block = Block(
-            content=TextContent(content=text.text),
-            derived=text.label,
-            sources=text.sources,
-            speaker=Speaker(text.speaker),
-            trust=Trust[text.trust.upper()],
-        )
-        self.exchanges.append(Exchange.of((Turn(role=Role.USER, blocks=(block,)),), derived=text.label))
+        speaker, trust = Speaker(text.speaker), Trust[text.trust.upper()]
+        self.exchanges.append(Exchange.stated(text.text, text.label, text.sources, speaker, trust))
 
     def summary(self, dialog: DialogId, header: Header) -> None:
         """Add a recorded summary: of a branch, or by another agent's compaction."""

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log import Handle, Run, Span, gaps
-from palaver.messages import Role, Speaker, TextContent, Trust
+from palaver.messages import Role, Speaker, Trust
 from palaver.messages.frozen import cleaned
-from palaver.view.blocks import Block, Change, Reason, Turn, change_of
+from palaver.view.blocks import Change, Reason, change_of
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
@@ -217,14 +217,8 @@ def _changed(exchange: Exchange, changes: Mapping[Handle, Change], plan: Plan) -
 
 
 def _inserted(insert: Insert) -> Exchange:
-    block = Block(
-        content=TextContent(content=insert.text),
-        derived=insert.label,
-        sources=insert.sources,
-        speaker=Speaker.SUMMARY,
-        trust=min(insert.trust, Trust.MODEL),
-    )
-    return Exchange.of((Turn(role=Role.USER, blocks=(block,)),), derived=insert.label)
+    trust = min(insert.trust, Trust.MODEL)
+    return Exchange.stated(insert.text, insert.label, insert.sources, Speaker.SUMMARY, trust)
 
 
 _Entries: TypeAlias = AbstractSet[tuple[DialogId, int]]
