@@ -102,7 +102,7 @@ def _is_json(line: bytes) -> bool:
 
 def test_d20_each_record_spoilt_in_turn(tmp_path: Path, proof: Proof) -> None:
     """One bad record in the middle: everything before it and after it loads, and the report has its place."""
-    path = tmp_path / "session.jsonl"
+    path, dialog = tmp_path / "session.jsonl", small()
     listed = PI.splitlines()
     spoils = (b"{]", b'{"type": "message", "id"', b"\0\0\0\0", b"\xff\xfe", b'"text"', b"")
     for index, spoilt in ((index, spoilt) for index in range(1, len(listed)) for spoilt in spoils):

@@ -25,8 +25,6 @@ from palaver.store.records import (
     unknown,
 )
 
-__all__ = ["Contents", "Log"]
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 

@@ -20,24 +20,6 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header, body_digest
 from palaver.store.protocol import Store
 
-__all__ = [
-    "DAY",
-    "LEAST_AGE",
-    "Eraser",
-    "Erasing",
-    "Gone",
-    "KeptReceipt",
-    "NotedFile",
-    "Placed",
-    "Stray",
-    "Swept",
-    "Thing",
-    "retotalled",
-    "source_name",
-    "sweep",
-    "sweepable",
-]
-
 DAY = 86_400.0
 
 LEAST_AGE = 3_600.0

@@ -28,8 +28,6 @@ from palaver.store.records import (
     unknown,
 )
 
-__all__ = ["MemoryStore"]
-
 
 class MemoryStore:
     """A store that lives as long as the process.

@@ -12,8 +12,6 @@ from typing import Protocol, runtime_checkable
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Handle, Header, Node, Reader
 
-__all__ = ["Capability", "Durability", "Hit", "SessionRecord", "SourceRecord", "Store"]
-
 
 class Durability(StrEnum):
     """What an acknowledged write survives.

@@ -12,8 +12,6 @@ from palaver.log.redaction import PatternRedactor, Redactor, redact_body, redact
 from palaver.messages import hydrate
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacting", "redactor_of"]
-
 _Entry = TypeVar("_Entry", bound=Entry)
 
 

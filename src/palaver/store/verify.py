@@ -20,8 +20,6 @@ from palaver.store.copying import Copyable
 from palaver.store.protocol import Store
 from palaver.store.records import SHORT_DIGITS, derived_header
 
-__all__ = ["Extract", "Fault", "Verification", "verify_store"]
-
 Extract: TypeAlias = Callable[[str, bytes], str]
 """Returns the text of an entry for the full-text index, from its kind and body: the function that the index was made with."""
 
@@ -115,21 +113,21 @@ class Verification:
         last, latest = NOTHING, active
         stop = self.store.last(dialog_id).seq + 1  # what is appended meanwhile is left to the next run
         bodies = self.store.bodies(dialog_id, 0, stop)
-        following = next(bodies, None)
+        seq, body = next(bodies, (stop, None))
         for header in self.store.headers(dialog_id, 0, stop):
-            while last.seq + 1 < header.seq:
-                last = last._replace(seq=last.seq + 1)
-                yield Fault(_at(dialog_id, last.seq), "lost_header", "The entry is not there, and later ones are.")
-            while following is not None and following[0] < header.seq:
-                following = next(bodies, None)
-            body = following[1] if following is not None and following[0] == header.seq else None
+            for lost in range(last.seq + 1, header.seq):
+                yield Fault(_at(dialog_id, lost), "lost_header", "The entry is not there, and later ones are.")
+                last = last._replace(seq=lost)
+            while seq < header.seq:
+                seq, body = next(bodies, (stop, None))
+            found = body if seq == header.seq else None
             self.entries += 1
-            self.size += len(body or b"")
-            fault, last = _judged(dialog_id, header, body, last)
+            self.size += len(found or b"")
+            fault, last = _judged(dialog_id, header, found, last)
             if fault is not None:
                 yield fault
             latest = max(latest, header.at)
-            yield from self._media(dialog_id, header.seq, body)
+            yield from self._media(dialog_id, header.seq, found)
         if active < latest:
             what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
             yield Fault(dialog_id[:SHORT_DIGITS], "wrong_activity", what)

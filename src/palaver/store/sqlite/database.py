@@ -24,7 +24,7 @@ from palaver.store.sqlite.opening import Opener, formats, prepare
 
 _CONNECTIONS = 64  # each costs three file descriptors
 _IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
-_LOOKS = 3
+_LOOKS = 2
 _TOLD = 20  # faults of its pages that SQLite is asked for; one says that a copy is due
 _ABANDONED: list[apsw.Connection] = []
 """Connections that a forked child can neither use nor close; kept, so that nothing closes them."""
@@ -216,10 +216,9 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         A writer may come between the two statements of a look; damage is still there at the next one.
         """
         found = self._look()
-        for _ in range(_LOOKS - 1):
-            if found:
-                again = self._look()
-                found = [one for one in found if one in again]
+        for _ in range(_LOOKS if found else 0):
+            again = self._look()
+            found = [one for one in found if one in again]
         yield from (("file", "damaged_file", one) for one in found)
         headers, bodies = self.all("row_counts")[0]
         if headers != bodies:
