@@ -20,24 +20,6 @@ from palaver.messages.value import JsonObject, Value, canonical_json, read_objec
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = [
-    "MALFORMED",
-    "AssistantContent",
-    "AudioContent",
-    "Content",
-    "ImageContent",
-    "MediaBlock",
-    "ResultContent",
-    "SystemContent",
-    "TextContent",
-    "ThinkingContent",
-    "ToolCallContent",
-    "ToolContent",
-    "ToolResultContent",
-    "UnknownContent",
-    "UserContent",
-    "words_of",
-]
 
 MALFORMED = "malformed_arguments"
 """The key under which arguments that are not a JSON object are sent, where a provider requires one."""

@@ -16,8 +16,6 @@ from palaver.messages.record import read_role
 from palaver.messages.roles import Role, stop_reason_of
 from palaver.messages.usage import Usage
 
-__all__ = ["from_anthropic_dict", "from_chat_dict"]
-
 
 def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
     """Read one message of chat completions; `fields` are set as they are, such as an id the caller derived.

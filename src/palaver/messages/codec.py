@@ -21,8 +21,6 @@ from palaver.messages.message import Message
 from palaver.messages.record import media_of, payloads
 from palaver.messages.value import canonical_json, digest, own_error
 
-__all__ = ["decode", "encode", "hydrate", "is_plain", "read_stored"]
-
 _DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 

@@ -30,24 +30,6 @@ from palaver.messages.media import Media
 from palaver.messages.roles import Modalities, Role
 from palaver.messages.value import Value
 
-__all__ = [
-    "CONVENIENT",
-    "FunctionCall",
-    "blocks_of",
-    "call_of",
-    "calls_of",
-    "changes_in",
-    "content_of",
-    "default_modality",
-    "default_name",
-    "extra_fields",
-    "listed",
-    "part_of",
-    "result_of",
-    "take_convenient",
-    "with_content",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:

@@ -21,25 +21,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage
 
-__all__ = [
-    "EMPTY",
-    "REPLACEMENT",
-    "STORED",
-    "Change",
-    "ChangeKind",
-    "FrozenDict",
-    "FrozenList",
-    "clean_text",
-    "cleaned",
-    "freeze",
-    "freeze_json",
-    "frozen_dict",
-    "frozen_list",
-    "is_clean",
-    "restore",
-    "thaw",
-]
-
 REPLACEMENT = "\ufffd"
 
 _DIRTY = re.compile("[\0\ud800-\udfff]")

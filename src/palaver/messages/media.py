@@ -19,8 +19,6 @@ from pydantic import field_serializer
 from palaver.errors import InvalidMessage, MissingFile, NotFound
 from palaver.messages.value import Value, digest
 
-__all__ = ["Media", "MediaKind", "sniff"]
-
 MediaKind = Literal["image", "audio"]
 
 # First bytes -> type. Images: PNG 1.2 section 12.12, JPEG ISO/IEC 10918-1 B.1.1.3, GIF89a section 17, the WebP container

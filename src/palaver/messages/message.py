@@ -22,20 +22,6 @@ from palaver.messages.value import ValueMeta, by_position
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
-__all__ = [
-    "AgentMessage",
-    "AssistantMessage",
-    "BaseMessage",
-    "BranchSummaryMessage",
-    "CompactionSummaryMessage",
-    "CustomMessage",
-    "LLMMessage",
-    "Message",
-    "SystemMessage",
-    "ToolMessage",
-    "UserMessage",
-]
-
 
 class MessageMeta(ValueMeta):
     """Makes the root of the family construct the member for the role."""

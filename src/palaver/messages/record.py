@@ -39,7 +39,6 @@ from palaver.messages.value import JsonObject, Value
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["MessageFields", "MessageRecord", "TokenLogprob", "media_of", "payloads", "read_role"]
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LIMIT = 64  # the longest name that OpenAI's chat completions accept

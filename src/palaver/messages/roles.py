@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = [
-    "SPEAKER_OF_ROLE",
-    "APITypes",
-    "MessageRole",
-    "Modalities",
-    "Role",
-    "Roles",
-    "Speaker",
-    "StopReason",
-    "ToolKind",
-    "Trust",
-    "stop_reason_of",
-]
-
 
 class Role(StrEnum):
     """The part that a message plays in the conversation.

@@ -17,9 +17,6 @@ from pydantic_core.core_schema import ValidationInfo
 
 from palaver.messages.frozen import STORED, FrozenDict, freeze, freeze_json
 
-__all__ = ["InvokeCost", "Usage", "UsageCost"]
-
-
 # The words of all providers for each figure, tried in order; a dot steps into a nested mapping. Sources: OpenAI chat completions
 # (platform.openai.com/docs/api-reference/chat/object) and Responses, Codex rollouts; LiteLLM, which adds Anthropic's words while prompt_tokens
 # includes them; Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(BaseModel)
 
-__all__ = [
-    "JsonObject",
-    "Value",
-    "ValueMeta",
-    "by_position",
-    "canonical_json",
-    "digest",
-    "own_error",
-    "read_object",
-]
 
 JsonObject = Annotated[Mapping[str, Any], FrozenDict]
 """A field that holds any JSON object; what it hands out is read-only all the way down."""

@@ -16,7 +16,6 @@ try:
 except ImportError as error:
     raise MissingExtra("palaver.models.anthropic", "anthropic") from error
 
-__all__ = ["AnthropicProvider"]
 
 _NO_KEY = "Could not resolve authentication method"
 """The message of the client's TypeError without a key."""

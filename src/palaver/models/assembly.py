@@ -11,8 +11,6 @@ from palaver.messages import AssistantMessage, Content, TextContent, ThinkingCon
 from palaver.messages.usage import NO_USAGE
 from palaver.models.provider import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 
-__all__ = ["NO_ARGUMENTS_YET", "Assembly", "collect", "events_of"]
-
 NO_ARGUMENTS_YET = "The answer ends before the arguments of this call."
 """The error of a call whose arguments never arrived; it is not a call without arguments."""
 

@@ -17,8 +17,6 @@ from palaver.models.failures import described, failed, unreadable
 from palaver.models.provider import Event
 from palaver.wire import Profile, ProfileName, Request, profile
 
-__all__ = ["ClientProvider", "posted", "streamed", "transport_error"]
-
 C = TypeVar("C")
 
 

@@ -13,8 +13,6 @@ from palaver.errors import InvalidInput
 from palaver.models.provider import Provider
 from palaver.models.scripted import ScriptedProvider, read_script
 
-__all__ = ["PREFIXES", "PROVIDERS", "connect_model", "connect_provider"]
-
 _ADAPTERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openai": ("openai", "OpenAIProvider", {}),
     "openai-responses": ("openai", "OpenAIProvider", {"api": "responses"}),

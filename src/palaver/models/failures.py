@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 from palaver.errors import ContextOverflow, ProviderError, RateLimited
@@ -18,22 +17,20 @@ from palaver.ids import now
 from palaver.messages.frozen import EMPTY
 from palaver.models.overflow import about_rates, overflow_in
 
-__all__ = ["client_error", "described", "failed", "retry_after", "unreadable"]
-
 _REFUSED, _FAILED = range(400, 500), range(400, 600)
 _SHOWN = 600
 """Characters of a provider's message that an error shows."""
 
 # Codes of errors inside an answer, and the statuses they stand for. Anthropic: docs/en/api/errors. OpenAI: the codes of a failed response
 # (API reference, ResponseError). Google: google.rpc.Code. Other providers use a subset of these.
-_STATUS_OF_CODE: Mapping[str, int] = MappingProxyType(
-    {"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403}
-    | {"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500}
-    | {"timeout_error": 504, "overloaded_error": 529, "server_error": 500, "internal_server_error": 500}
-    | {"rate_limit_exceeded": 429, "vector_store_timeout": 504, "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400}
-    | {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429}
-    | {"INTERNAL": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504}
-)
+_STATUS_OF_CODE: Mapping[str, int] = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
+    "timeout_error": 504, "overloaded_error": 529, "server_error": 500, "internal_server_error": 500,
+    "rate_limit_exceeded": 429, "vector_store_timeout": 504, "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
+}  # fmt: skip
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _NO_CREDIT_WORDS = re.compile(r"credit balance is too low|insufficient (?:balance|credits|funds)", re.IGNORECASE)
 _NO_KEY_WORDS = re.compile(

@@ -23,7 +23,6 @@ try:
 except ImportError as error:
     raise MissingExtra("palaver.models.google", "google", package="google-genai") from error
 
-__all__ = ["GoogleProvider"]
 
 _PLACEHOLDER = "."
 """Contents that the client requires and the body replaces."""

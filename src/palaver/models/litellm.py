@@ -23,8 +23,6 @@ from palaver.models.failures import client_error, unreadable
 from palaver.models.provider import End
 from palaver.wire import Request
 
-__all__ = ["LiteLLMProvider"]
-
 _BEFORE_IMPORT: Mapping[str, str] = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it fetches prices, twice, and warns
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else it fetches them with its first request to Anthropic

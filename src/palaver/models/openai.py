@@ -16,8 +16,6 @@ try:
 except ImportError as error:
     raise MissingExtra("palaver.models.openai", "openai") from error
 
-__all__ = ["OpenAIProvider"]
-
 
 class _API(NamedTuple):
     path: str

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["about_rates", "overflow_in"]
-
 _WORDINGS = (
     # OpenAI chat, vLLM, DeepSeek, OpenRouter: evalstate/fast-agent#621
     r"maximum context length is <limit> tokens.{0,40}?(?:requested|resulted in)(?: about)? <asked> tokens",

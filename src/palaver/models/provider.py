@@ -13,18 +13,6 @@ from palaver.messages import AssistantMessage, Content, Usage
 from palaver.messages.frozen import EMPTY
 from palaver.wire import Profile, Request
 
-__all__ = [
-    "BlockEvent",
-    "Delta",
-    "End",
-    "Event",
-    "Provider",
-    "TextDelta",
-    "ThinkingDelta",
-    "ToolCallDelta",
-    "UsageEvent",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:

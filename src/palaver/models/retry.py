@@ -15,8 +15,6 @@ import stamina
 
 from palaver.errors import InvalidInput, ProviderError
 
-__all__ = ["Attempt", "Retry", "with_retries"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:

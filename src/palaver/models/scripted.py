@@ -29,8 +29,6 @@ from palaver.models.client import streamed
 from palaver.models.provider import End, Event, UsageEvent
 from palaver.wire import Profile, ProfileName, Request, profile
 
-__all__ = ["Script", "ScriptedAnswer", "ScriptedProvider", "read_script"]
-
 Script: TypeAlias = Iterable[object] | Callable[[Request], object]
 """Answers in order, or a function that answers each request."""
 

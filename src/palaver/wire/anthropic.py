@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 from palaver.log import Handle
@@ -13,8 +12,6 @@ from palaver.wire.request import Call
 from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
-__all__ = ["MAX_TOKENS", "OWNED", "finished", "head", "neighbours", "written"]
-
 OWNED = frozenset({"model", "messages", "system", "tools"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""
 
@@ -22,7 +19,7 @@ MAX_TOKENS = 4096
 """Tokens of the answer when the call does not say: the API requires a figure, and every model accepts this one (Claude 3 Haiku and Opus,
 docs/en/about-claude/models/overview). A thinking budget is added to it."""
 
-_CHOICES: Mapping[str, str] = MappingProxyType({"auto": "auto", "none": "none", "required": "any"})
+_CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _MARKED_MESSAGES = 2
 """The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""

@@ -43,8 +43,6 @@ from palaver.wire.script import (
 )
 from palaver.wire.table import Profile
 
-__all__ = ["compile"]
-
 
 class Writer(Protocol):
     """The module that writes one provider's body. One whose messages change with their place in the request also has `finished`."""
@@ -83,7 +81,7 @@ def compile(  # noqa: A001 - the word for it
     Raises:
         InvalidInput: A parameter of the call names what is compiled from the view.
     """
-    writer: Writer = cast("Writer", import_module(f"palaver.wire.{profile.module}"))
+    writer: Writer = cast("Writer", import_module(f"palaver.wire.{profile.name.replace('-', '_')}"))
     _refuse_owned(call, writer.OWNED)
     notes = Notes()
     names = Names(view.tools, profile, notes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from palaver.log import Handle
@@ -49,8 +48,6 @@ from palaver.wire.script import (
     shortened,
 )
 from palaver.wire.table import Profile
-
-__all__ = ["gather", "instructions"]
 
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 _TEXT_ONLY = frozenset({"system", "assistant"})
@@ -258,13 +255,11 @@ def _unknown(voice: _Voice, block: Block, content: Content) -> Iterator[Part]:
 
 
 _Reader: TypeAlias = Callable[[_Voice, Block, Any], Iterator[Part]]
-_READERS: Mapping[type, _Reader] = MappingProxyType(
-    {
-        TextContent: _text,
-        ImageContent: _media,
-        AudioContent: _media,
-        ThinkingContent: _thinking,
-        ToolCallContent: _call,
-        ToolResultContent: _result,
-    }
-)
+_READERS: Mapping[type, _Reader] = {
+    TextContent: _text,
+    ImageContent: _media,
+    AudioContent: _media,
+    ThinkingContent: _thinking,
+    ToolCallContent: _call,
+    ToolResultContent: _result,
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.head import Body, Declared, Draft, together, with_parameters
@@ -11,12 +10,10 @@ from palaver.wire.reasoning import signature, thought_signature
 from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
-__all__ = ["OWNED", "head", "neighbours", "written"]
-
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""
 
-_MODES: Mapping[str, str] = MappingProxyType({"auto": "AUTO", "none": "NONE", "required": "ANY"})
+_MODES: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def head(draft: Draft) -> Body:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Any
 
 from palaver.errors import InvalidInput
@@ -23,8 +22,6 @@ from palaver.wire.request import Call, Compiled
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
 from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, How, Notes, TextPart, answer_as
 from palaver.wire.table import Profile
-
-__all__ = ["Body", "Declared", "Draft", "Structure", "draft", "provided", "together", "with_parameters"]
 
 Body = dict[str, Any]
 """A JSON object while it is written."""
@@ -146,7 +143,7 @@ def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, not
 
 # --- tools of the provider's own --------------------------------------------------------------------------------------
 
-_NAMES: Mapping[str, str] = MappingProxyType({"code_interpreter": "code_execution", "url_context": "web_fetch"})
+_NAMES: Mapping[str, str] = {"code_interpreter": "code_execution", "url_context": "web_fetch"}
 """Other words for the same."""
 
 _NO_SERVER_TOOLS = re.compile("claude-(?:2|instant|3-(?:haiku|sonnet|opus))")  # agents-and-tools, «supported models»

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TypeAlias
 
 from palaver.errors import Erased, NotFound, StoreDamaged
@@ -33,12 +32,10 @@ from palaver.wire.script import (
 )
 from palaver.wire.table import Profile
 
-__all__ = ["Load", "with_media", "without_media"]
-
 Load: TypeAlias = Callable[[BlobId], bytes]
 """Returns the bytes of a payload by its digest."""
 
-_SPELLED = MappingProxyType({"audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav", "image/jpg": "image/jpeg"})
+_SPELLED = {"audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav", "image/jpg": "image/jpeg"}
 """How providers spell the media types that have several names."""
 
 _STEPS = 4

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.head import Body, Declared, Draft, Structure, with_parameters
 from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart
 from palaver.wire.table import Profile
 
-__all__ = ["OWNED", "head", "image_url", "joined", "neighbours", "noted_failure", "response_format", "written"]
-
 OWNED = frozenset({"model", "messages", "tools"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""
 
 CHOICES = frozenset({"auto", "none", "required"})
-_FORMATS: Mapping[str, str] = MappingProxyType({"audio/mp3": "mp3", "audio/wav": "wav"})
+_FORMATS: Mapping[str, str] = {"audio/mp3": "mp3", "audio/wav": "wav"}
 
 
 def head(draft: Draft) -> Body:

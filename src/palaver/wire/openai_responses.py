@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from palaver.wire.head import Body, Declared, Draft, with_parameters
-from palaver.wire.openai_chat import CHOICES, image_url, joined, neighbours, noted_failure, response_format
+from palaver.wire.openai_chat import CHOICES, image_url, joined, noted_failure, response_format
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
     CallPart,
@@ -24,8 +24,6 @@ from palaver.wire.script import (
     ThinkingPart,
 )
 from palaver.wire.table import Profile
-
-__all__ = ["LEAST_TOKENS", "OWNED", "head", "neighbours", "written"]
 
 OWNED = frozenset({"model", "input", "instructions", "tools", "previous_response_id", "conversation"})
 """The fields that are compiled from the view and the call; no parameter may replace them."""

@@ -18,8 +18,6 @@ from palaver.view.exchange import NO_RESULT, unpaired
 from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, Taken, TextPart, from_harness
 from palaver.wire.table import Profile
 
-__all__ = ["Names", "paired"]
-
 _ID_DIGITS = 24
 """Hexadecimal digits of a derived call id: 96 bits; with `call_` 29 characters, which every profile accepts."""
 _NAME_DIGITS = 8

@@ -37,8 +37,6 @@ from types import MappingProxyType
 from palaver.errors import NotFound
 from palaver.wire.table import Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
 
-__all__ = ["PROFILES", "profile"]
-
 MB = 1_000_000  # providers write MB; the decimal reading is the stricter one
 MIB = 1_048_576
 

@@ -20,16 +20,6 @@ from palaver.wire.check.media import decode
 from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
-__all__ = [
-    "DUMMY_SIGNATURE",
-    "is_provider_block",
-    "reasoning_item",
-    "signature",
-    "thought_signature",
-    "with_provider_blocks",
-    "with_reasoning",
-]
-
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini accepts as the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
 

@@ -8,19 +8,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, Literal
 
 from palaver.errors import InvalidRequest
 from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text
+from palaver.messages.frozen import EMPTY
 from palaver.prompts import Format
 from palaver.view import Exchange, View
 from palaver.wire.check import Violation, validate
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
-
-__all__ = ["COMPILER", "Call", "Compiled", "Memo", "Piece", "Request", "broken_at", "units"]
 
 COMPILER = 4
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
@@ -57,8 +55,8 @@ class Call:
     tool_choice: str = ""
     strict_tools: bool = False
     format: Format | None = None
-    provider_tools: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    provider_tools: Mapping[str, Any] = EMPTY
+    parameters: Mapping[str, Any] = EMPTY
     cache: bool = True
     cache_at: Sequence[Handle] | AbstractSet[Handle] = ()
     cache_ttl: Literal["5m", "1h"] = "5m"

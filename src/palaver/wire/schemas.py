@@ -17,14 +17,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from palaver.errors import InvalidMessage
 from palaver.messages import canonical_json, thaw
 from palaver.wire.table import Dialect
-
-__all__ = ["Narrowed", "in_dialect", "narrowed", "not_strict", "sound"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -50,7 +47,7 @@ def _is(*kinds: type) -> Callable[[object], bool]:
 
 
 # What the values of other keywords are (validation, section 6); keywords not listed are annotations and pass.
-_VALUES: Mapping[str, Callable[[object], bool]] = MappingProxyType({
+_VALUES: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("title", "description", "pattern", "format", "$ref", "$id", "$schema", "$anchor"), _is(str)),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), _is(int, float)),
     **dict.fromkeys(
@@ -60,7 +57,7 @@ _VALUES: Mapping[str, Callable[[object], bool]] = MappingProxyType({
     **dict.fromkeys(("uniqueItems", "nullable"), _is(bool)),
     **dict.fromkeys(("enum", "examples"), _is(list)),
     "required": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
-})  # fmt: skip
+}  # fmt: skip
 
 
 def sound(schema: object, place: str, lost: list[str], depth: int = 0) -> Any:  # noqa: ANN401 - a schema: an object or a truth value
@@ -207,21 +204,19 @@ _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostnam
 _SHARED = frozenset({"type", "title", "description", "enum", "format", "minItems", "required"})
 _BOUNDS = frozenset({"minimum", "maximum", "maxItems"})
 
-_DIALECTS: Mapping[Dialect, _Dialect] = MappingProxyType(
-    {
-        "openai": _Dialect(
-            words=_SHARED | _BOUNDS | {"const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
-            formats=_FORMATS,
-            complete=True,
-            cycles=True,
-            levels=10,
-        ),
-        "anthropic": _Dialect(  # a simple pattern is accepted too; which ones are simple is not published
-            words=_SHARED | {"const"}, formats=_FORMATS | {"uri"}, items=frozenset({0, 1})
-        ),
-        "gemini": _Dialect(words=_SHARED | _BOUNDS, enum=(str, int, float), closed=False, typed=False),
-    }
-)
+_DIALECTS: Mapping[Dialect, _Dialect] = {
+    "openai": _Dialect(
+        words=_SHARED | _BOUNDS | {"const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
+        formats=_FORMATS,
+        complete=True,
+        cycles=True,
+        levels=10,
+    ),
+    "anthropic": _Dialect(  # a simple pattern is accepted too; which ones are simple is not published
+        words=_SHARED | {"const"}, formats=_FORMATS | {"uri"}, items=frozenset({0, 1})
+    ),
+    "gemini": _Dialect(words=_SHARED | _BOUNDS, enum=(str, int, float), closed=False, typed=False),
+}
 
 _SILENT = frozenset({
     "$schema", "$id", "$comment", "$defs", "definitions", "examples", "example", "deprecated", "readOnly", "writeOnly", "discriminator",

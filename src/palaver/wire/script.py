@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from palaver.log import Handle
@@ -19,18 +18,16 @@ from palaver.messages import Media, Role, ThinkingContent
 
 SpeechRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
-SPEAKS: Mapping[Role, SpeechRole] = MappingProxyType(
-    {
-        Role.SYSTEM: "system",
-        Role.USER: "user",
-        Role.ASSISTANT: "assistant",
-        Role.TOOL_CALL: "assistant",
-        Role.TOOL: "tool",
-        Role.CUSTOM: "user",
-        Role.BRANCH_SUMMARY: "user",
-        Role.COMPACTION_SUMMARY: "user",
-    }
-)
+SPEAKS: Mapping[Role, SpeechRole] = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.ASSISTANT: "assistant",
+    Role.TOOL_CALL: "assistant",
+    Role.TOOL: "tool",
+    Role.CUSTOM: "user",
+    Role.BRANCH_SUMMARY: "user",
+    Role.COMPACTION_SUMMARY: "user",
+}
 """The role on the wire of a message of each role."""
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Answers", "Cache", "Calls", "Dialect", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns"]
-
 ProfileName = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Dialect = Literal["openai", "anthropic", "gemini"]
 
@@ -188,8 +186,3 @@ class Profile:
     reasoning: Reasoning
     media: Media
     cache: Cache
-
-    @property
-    def module(self) -> str:
-        """The name of the modules that write and check its bodies."""
-        return self.name.replace("-", "_")

@@ -10,8 +10,6 @@ from palaver.models.answers.reader import AnswerReader, Json, as_json, items, ke
 from palaver.models.provider import Event
 from palaver.wire import Request
 
-__all__ = ["AnthropicAnswer"]
-
 
 class AnthropicAnswer(AnswerReader):
     """Reads a message, or the events of its stream.

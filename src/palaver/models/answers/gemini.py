@@ -16,8 +16,6 @@ from palaver.models.answers.reader import AnswerReader, Json, as_json, items, ke
 from palaver.models.provider import Event
 from palaver.wire import Request
 
-__all__ = ["GeminiAnswer"]
-
 _ID_DIGITS = 24
 
 _BESIDE = frozenset({"thought", "thoughtSignature", "partMetadata"})

@@ -14,8 +14,6 @@ from palaver.models.answers.reader import AnswerReader, Json, as_json, items, ma
 from palaver.models.provider import Event
 from palaver.wire import Request
 
-__all__ = ["ChatAnswer"]
-
 _THINKING, _TEXT, _REFUSAL, _CALLS = range(4)
 """The indices of blocks; calls follow from the last on."""
 _REASONING = ("reasoning_content", "reasoning")

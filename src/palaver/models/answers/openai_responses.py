@@ -13,8 +13,6 @@ from palaver.models.answers.reader import AnswerReader, Json, items, kept, mappi
 from palaver.models.provider import Event
 from palaver.wire import Request
 
-__all__ = ["ResponsesAnswer"]
-
 _PARTS = 1000
 """The most parts of one item: the index of a block is that of its item times this, plus its part."""
 _SEPARATOR = "\n\n"

@@ -15,8 +15,6 @@ from palaver.models.failures import failed
 from palaver.models.provider import BlockEvent, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.wire import Request
 
-__all__ = ["AnswerReader", "Json", "as_json", "items", "kept", "mapping", "text"]
-
 Json: TypeAlias = Mapping[str, Any]
 """A JSON object, as a vendor's client returns it."""
 

@@ -35,7 +35,7 @@ def validate(request: Mapping[str, object], profile: Profile, *, as_history: boo
             provider refuses it as the next request.
     """
     subject = Subject(Place(request), profile, as_history)
-    rules = import_module(f"palaver.wire.check.{profile.module}")
+    rules = import_module(f"palaver.wire.check.{profile.name.replace('-', '_')}")
     found = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, rules.REQUEST)]
     for check in rules.CHECKS:
         found.extend(check(subject))

@@ -16,8 +16,6 @@ from palaver.wire.check.media import Attachment
 from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
 from palaver.wire.check.rules import Round, Subject
 
-__all__ = ["CHECKS", "REQUEST"]
-
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
 _MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may carry a mark is a rule of its own
 _FILE: dict[str, Shape] = {"file_id": str}

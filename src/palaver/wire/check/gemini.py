@@ -15,8 +15,6 @@ from palaver.wire.check.media import Attachment, AttachmentKind
 from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
 from palaver.wire.check.rules import Round, Subject
 
-__all__ = ["CHECKS", "REQUEST"]
-
 _BLOB: Shape = {"mimeType": str, "data": str, "displayName?": str}
 _FILE: Shape = {"fileUri": str, "mimeType?": str, "displayName?": str}
 _DATA: Final[dict[str, Shape]] = {  # a part has exactly one of these

@@ -15,8 +15,6 @@ from palaver.messages.media import sniff
 from palaver.wire.check.place import Place, Rule, Violation, show
 from palaver.wire.table import Media
 
-__all__ = ["SNIFFED", "Attachment", "attached", "decode", "inline", "linked", "pixels"]
-
 # RFC 2397, with the base64 extension that every provider asks for.
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://[^/\s]")

@@ -15,8 +15,6 @@ from palaver.wire.check.media import Attachment
 from palaver.wire.check.place import OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
 from palaver.wire.check.rules import Round, Subject
 
-__all__ = ["CHECKS", "EFFORTS", "MARKED", "REQUEST", "RESPONSE_FORMAT", "SHARED", "json_asked"]
-
 # A cache breakpoint, on any part of content (guides/prompt-caching).
 MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
 _PARTS: Final[dict[str, Shape]] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from palaver.wire.check import media, rules
@@ -16,8 +15,6 @@ from palaver.wire.check.media import Attachment
 from palaver.wire.check.openai_chat import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
 from palaver.wire.check.place import OPEN, Kinds, Number, Place, Rule, Shape, Violation, one, show
 from palaver.wire.check.rules import Round, Subject
-
-__all__ = ["CHECKS", "REQUEST"]
 
 _DETAIL: dict[str, Shape] = {"detail?": one("auto", "low", "high", "original")}
 _STATUS: dict[str, Shape] = {"status?": (None, one("in_progress", "completed", "incomplete"))}
@@ -125,9 +122,7 @@ REQUEST: Final[Shape] = {
 
 # «Expected an ID that begins with 'fc'»: continuedev/continue#11494; 'msg': openai/codex#33176; 'rs':
 # jlcodes99/cockpit-tools#2090; 'ctc': Alishahryar1/free-claude-code#1826.
-_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
-)
+_PREFIXES: Mapping[str, str] = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 # «Expected an ID that contains letters, numbers, underscores, or dashes»: anomalyco/opencode#25065. The length is that of
 # every id the API gives: maxLength 64 in the specification.
 _ITEM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

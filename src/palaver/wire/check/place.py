@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-__all__ = ["ANY", "OPEN", "Items", "Kinds", "Number", "Place", "Rule", "Shape", "Violation", "one", "shaped", "show"]
-
 _SHOWN = 60  # characters of a value in a message: enough to recognise it, never a whole payload
 
 

@@ -13,23 +13,6 @@ from palaver.wire.check.place import Place, Rule, Violation, show
 from palaver.wire.schemas import narrowed, not_strict, sound
 from palaver.wire.table import Calls, Dialect, Profile, Tools, Turns
 
-__all__ = [
-    "Round",
-    "Subject",
-    "called",
-    "chosen",
-    "conflicting",
-    "defined",
-    "held",
-    "identified",
-    "json_arguments",
-    "named",
-    "ordered",
-    "paired",
-    "parameters",
-    "worded",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
