@@ -89,26 +89,14 @@ class TestAnthropic(PeerLaws):
 
 @pytest.mark.peer
 @pytest.mark.filterwarnings("ignore")  # of LiteLLM's own modules
-class TestLiteLLMToOpenAI(PeerLaws):
-    """OpenAI behind LiteLLM."""
+class TestLiteLLM(PeerLaws):
+    """OpenAI over LiteLLM."""
 
     model = "openai/gpt-5.2"
 
     def provider(self) -> Provider:
         """Ask the peer."""
         return LiteLLMProvider(api_base=f"{self.peer.url}/v1", api_key="none")
-
-
-@pytest.mark.peer
-@pytest.mark.filterwarnings("ignore")
-class TestLiteLLMToAnthropic(PeerLaws):
-    """Anthropic behind LiteLLM."""
-
-    model = "anthropic/claude-opus-4-6"
-
-    def provider(self) -> Provider:
-        """Ask the peer."""
-        return LiteLLMProvider(api_base=self.peer.url, api_key="none")
 
 
 @pytest.mark.peer

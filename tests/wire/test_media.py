@@ -29,13 +29,13 @@ def test_r242_images_in_each_providers_words() -> None:
 
 
 def test_images_over_the_limit_leave_in_steps() -> None:
-    """Past the limit of 100 images, 25 go at once: of 40 further requests two begin differently, not forty."""
+    """Past the limit of 100 images, 25 go at once: of 30 further requests two begin differently, not thirty."""
     scene = Scene()
     for number in range(100):
         scene.user(image(png()), str(number)).model_says("seen")
     before = scene.request("anthropic")
     breaks = 0
-    for number in range(100, 140):
+    for number in range(100, 130):
         scene.user(image(png()), str(number)).model_says("seen")
         after = scene.request("anthropic")
         breaks += broken_at(before, after) is not None

@@ -15,6 +15,7 @@ from tests.recorded import Recording, recordings
 from tests.wire.scenes import MODELS
 
 KINDS = ("claude_code", "codex", "pi")
+STEPS = 6
 SAMPLE = recordings(*KINDS, each=2)
 NAMES = {each.id for each in SAMPLE}
 REST = [
@@ -39,25 +40,20 @@ def compiled(view: View, name: str, model: str, store: MemoryStore) -> Request:
 
 
 @pytest.mark.parametrize("recording", ALL)
-def test_recorded_session_compiles_for_every_provider(recording: Recording) -> None:
-    """Every view of every dialog is a valid request, for models of today and for those that were recorded."""
+def test_law_7_d23_recorded_session_compiles_and_grows(recording: Recording) -> None:
+    """Every view of every dialog is a valid request, for models of today and for those that were recorded.
+
+    As it was recorded, exchange by exchange in six steps, every request begins like the one before it.
+    """
     store = MemoryStore()
     for view in views(store, recording):
-        said = {turn.model for exchange in view.exchanges for turn in exchange.turns if turn.model.startswith("claude")}
-        for name, model in [*MODELS.items(), *(("anthropic", model) for model in sorted(said))]:
-            compiled(view, name, model, store).check()
-
-
-@pytest.mark.parametrize("recording", ALL)
-def test_law_7_d23_recorded_session_keeps_its_prefix(recording: Recording) -> None:
-    """As it was recorded, exchange by exchange in a dozen steps, every request begins like the one before it."""
-    store = MemoryStore()
-    for view in views(store, recording):
-        steps = sorted({round(step * len(view.exchanges) / 12) for step in range(1, 13)})
+        steps = sorted({round(step * len(view.exchanges) / STEPS) for step in range(STEPS + 1)})
         for name, model in MODELS.items():
-            grown = [
-                compiled(replace(view, exchanges=view.exchanges[:size]), name, model, store) for size in steps if size
-            ]
-            for before, after in pairwise(grown):
+            grown = [compiled(replace(view, exchanges=view.exchanges[:size]), name, model, store) for size in steps]
+            grown[-1].check()
+            for before, after in pairwise(grown[1:]):
                 broken = broken_at(before, after)
                 assert broken is None or (broken == 0 and not view.tools)
+        said = {turn.model for exchange in view.exchanges for turn in exchange.turns if turn.model.startswith("claude")}
+        for model in said:
+            compiled(view, "anthropic", model, store).check()

@@ -8,7 +8,7 @@ machine, with and without the memo of an earlier request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -45,7 +45,11 @@ from palaver.wire.table import Profile
 
 
 class Writer(Protocol):
-    """The module that writes one provider's body. One whose messages change with their place in the request also has `finished`."""
+    """The module that writes one provider's body.
+
+    One that takes neighbours for one item also has `neighbours`: it returns two items as one, or None. One whose items change with their place
+    in the request has `finished`: it returns the head, and the changed items by index.
+    """
 
     OWNED: frozenset[str]
     """The fields that are compiled from the view and the call; no parameter may replace them."""
@@ -55,9 +59,6 @@ class Writer(Protocol):
 
     def written(self, speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
         """Write a speech as items of the conversation."""
-
-    def neighbours(self, before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
-        """Return two items as one where the provider takes them for one."""
 
 
 _BESIDE = 1024
@@ -95,7 +96,7 @@ def compile(  # noqa: A001 - the word for it
     for one in compiled:
         notes.extend(one.changes)
     head = writer.head(plan)
-    said = _Said(writer)
+    said = _Said(getattr(writer, "neighbours", None))
     ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), plan, each)
     if finished := getattr(writer, "finished", None):
         head, changed = finished(said.items, head, plan, said.origins)
@@ -221,7 +222,7 @@ class _Said:
     """The conversation while it is put together.
 
     Attributes:
-        writer: How the provider's body is written.
+        neighbours: Returns two items as one where the provider takes them for one; None where it never does.
         items: The messages, items or contents.
         data: The canonical bytes of each.
         origins: The blocks that each shows; only where the call places cache marks.
@@ -229,7 +230,7 @@ class _Said:
         cleaned: Whether something had to be cleaned.
     """
 
-    writer: Writer
+    neighbours: Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None] | None
     items: list[Mapping[str, Any]] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     origins: list[list[Handle | None]] = field(default_factory=list)
@@ -241,7 +242,7 @@ class _Said:
         start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.cache.field == "cache_control"
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
-            one = self.writer.neighbours(self.items[-1], item) if self.items else None
+            one = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
             if one is None:
                 self.items.append(item)
                 self.data.append(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from palaver.wire.head import Body, Declared, Draft, Structure, with_parameters
 from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart
@@ -73,10 +72,6 @@ def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
             if isinstance(part, ResultPart):
                 noted_failure(part, notes)
                 yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
-
-
-def neighbours(_before: Mapping[str, Any], _item: Mapping[str, Any]) -> None:
-    """Return nothing: no two messages are one."""
 
 
 def noted_failure(part: ResultPart, notes: Notes) -> None:
