@@ -174,17 +174,19 @@ def test_one_line_of_totals_and_details_on_request(palaver: Palaver) -> None:
     assert (short.code, short.err) == (0, "")
 
 
-def test_import_without_a_path_offers_what_is_there(palaver: Palaver) -> None:
+def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual folders of other agents are listed; where nobody can be asked, the folder is to be named."""
     home = palaver.folder / "home"
     (home / ".claude" / "projects" / "x").mkdir(parents=True)
     (home / ".claude" / "projects" / "x" / "talk.jsonl").write_bytes(talk())
-    ran = child("import", "--store", palaver.store, HOME=str(home))
+    monkeypatch.setenv("HOME", str(home))
+    ran = palaver("import")
 
     assert (ran.code, ran.out) == (2, "")
     assert "Claude Code" in ran.err
     assert "1 file" in ran.err
-    assert "name a transcript or a folder" in child("import", HOME=str(palaver.folder)).err
+    monkeypatch.setenv("HOME", str(palaver.folder))
+    assert "name a transcript or a folder" in palaver("import").err
 
 
 # --- sessions, tree, show, recall, search, stats -------------------------------------------------------------------------------

@@ -90,15 +90,6 @@ def test_results_are_kept_resumed_and_shown(tmp_path: Path) -> None:
     assert lab(*words, "--show", place, "--json").row()["digest"] == calls[-1]["digest"]
 
 
-def test_an_unknown_price_is_said(tmp_path: Path) -> None:
-    """Bills are then in multiples of an input token, and the report says so."""
-    path = coding(tmp_path / "one.jsonl", rounds=3)
-    ran = run("lab", path, "--policies", "full", "--model", "my-own-model", "--jobs", "1")
-    assert ran.code == 0
-    assert "bills in input tokens a session" in ran.out
-    assert "no price" in ran.err
-
-
 def test_all_means_all_of_palavers_policies(tmp_path: Path) -> None:
     """`all` may stand beside others, and means the names that are not named besides."""
     found = lab(coding(tmp_path / "one.jsonl", rounds=1), "--policies", "all,full", "--json").row()
