@@ -13,7 +13,7 @@ from typer import Argument, BadParameter, Option
 from palaver.cli.options import JsonOption, StoreOption, locate, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
-from palaver.errors import NotFound, StoreDamaged
+from palaver.errors import StoreDamaged
 from palaver.ids import DialogId, SessionId
 from palaver.plurals import counted
 from palaver.store import Store
@@ -63,24 +63,14 @@ def run(
 def _stored(target: str | None, url: str | None, *, mend: bool, every: bool, json: bool) -> int:
     """Examine one session of the store, or all."""
     with opened(url, writes=mend) as source:
-        if target is None:
-            sessions, only = [record.session_id for record in source.sessions()], None
-        else:
-            session_id, only = _named(source, target, writes=mend)
-            sessions = [session_id]
+        place = None if target is None else locate(source, target, only=mend)
+        only = None if place is None or place.whole else place.dialog.dialog_id
+        sessions = [one.session_id for one in source.sessions()] if place is None else [place.session.session_id]
         diagnoses = [_examined(source, each, only) for each in sessions]
         healthy = _reported(diagnoses, every=every, json=json)
         if mend and not healthy:
             _mend(source, sessions[0], only, json=json)
     return Exit.OK if healthy else Exit.FOUND
-
-
-def _named(store: Store, target: str, *, writes: bool) -> tuple[SessionId, DialogId | None]:
-    try:
-        place = locate(store, target, only=writes)
-    except NotFound as error:
-        raise NotFound(target, what="session", close=error.close, hint="There is no such file either.") from error
-    return place.session.session_id, None if place.whole else place.dialog.dialog_id
 
 
 def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Diagnosis:
