@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal, Self, TypedDict, Unpack, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 from palaver.agent.approvals import BUSY, Decision, annotate, decide, open_calls, require_no_transaction
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
-from palaver.agent.named import NamedDialogs
-from palaver.agent.run import AgentOptions, AgentRun, CallSettings, Listeners, require_options
+from palaver.agent.run import (
+    AgentOptions,
+    AgentRun,
+    CallArguments,
+    CallSettings,
+    Conversation,
+    Listeners,
+    require_options,
+)
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.turn import read_turn
-from palaver.errors import Conflict, DecisionNeeded, InvalidInput, PalaverError
+from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle
 from palaver.log.entries import Inbox
@@ -43,29 +51,7 @@ from palaver.tools import run_in_worker
 from palaver.tools.portal import run_sync
 from palaver.wire import Memo, Request
 
-__all__ = ["Agent", "AgentWarning", "CallArguments"]
-
-Given = Sequence[Message | Mapping[str, Any]]
-
-
-class CallArguments(TypedDict, total=False):
-    """The keyword arguments of one call of an agent.
-
-    Attributes:
-        alias: The dialog's alias; the active dialog when not given.
-        metadata: Kept with the answer.
-        args: Arguments of this call; they win over `model_args`.
-        parser_args: Further arguments of the prompt's parser.
-        messages: A conversation that the caller keeps, answered in a dialog of its own; the last message is the user's.
-        prompt_args: The variables of the system prompt, for `messages`.
-    """
-
-    alias: str | None
-    metadata: Mapping[str, Any] | None
-    args: Mapping[str, Any] | None
-    parser_args: Mapping[str, Any] | None
-    messages: Given | None
-    prompt_args: Mapping[str, Any] | None
+__all__ = ["Agent", "AgentWarning"]
 
 
 _MAIN = "main"
@@ -96,6 +82,7 @@ class Agent:
         options: The options it was given; see `AgentOptions`.
         store: Where its dialogs are.
         runtime: Resolves references.
+        active_alias: The alias of the active dialog, or None.
         last_call: The trace of the newest call, however it ended; None before the first.
         on_session: Called with the trace of each call when it begins, or None.
     """
@@ -153,7 +140,8 @@ class Agent:
         self.last_call: AgentCallSession | None = None
         self.on_session: Callable[[AgentCallSession], None] | None = None
         self._durable = store is not None
-        self._names = NamedDialogs(name)
+        self.active_alias: str | None = None
+        self._dialogs: dict[str, Dialog] = {}
         self._unsaved: dict[tuple[str, str], ToolMessage] = {}
         self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
         self._settings({})  # raises for a wrong value now, not at the first call
@@ -173,12 +161,7 @@ class Agent:
     @property
     def dialogs(self) -> dict[str, Dialog]:
         """Its dialogs by alias, a copy."""
-        return self._names.dialogs
-
-    @property
-    def active_alias(self) -> str | None:
-        """The alias of the active dialog, or None."""
-        return self._names.active
+        return dict(self._dialogs)
 
     @property
     def current_dialog(self) -> Dialog:
@@ -187,7 +170,33 @@ class Agent:
         Raises:
             InvalidInput: There is none.
         """
-        return self._names[None]
+        return self._named(None)
+
+    def _named(self, alias: str | None) -> Dialog:
+        """Return the dialog of an alias, or the active one.
+
+        Raises:
+            InvalidInput: None is active.
+            NotFound: There is none of this alias; the error lists the others.
+        """
+        wanted = self.active_alias if alias is None else alias
+        if wanted is None:
+            raise InvalidInput(f"The agent {self.name!r} has no active dialog.", hint="Open one, or switch to one.")
+        if wanted not in self._dialogs:
+            near, known = get_close_matches(wanted, self._dialogs), ", ".join(self._dialogs) or "none"
+            raise NotFound(wanted, what="dialog of this agent", close=near, hint=f"It has: {known}.")
+        return self._dialogs[wanted]
+
+    def _require_free(self, alias: str) -> None:
+        if alias in self._dialogs:
+            hint = "Switch to it, or close it."
+            raise InvalidInput(f"The agent {self.name!r} already has a dialog {alias!r}.", hint=hint)
+
+    def _add(self, alias: str, dialog: Dialog, *, switch: bool) -> Self:
+        self._require_free(alias)
+        self._dialogs[alias] = dialog
+        self.active_alias = alias if switch else self.active_alias
+        return self
 
     def open(
         self,
@@ -210,10 +219,9 @@ class Agent:
         Raises:
             InvalidInput: The alias is in use, or variables are missing; nothing was made.
         """
-        self._names.require_free(alias)
+        self._require_free(alias)
         dialog = self._opened(self.store, session_name or f"{self.name}_{alias}", prompt_args, subject)
-        self._names.add(alias, dialog, switch=switch)
-        return self
+        return self._add(alias, dialog, switch=switch)
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
         self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # refused before anything is made
@@ -236,7 +244,7 @@ class Agent:
             InvalidInput: The alias is in use.
             NotFound: There is no such session.
         """
-        self._names.require_free(alias or reference)
+        self._require_free(alias or reference)
         session = Session.open(reference, self.store, runtime=self.runtime)
         if dialog is not None:
             return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
@@ -250,7 +258,7 @@ class Agent:
         Raises:
             InvalidInput: The alias is in use.
         """
-        self._names.require_free(alias)
+        self._require_free(alias)
         head = dialog.head
         if head is not None and head.role is Role.SYSTEM:
             own = None if self.system_prompt.template_vars else self.system_prompt()
@@ -258,8 +266,7 @@ class Agent:
             if known and head.text_content() != own:
                 text = f"The dialog {alias!r} was begun by {dialog.owner!r} with another system prompt, which stays in force."
                 warnings.warn(text, AgentWarning, stacklevel=2)
-        self._names.add(alias, dialog, switch=switch)
-        return self
+        return self._add(alias, dialog, switch=switch)
 
     def switch(self, alias: str) -> Self:
         """Activate another of its dialogs.
@@ -267,7 +274,8 @@ class Agent:
         Raises:
             NotFound: There is none of this alias; the error lists the others.
         """
-        self._names.activate(alias)
+        self._named(alias)
+        self.active_alias = alias
         return self
 
     def fork(self, alias: str, child_alias: str, last_n: int = 0, first_k: int = 1, *, switch: bool = True) -> Self:
@@ -277,13 +285,12 @@ class Agent:
             NotFound: There is none of this alias.
             InvalidInput: The child's alias is in use.
         """
-        self._names.require_free(child_alias)
-        dialog = self._names[alias]
+        self._require_free(child_alias)
+        dialog = self._named(alias)
         with BUSY.lock:
             if dialog.dialog_id not in BUSY:
                 dialog.reload()
-        self._names.add(child_alias, dialog.fork(last_n, first_k), switch=switch)
-        return self
+        return self._add(child_alias, dialog.fork(last_n, first_k), switch=switch)
 
     def close(self, alias: str) -> Dialog:
         """Release an alias and return its dialog, which stays in the store.
@@ -291,7 +298,10 @@ class Agent:
         Raises:
             NotFound: There is none of this alias.
         """
-        return self._names.remove(alias)
+        dialog = self._named(alias)
+        del self._dialogs[alias]
+        self.active_alias = None if self.active_alias == alias else self.active_alias
+        return dialog
 
     # --- messages ------------------------------------------------------------------------------------------------------------------
 
@@ -303,7 +313,7 @@ class Agent:
         While a turn runs, here or in another process, the text is kept in the inbox at once, and delivered at the next call of the
         model or after the turn's answer. So are prompts and images.
         """
-        dialog = self._names[alias]
+        dialog = self._named(alias)
         return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
 
     def receive_prompt(
@@ -320,7 +330,7 @@ class Agent:
             NotFound: The runtime has no prompt of this path.
             InvalidInput: Variables are missing.
         """
-        dialog = self._names[alias]
+        dialog = self._named(alias)
         found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         text = found.render(mapping(prompt_args, "prompt_args"))
         return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
@@ -334,7 +344,7 @@ class Agent:
         name: str | None = None,
     ) -> Message:
         """Append an image: a path, bytes, base64, an address or a Pillow image."""
-        dialog = self._names[alias]
+        dialog = self._named(alias)
         shown = ImageContent(images=(media_from(image),))
         contents: tuple[Content, ...] = (shown,) if caption is None else (TextContent(content=caption), shown)
         return self._said(dialog, contents, role, name, lambda: dialog.put_image(image, caption, name=name, role=role))
@@ -369,7 +379,7 @@ class Agent:
 
     def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
         """Return the calls that have neither a result nor a decision, and have not begun."""
-        return open_calls(self._names[alias])
+        return open_calls(self._named(alias))
 
     def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
         """Let a call run; the next `respond()` runs it.
@@ -377,7 +387,7 @@ class Agent:
         Raises:
             NotFound: No such call is open.
         """
-        return decide(self._names[alias], call_id, Decision(decision="approve", by=by))
+        return decide(self._named(alias), call_id, Decision(decision="approve", by=by))
 
     def deny(self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "") -> Handle:
         """Refuse a call. The model reads the reason.
@@ -385,7 +395,7 @@ class Agent:
         Raises:
             NotFound: No such call is open.
         """
-        return decide(self._names[alias], call_id, Decision(decision="deny", reason=reason, by=by))
+        return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by))
 
     def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
         """Let a call run with other arguments. The model reads them.
@@ -393,7 +403,7 @@ class Agent:
         Raises:
             NotFound: No such call is open.
         """
-        return decide(self._names[alias], call_id, Decision(decision="edit", arguments=arguments, by=by))
+        return decide(self._named(alias), call_id, Decision(decision="edit", arguments=arguments, by=by))
 
     # --- turns ----------------------------------------------------------------------------------------------------------------------
 
@@ -484,9 +494,9 @@ class Agent:
         """Return the dialog to answer in, with what was said in the same call."""
         messages, alias = call.get("messages"), call.get("alias")
         if messages is None:
-            if text and alias is None and not self._names.dialogs:
+            if text and alias is None and not self._dialogs:
                 self.open(_MAIN)
-            dialog = self._names[alias]
+            dialog = self._named(alias)
             require_no_transaction(dialog.store)
             if text:
                 self.receive(text, alias)
@@ -564,7 +574,7 @@ def _delivered(session: AgentCallSession) -> Message:
     return session.delivery
 
 
-def _conversation(messages: Given, text: str) -> tuple[Message, ...]:
+def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
     """Return a caller's conversation as messages, with the text as the last one (R255-R258).
 
     Raises:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import anyio
 
@@ -30,7 +30,16 @@ from palaver.session.memory import CoreMemory, SubjectMemory
 from palaver.tools import Toolbox
 from palaver.wire import Memo, Request
 
-__all__ = ["MOST_ROUNDS", "AgentOptions", "AgentRun", "CallSettings", "Listeners", "callback_failed"]
+__all__ = [
+    "MOST_ROUNDS",
+    "AgentOptions",
+    "AgentRun",
+    "CallArguments",
+    "CallSettings",
+    "Conversation",
+    "Listeners",
+    "callback_failed",
+]
 
 # --- settings -----------------------------------------------------------------------------------------------------------
 
@@ -80,6 +89,30 @@ class AgentOptions(TypedDict, total=False):
     stream_handler: StreamHandler | None
     tracer: StreamHandler | None
     deps: Any
+
+
+Conversation: TypeAlias = Sequence[Message | Mapping[str, Any]]
+"""Messages that a caller keeps, or dicts in the shape of a provider."""
+
+
+class CallArguments(TypedDict, total=False):
+    """The keyword arguments of one call of an agent.
+
+    Attributes:
+        alias: The dialog's alias; the active dialog when not given.
+        metadata: Kept with the answer.
+        args: Arguments of this call; they win over `model_args`.
+        parser_args: Further arguments of the prompt's parser.
+        messages: A conversation that the caller keeps, answered in a dialog of its own; the last message is the user's.
+        prompt_args: The variables of the system prompt, for `messages`.
+    """
+
+    alias: str | None
+    metadata: Mapping[str, Any] | None
+    args: Mapping[str, Any] | None
+    parser_args: Mapping[str, Any] | None
+    messages: Conversation | None
+    prompt_args: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
