@@ -8,7 +8,7 @@ import pytest
 
 from palaver import wire
 from palaver.context import notes
-from palaver.context.meter import Meter
+from palaver.context.meter import Bytes, Meter
 from palaver.context.policy import POLICIES, ContextManager
 from palaver.errors import InfeasibleBudget
 from palaver.ids import DialogId
@@ -23,6 +23,7 @@ from palaver.messages import (
     ToolResultContent,
     Trust,
     UserMessage,
+    canonical_json,
 )
 from palaver.testing.conversations import EVALUATED, TEMPLATES
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
@@ -64,12 +65,14 @@ def cut(log: Log, by: str | ContextManager, limit: int) -> View:
 
 
 def require_valid(view: View) -> None:
-    """Assert that a view is closed, and that every provider takes it."""
+    """Assert that a view is closed, that every provider takes it, and that its bytes are not underestimated."""
     assert_closed(view)
+    most = Bytes().view(view).total
     for name, model_name in MODELS.items():
         profile = wire.profile(name, model_name)
         request = wire.compile(view, profile, wire.Call(model=model_name), lambda digest: digest.encode())
         assert wire.validate(request.body, profile, as_history=True) == ()
+        assert len(canonical_json(request.body)) <= most, name
 
 
 def working(rounds: int, size: int, *, task: str = "Fix the parser.", signed: bool = False, batch: int = 1) -> Log:
