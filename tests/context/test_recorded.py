@@ -23,7 +23,7 @@ from tests.recorded import Recording, recordings
 
 KINDS = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
 COUNT = counter("gpt-4o")
-_CALLS = 25
+_CALLS = 15
 """Calls of a session that are checked one after the other: the newest."""
 
 
@@ -38,8 +38,8 @@ def every(sample: int) -> list[ParameterSet]:
 
 def policies() -> list[ParameterSet | str]:
     """Return the names of the policies: the default at every change, the others in the soak."""
-    rest = [pytest.param(name, marks=pytest.mark.soak) for name in POLICIES if name not in {DEFAULT_POLICY, "fold"}]
-    return [DEFAULT_POLICY, "fold", *rest]
+    rest = [pytest.param(name, marks=pytest.mark.soak) for name in POLICIES if name != DEFAULT_POLICY]
+    return [DEFAULT_POLICY, *rest]
 
 
 def views(recording: Recording) -> Iterator[tuple[MemoryStore, DialogId, View]]:
