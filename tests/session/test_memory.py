@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver import SqliteStore, Store
+from palaver import Store
 from palaver.errors import Conflict, InvalidInput, NotFound, PalaverError
 from palaver.log import Custom
 from palaver.session import Dialog, Session
@@ -100,10 +99,10 @@ def test_r325_no_edit_leaves_more_than_the_limit(edits: list[tuple[str, str]]) -
     assert list(memory.history("b")) == states
 
 
-def test_an_edit_of_what_changed_is_a_conflict(store: Store) -> None:
+def test_an_edit_of_what_changed_is_a_conflict(every_store: Store) -> None:
     """What names a text that is not there, or twice, or expects another, writes nothing; only the program changes what is read-only."""
-    session = Session.create(store, "s")
-    one, two = begun(session.root), CoreMemory(Session.open("s", store).root)
+    session = Session.create(every_store, "s")
+    one, two = begun(session.root), CoreMemory(Session.open("s", every_store).root)
     one.replace("human", "Ada", "Eve")
     with pytest.raises(Conflict, match="not in it"):
         two.replace("human", "Ada", "Bob")
@@ -133,21 +132,20 @@ def test_r330_one_memory_for_several_agents() -> None:
     assert CoreMemory(session.new_dialog("empty")).rendered() == ""
 
 
-def test_writers_beside_each_other_lose_nothing(tmp_path: Path) -> None:
+def test_writers_beside_each_other_lose_nothing(every_store: Store) -> None:
     """Threads and objects that append to one block at once: every line is there once."""
-    with SqliteStore(tmp_path / "s.db") as store:
-        root = Session.create(store, "s").root
-        begun(root).create("log")
+    root = Session.create(every_store, "s").root
+    begun(root).create("log")
 
-        def write(who: int) -> None:
-            memory = CoreMemory(root)
-            for number in range(10):
-                memory.append("log", f"{who}-{number}")
+    def write(who: int) -> None:
+        memory = CoreMemory(root)
+        for number in range(5):
+            memory.append("log", f"{who}-{number}")
 
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(write, range(4)))
-        lines = CoreMemory(root).get("log").value.splitlines()
-    assert sorted(lines) == sorted(f"{who}-{number}" for who in range(4) for number in range(10))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    lines = CoreMemory(root).get("log").value.splitlines()
+    assert sorted(lines) == sorted(f"{who}-{number}" for who in range(4) for number in range(5))
 
 
 def test_a_fork_has_the_memory_there_was(dialog: Dialog) -> None:
