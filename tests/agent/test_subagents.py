@@ -5,7 +5,6 @@ import pytest
 from palaver import MemoryStore, Prompt, Session
 from palaver.agent import Agent, ProviderInvoker, subagent
 from palaver.errors import InvalidInput
-from palaver.messages import TextContent
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
@@ -66,21 +65,6 @@ def test_forked_sub_agent_knows_the_conversation() -> None:
     assert any("under the tree" in words for words in said)
     assert said[-1] == "Dig there."
     assert [role for role, _ in sent(provider.requests[1])] == ["system", "user", "assistant", "tool"]
-
-
-def test_a_long_answer_comes_back_by_its_handle() -> None:
-    """With `handle` the parent sees the beginning; the handle recalls the whole, from the parent's own dialog."""
-    long = "word " * 1_000
-    helper, _ = worker([long])
-    agent, _ = boss([calling("digger", task="Write."), "done"], helper, returns="handle")
-    agent.receive("go")
-    agent.respond()
-    (result,) = agent.current_dialog.messages[3].tool_results()
-    assert len(result.text()) < 600
-    handle = result.text().rpartition("recall ")[2].rstrip("]")
-    whole = agent.current_dialog.recall(handle + ":0")
-    assert isinstance(whole, TextContent)
-    assert whole.content == long
 
 
 def test_interrupted_sub_agent_continues() -> None:

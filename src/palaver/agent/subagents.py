@@ -14,24 +14,18 @@ from palaver.agent.calls import SUSPENDED
 from palaver.agent.turn import read_turn
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
-from palaver.log import Handle, Node, child_of, lineage
-from palaver.messages import Message, Role
+from palaver.log import Node, child_of, lineage
+from palaver.messages import Role
 from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function, ToolReply
 
-__all__ = ["Inherits", "Returns", "subagent"]
+__all__ = ["Inherits", "subagent"]
 
 Inherits: TypeAlias = Literal["nothing", "brief", "fork"]
 """What a sub-agent knows of its parent's conversation: only the task, a brief in addition, or all of it."""
 
-Returns: TypeAlias = Literal["value", "handle"]
-"""What comes back: the answer, or the beginning of it and the handle that recalls the whole."""
-
 _TASK = {"type": "string", "description": "What to do, complete enough for somebody who knows nothing else."}
 _BRIEF = {"type": "string", "description": "What there is to know for it: facts, constraints, what was tried."}
-_SHOWN = 400
-"""Characters of an answer that are returned with its handle."""
-
 _DEEPEST = 8
 """Sub-agents within one another: a sub-agent that calls itself would never end."""
 
@@ -42,7 +36,6 @@ def subagent(
     description: str = "",
     *,
     inherits: Inherits = "nothing",
-    returns: Returns = "value",
     prompt_args: Mapping[str, Any] | None = None,
 ) -> Function:
     """Return a tool that has another agent do a task and answer. Sub-agents may call sub-agents, eight deep.
@@ -52,17 +45,13 @@ def subagent(
         name: The tool's name; the agent's when not given.
         description: What it is good for, for the model.
         inherits: What it knows of the conversation it is called from.
-        returns: What comes back.
         prompt_args: The variables of its system prompt.
 
     Raises:
-        InvalidInput: `inherits` or `returns` is not one of the known words.
+        InvalidInput: `inherits` is not one of the known words.
     """
-    if inherits not in {"nothing", "brief", "fork"} or returns not in {"value", "handle"}:
-        raise InvalidInput(
-            f"A sub-agent inherits {inherits!r} and returns {returns!r}.",
-            hint="It inherits nothing, brief or fork, and returns value or handle.",
-        )
+    if inherits not in {"nothing", "brief", "fork"}:
+        raise InvalidInput(f"A sub-agent inherits {inherits!r}.", hint="It inherits nothing, brief or fork.")
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
 
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
@@ -70,7 +59,7 @@ def subagent(
         session = await agent.answer_in(child)
         if session.state == "waiting" or session.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
-        return _reply(child, session.delivery, returns)
+        return ToolReply(session.delivery.text_content(), metadata={"dialog": child.dialog_id})
 
     return Function(
         name or agent.name,
@@ -81,17 +70,6 @@ def subagent(
         idempotent=True,  # called again for the same call, it continues in the same dialog
         allow_repeat=True,
     )
-
-
-def _reply(child: Dialog, answer: Message, returns: Returns) -> ToolReply:
-    text = answer.text_content()
-    metadata = {"dialog": child.dialog_id}
-    if returns == "value":
-        return ToolReply(text, metadata=metadata)
-    seq = next(h.seq for h in child.store.headers(child.dialog_id, reverse=True) if h.kind == "message")
-    more = "…" if len(text) > _SHOWN else ""
-    whole = f"[The whole answer, {len(text):,} characters: recall {Handle(child.dialog_id, seq)}]"
-    return ToolReply(f"{text[:_SHOWN]}{more}\n{whole}", metadata=metadata)
 
 
 # --- its dialog ------------------------------------------------------------------------------------------------------------
