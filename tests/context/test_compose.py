@@ -13,7 +13,7 @@ from palaver.context.compose import Composed, compose, floor
 from palaver.context.fit import LIST
 from palaver.context.meter import Bytes, Meter
 from palaver.context.policy import POLICIES, Policy, policy
-from palaver.errors import InfeasibleBudget, PolicyFailed
+from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
 from palaver.log import Handle
 from palaver.messages import (
     AssistantMessage,
@@ -261,3 +261,19 @@ def test_a_plan_reads_the_tail_only(name: str) -> None:
     made = compose(view, manager, Budget.of_input(10_000), Meter(Characters()))
     assert made.after.total <= 10_000
     assert min(read - {0}) > 4_000 - 1_000  # and the task, which every view must keep
+
+
+def test_only_managers_compose() -> None:
+    """A name is not a policy yet."""
+    cases: list[object] = [None, "fold", Policy, 5]
+    for wrong in cases:
+        with pytest.raises(InvalidInput, match="policy is"):
+            compose(fold_messages([], LIST), wrong, Budget.of_input(9), Meter(Characters()))  # type: ignore[arg-type]
+
+
+def test_the_floor_names_open_calls() -> None:
+    """Of open exchanges the calls are needed, and of their outputs a line."""
+    call = AssistantMessage(contents=(ToolCallContent("a", "bash", args={}), ToolCallContent("b", "bash", args={})))
+    view = fold_messages([UserMessage(content="go"), call, *did(0, "o" * 9_000)[1:], *did(1, "")[1:]][:2], LIST)
+    assert "open calls" in floor(view, METER)
+    assert floor(view, METER)["open calls"] < 1_000

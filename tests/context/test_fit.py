@@ -369,3 +369,36 @@ def test_a_wrong_argument_is_named() -> None:
     for words, says in cases:
         with pytest.raises((InvalidInput, NotFound), match=says):
             fit(chat(1), **{"model": "gpt-4o", **words})
+
+
+def test_recall_finds_what_was_said() -> None:
+    """Words of an omitted message lead to its handle."""
+    given_ = chat(40)
+    given_[2] = {**given_[2], "content": "The heron nests at mile 41."}
+    fitted = fit(given_, model="gpt-4o", budget=9_000)
+    (search,) = [tool["function"]["name"] for tool in fitted.tools if tool["function"]["name"] != "recall"]
+    found = fitted.call_tool(search, {"query": "heron"})
+    assert ":2" in found
+    assert "mile 41" in found
+
+
+def test_a15_a_manager_sees_a_dialog() -> None:
+    """Messages, owner and forks, as under an agent."""
+    seen: list[Any] = []
+
+    def look(dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
+        seen.extend([[message.role for message in dialog.messages], dialog.owner])
+        return dialog.fork(last_n=2, first_k=1)
+
+    given_ = chat(4)
+    fitted = fit(given_, model="gpt-4o", policy=Manager(look))
+    assert seen[0] == ["system", *["user", "assistant", "tool"] * 4, "user"]
+    assert isinstance(seen[1], str)
+    assert fitted.messages[-1] is given_[-1]
+    assert len(fitted.messages) < len(given_)
+
+
+def test_generators_and_tuples_are_lists() -> None:
+    """Any iterable of messages is read once."""
+    given_ = chat(2)
+    assert fit(iter(given_), model="gpt-4o").messages == fit(tuple(given_), model="gpt-4o").messages == given_

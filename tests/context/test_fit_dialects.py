@@ -403,3 +403,12 @@ def test_instructions_survive_a_list_written_anew() -> None:
         assert fitted.messages[0] == said, role
         assert fitted.system is None, role
         assert faults("openai-responses", fitted) == [], role
+
+
+def test_a_grammar_of_a_custom_tool_counts() -> None:
+    """A grammar that is larger than the budget is infeasible, and is named."""
+    grammar = {"syntax": "lark", "definition": "start: item+\n" + "rule: WORD\n" * 500}
+    tool = {"type": "custom", "name": "sh", "format": {"type": "grammar", **grammar}}
+    with pytest.raises(InfeasibleBudget) as caught:
+        fit([{"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool], budget=1_000)
+    assert caught.value.breakdown["tools"] > 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, Policy, policy
 from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
+from palaver.log import Handle, ToolSpec
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
 from palaver.prompts import Runtime
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
@@ -335,3 +337,21 @@ def test_c15_a_policy_is_a_manager_too() -> None:
     assert after.owner == "me"
     with pytest.raises(InvalidInput, match="no model"):
         policy("default")(large)  # type: ignore[misc]
+
+
+def test_law_14_rewritten_instructions_are_sent() -> None:
+    """The system message is a message like any other."""
+
+    def does(dialog: WorkingDialog) -> WorkingDialog:
+        return dialog.with_messages([SystemMessage.text("Be long."), *dialog.messages[1:]])
+
+    assert sent(run(does, CHAT).view) == of([SystemMessage.text("Be long."), *CHAT[1:]])
+
+
+def test_tools_of_the_view_stay() -> None:
+    """A manager changes messages, not what is declared."""
+    view = fold_messages(CHAT, LIST)
+    declared = replace(view, tools=(ToolSpec(name="bash"),))
+    shown = compose(declared, Manager(lambda dialog: dialog.fork(last_n=1)), LARGE, Meter(Characters())).view
+    assert shown.tools == declared.tools
+    assert Handle(LIST, 1) in {handle for gone in shown.omissions for handle in gone.handles()}

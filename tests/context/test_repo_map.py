@@ -105,3 +105,9 @@ def test_what_cannot_be_mapped_is_named(tmp_path: Path) -> None:
         RepoMap(tmp_path / "none")
     with pytest.raises(InvalidInput, match="repo_map is 5"):
         Aider(repo_map=5)  # type: ignore[arg-type]
+
+
+def test_a_map_without_room_is_left_out(shop: Path) -> None:
+    """It is never why a budget is infeasible."""
+    by = Aider(repo_map=RepoMap(shop), history=1_000, map_tokens=40)
+    assert shape(composed(session(12), by, 6_000).view).startswith("R.")

@@ -72,3 +72,15 @@ class TiresOfIt(ContextManager):
 
 class NoPolicy:
     """Nothing that manages a context."""
+
+
+class Leaves(ContextManager):
+    """Fails half way by ending the program: when the conversation is long."""
+
+    name = "leaves"
+
+    def __call__(self, dialog: Any) -> Any:
+        """Give the dialog as it is, while it is short."""
+        if len(dialog.messages) > 60:
+            raise SystemExit(0)
+        return dialog

@@ -155,3 +155,25 @@ def test_a_difference_is_paired() -> None:
     found = paired_interval(ours, theirs, resamples=200)
     assert found is not None
     assert found == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_a_request_below_the_least_prefix_costs_as_input() -> None:
+    """What is too short to be cached is not written to the cache."""
+    assert _bill((0, 999, 0)) == 999
+    assert _bill((0, 1_000, 0)) == 1_250
+
+
+def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:
+    """There is a sheet, it says that it has no dollars, and policies get no rates."""
+    found = sheet("my-own-model")
+    assert (found.currency, found.input) == ("input tokens", 1.0)
+    known = sheet("claude-sonnet-4-5", lifetime=60.0)
+    assert (known.currency, known.lifetime) == ("USD", 60.0)
+    assert known.cache_read < known.input < known.cache_write
+
+
+def test_an_interval_of_one_session_is_its_figure() -> None:
+    """Nothing can be resampled from one session; and nothing is measured without anything below."""
+    assert ratio_interval([(1.0, 4.0)], resamples=10) == (0.25, 0.25, 0.25)
+    assert ratio_interval([(0.0, 0.0)]) is None
+    assert ratio_interval([]) is None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -395,3 +396,79 @@ def test_a_session_that_is_not_whole_is_named(tmp_path: Path) -> None:
     (told,) = [problem for problem in found.problems if problem.kind == "damaged"]
     assert told.text.startswith("It is not whole: line ")
     assert (Path(told.source).name, bool(told.session), found.sessions) == ("torn.jsonl", True, 1)
+
+
+def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> None:
+    """Where a system's own division leaves no room, it is said, and the others are replayed."""
+    small = "claude-code(reserve=20000)"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full", small))
+    row = next(row for row in found.rows if row.policy == small)
+    assert (row.status, row.sessions) == ("invalid", 0)
+    assert any("cannot hold what must be sent" in problem.text for problem in found.problems)
+
+
+def test_a_policy_that_ends_the_program_is_named(tmp_path: Path) -> None:
+    """It ends neither the run nor the others: it is one that failed; a file that does so when it is loaded is refused."""
+    bad = f"{PLANTED}:Leaves"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("full", bad))
+    assert {row.policy: row.status for row in found.rows} == {"full": "ok", bad: "failed"}
+    assert any("SystemExit" in problem.text for problem in found.problems if problem.policy == bad)
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(InvalidInput, match="SystemExit"):
+        entrant(f"{tmp_path / 'leaves.py'}:Mine", MODEL)
+    with pytest.raises(InvalidInput, match="names no class"):
+        entrant(str(PLANTED), MODEL)
+
+
+def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:
+    """A file in the place of the folder, and a disk on which nothing more can be written: what is there is whole, and the run can be taken up."""
+    path = coding(tmp_path / "one.jsonl", rounds=3)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InvalidInput, match="is a file"):
+        run(tmp_path / "file", path, policies=("full",))
+    out = tmp_path / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"sessions.*jsonl"):
+            run(out, path, policies=("full",))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(out.rglob("*.part"))
+    assert run_lab(settings(path, policies=("full",)), out, resume=True).rows[0].status == "ok"
+
+
+def test_what_was_brought_back_is_written_anew_by_a_cold_cache(tmp_path: Path) -> None:
+    """After an hour a request costs what it brought back in the price of writing, not of reading."""
+    path = coding(tmp_path / "one.jsonl", rounds=32, pause=16)
+    run(tmp_path / "out", path, policies=("openhands",), budget=4_000)
+    brought = 0
+    seen = False
+    prices = sheet(MODEL)
+    for row in rows(tmp_path / "out", "openhands"):
+        brought = 0 if row.mark == "cut" else brought
+        if brought and not row.recalls and row.call > 1:
+            price = prices.cache_read if row.warm else prices.cache_write
+            assert row.recall_cost == pytest.approx(brought * price, abs=1e-8)
+            seen = seen or not row.warm
+        brought += row.recall_tokens
+    assert seen
+
+
+def test_a_policy_that_is_in_order_now_is_replayed_when_a_run_is_taken_up(tmp_path: Path) -> None:
+    """One that broke a law when the run began, and does not any more though its file is the same, has figures; nothing is taken for done that is not."""
+    path, mine = coding(tmp_path / "one.jsonl"), tmp_path / "mine.py"
+    mine.write_text(
+        "from pathlib import Path\n"
+        "from palaver.context import ContextManager\n\n"
+        "class Moody(ContextManager):\n"
+        "    def __call__(self, dialog):\n"
+        "        if not Path(__file__).with_name('mood').exists():\n"
+        "            raise RuntimeError('not today')\n"
+        "        return dialog\n"
+    )
+    policies = ("full", f"{mine}:Moody")
+    assert {row.status for row in run(tmp_path / "out", path, policies=policies).rows} == {"ok", "invalid"}
+    (tmp_path / "mood").touch()
+    again = run_lab(settings(path, policies=policies), tmp_path / "out", resume=True)
+    assert [(row.status, row.sessions) for row in again.rows] == [("ok", 1), ("ok", 1)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from palaver.lab.metrics import paired_share
 from palaver.lab.results import PolicyRow, ReplayRow, Run
 from palaver.lab.scores import COMPARED, able, table
 
@@ -97,3 +98,18 @@ def test_only_sessions_that_both_came_to_the_end_of_are_compared() -> None:
     assert (dict(alone["lllm"].differences), alone["lllm"].beats) == ({}, None)
     one = made(rows("palaver", 1), rows("lllm", 1))["lllm"].differences["bill"]
     assert (one.value, one.low, one.high) == (0.0, None, None)
+
+
+def test_the_same_seed_gives_the_same_share() -> None:
+    """How often one wins is counted over the same resamplings as intervals; of nothing, and without resampling, there is no share."""
+    ours, theirs = [(float(number % 3),) for number in range(30)], [(1.0,) for _ in range(30)]
+
+    def wins(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        return one[0] > other[0]
+
+    share = paired_share(ours, theirs, wins, resamples=300, seed=3)
+    assert share is not None
+    assert 0.2 < share < 0.6
+    assert share == paired_share(ours, theirs, wins, resamples=300, seed=3)
+    assert paired_share(ours, theirs, wins, resamples=0) is None
+    assert paired_share([], [], wins) is None

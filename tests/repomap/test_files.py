@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.repomap import Limits, look
+from palaver.repomap import Limits, Tags, look
 from palaver.repomap.files import read, walk
 from tests.repomap.made_up import SHOP, written
 
@@ -148,3 +148,16 @@ def test_files_are_found_by_foreign_paths(tmp_path: Path, name: str, path: str |
     """The longest common end decides; a bare name needs exactly one file."""
     found = look(written(tmp_path, {**SHOP, "other/__init__.py": ""}))
     assert found.find([name, "__init__.py"]) == (set() if path is None else {path})
+
+
+def test_unchanged_files_are_not_parsed_again(tmp_path: Path) -> None:
+    """Tags are known by content, wherever the file is, and forgotten with it."""
+    known: dict[str, Tags | None] = {}
+    look(written(tmp_path, SHOP), None, known)
+    before = dict(known)
+    (tmp_path / "shop/till.py").rename(tmp_path / "shop/moved.py")
+    look(tmp_path, None, known)
+    assert all(known[key] is before[key] for key in before)
+    (tmp_path / "shop/shelf.py").unlink()
+    look(tmp_path, None, known)
+    assert len(known) == len(before) - 1

@@ -95,3 +95,10 @@ def test_the_ending_decides_the_language() -> None:
     for path, name in cases:
         found = language_of(path)
         assert ("" if found is None else found.name) == name, (path, name)
+
+
+def test_members_are_told_from_functions() -> None:
+    """Methods are members; functions in a namespace are not."""
+    assert {each.name for each in parsed("python", GOLDEN["python"][2]).definitions if each.member} == {"m", "long"}
+    assert {each.name for each in parsed("rust", GOLDEN["rust"][2]).definitions if each.member} == {"sig", "def"}
+    assert not any(each.member for each in parsed("typescript", "namespace N { function f() {} }").definitions)

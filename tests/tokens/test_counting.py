@@ -149,3 +149,26 @@ def test_a_summary_counts_its_summary() -> None:
     counting = counter("gpt-4o")
     message = CompactionSummaryMessage(summary="what happened so far")
     assert count_message(message, counting) == counting.family.per_message + counting.text("what happened so far")
+
+
+def test_an_image_out_of_reach_counts_as_much_as_one_can() -> None:
+    """Without bytes, the size is not known: the largest cost is assumed, so that nothing overflows."""
+    image = ImageContent(images=(Media(media_type="image/png", digest="0" * 64, size=70_000),))
+    assert count_block(image, counter("claude-sonnet-4-5")) == 1600
+
+
+def test_images_in_a_tool_result_count() -> None:
+    """A result with an image counts text, image and the frame of a result."""
+    counting = counter("claude-sonnet-4-5")
+    image = ImageContent(images=(picture(75, 100),))
+    result = ToolResultContent(id="c", content=(TextContent(content="seen"), image))
+    expected = counting.family.per_result + counting.text("seen") + 10
+    assert count_block(result, counting) == expected
+
+
+@given(COUNTERS)
+def test_tools_count(counting: ModelCounter) -> None:
+    """No tool counts nothing; the first brings the provider's preamble, each its schema."""
+    one, two = count_tools([SCHEMA], counting), count_tools([SCHEMA, SCHEMA], counting)
+    assert count_tools([], counting) == 0
+    assert one - counting.family.per_tools == two - one > counting.family.per_tool + 5

@@ -111,3 +111,13 @@ assert dict(os.environ) == before
         env={"TIKTOKEN_CACHE_DIR": "/"},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_special_tokens_are_plain_text() -> None:
+    """A text that spells a special token is counted by its characters and raises nothing."""
+    assert o200k.count("<|endoftext|>") > 1
+
+
+def test_a_lone_surrogate_counts() -> None:
+    """A text that is no valid Unicode counts like one with the replacement character in its place."""
+    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
