@@ -98,8 +98,7 @@ def test_a_file_that_the_system_cannot_read(palaver: Palaver) -> None:
 
 MEASURED = """
 import resource, sys
-from palaver.errors import StoreError
-from palaver.cli import imports
+from palaver.cli import imports, main
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 code = main()
 print("measured", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr)
