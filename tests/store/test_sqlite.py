@@ -89,10 +89,9 @@ def store(path: Path) -> Iterator[SqliteStore]:
 # --- rights ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_p19_files_are_private_from_the_first_moment(tmp_path: Path, umask: int) -> None:
+def test_p19_files_are_private_from_the_first_moment(tmp_path: Path) -> None:
     """Folders are made with 0700 and files with 0600, the log and its index too, whatever the umask; a closed store is one file."""
-    before = os.umask(umask)
+    before = os.umask(0o000)
     folder = tmp_path / "a" / "b"
     try:
         store = SqliteStore(folder / "store.db")
@@ -172,15 +171,15 @@ def test_store_opened_read_only_refuses_every_write(path: Path, begun: Begun) ->
             assert reason(told) == "read_only"
 
 
-@pytest.mark.parametrize(("read_only", "create"), [(True, False), (False, False), (True, True)])
-def test_reading_makes_nothing(tmp_path: Path, read_only: bool, create: bool) -> None:
+def test_reading_makes_nothing(tmp_path: Path) -> None:
     """A store that must be there is missing when nothing, or an empty file, is there; it stays so."""
     empty = tmp_path / "empty.db"
     empty.touch()
     utime(empty, (1.0, 1.0))
     for place in (tmp_path / "a" / "store.db", empty, empty / "store.db"):
-        with pytest.raises(MissingFile):
-            SqliteStore(place, read_only=read_only, create=create)
+        for read_only, create in ((True, False), (False, False), (True, True)):
+            with pytest.raises(MissingFile):
+                SqliteStore(place, read_only=read_only, create=create)
     assert (names(tmp_path), empty.stat().st_size) == (["empty.db"], 0)
 
 
@@ -258,18 +257,15 @@ def test_disk_without_room_is_told(path: Path) -> None:
 # --- files that are something else ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"x", b"SQLite format 2\x00" + b"x" * 100, b'{"role": "user"}\n' * 100, bytes(range(256)) * 40, b"\x00" * 4096],
-)
-def test_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     """Whatever lies there is not ours to change, and the message says what is wrong."""
     path = tmp_path / "notes.txt"
-    path.write_bytes(content)
-    for read_only in (False, True):
-        with pytest.raises(InvalidInput, match="not an SQLite database"):
-            SqliteStore(path, read_only=read_only)
-    assert (path.read_bytes(), names(tmp_path)) == (content, ["notes.txt"])
+    for content in (b"x", b"SQLite format 2\x00" + b"x" * 100, b'{"role": "user"}\n' * 100, b"\x00" * 4096):
+        path.write_bytes(content)
+        for read_only in (False, True):
+            with pytest.raises(InvalidInput, match="not an SQLite database"):
+                SqliteStore(path, read_only=read_only)
+        assert (path.read_bytes(), names(tmp_path)) == (content, ["notes.txt"])
 
 
 def test_database_of_another_program_is_left_alone(path: Path) -> None:
@@ -404,12 +400,12 @@ def test_deleted_bytes_leave_the_disk(path: Path, begun: Begun) -> None:
 # --- durability and waiting ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("durability", "level"), [(Durability.FULL, 2), (Durability.NORMAL, 1)])
-def test_durability_is_what_connections_do(path: Path, durability: Durability, level: int) -> None:
+def test_durability_is_what_connections_do(path: Path) -> None:
     """FULL flushes at each write and NORMAL at checkpoints, on every connection; a file cannot promise less."""
-    with SqliteStore(path, durability) as store, store._db.lent() as one, store._db.lent() as other:
-        assert [connection.pragma("synchronous") for connection in (one, other)] == [level, level]
-        assert (one.pragma("journal_mode"), one.pragma("secure_delete")) == ("wal", 1)
+    for durability, level in ((Durability.FULL, 2), (Durability.NORMAL, 1)):
+        with SqliteStore(path, durability) as store, store._db.lent() as one, store._db.lent() as other:
+            assert [connection.pragma("synchronous") for connection in (one, other)] == [level, level]
+            assert (one.pragma("journal_mode"), one.pragma("secure_delete")) == ("wal", 1)
     with pytest.raises(InvalidInput):
         SqliteStore(path, Durability.MEMORY)
 
