@@ -189,7 +189,6 @@ _STATEMENTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("sessions_listed", "AND s.trashed_at IS NULL", _ASKED),
     ("sessions_listed", "AND s.trashed_at IS NULL", _ASKED | {"at": SESSIONS / 2, "session_id": "7"}),
     ("sessions_listed", "AND s.trashed_at IS NOT NULL", _ASKED),
-    ("sessions_get", "", {"numbers": list(range(PAGE))}),
     ("sessions_beginning", "", {"prefix": "abcdef", "beyond": "abcdefg", "limit": 2}),
     ("newest", "", {}),
     ("headers_down", "", _LONG),

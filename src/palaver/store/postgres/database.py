@@ -34,7 +34,6 @@ _WORDS = {
     "headers": "entries",
     "body": "e.body",
     "of_kinds": "e.kind = ANY(:kinds)",
-    "of_numbers": "s.session_no = ANY(:numbers)",
     "text_no": "x.text_no",
     "for_update": "FOR NO KEY UPDATE",
     "for_erasure": "FOR UPDATE",
@@ -149,11 +148,9 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
     def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
         """Return psycopg's error in palaver's words; None for any other error."""
-        if isinstance(error, psycopg.Error):
-            return fault(self.place, self.wait, error, broken=connection.broken)
-        if isinstance(error, UnicodeEncodeError):
-            return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
-        return None
+        return (
+            fault(self.place, self.wait, error, broken=connection.broken) if isinstance(error, psycopg.Error) else None
+        )
 
     # --- transactions -----------------------------------------------------------------------------------------------------------
 

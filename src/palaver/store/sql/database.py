@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Condition, local
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from palaver.errors import PalaverError, StoreBusy, StoreError
+from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreError
 from palaver.store.records import closed
 
 Row: TypeAlias = tuple[Any, ...]
@@ -174,6 +174,10 @@ class DatabaseOf(ABC, Generic[Connection]):
     def _translating(self, connection: Connection) -> Iterator[None]:
         try:
             yield
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}."
+            ) from error
         except BaseException as error:
             if (translated := self.translated(error, connection)) is not None:
                 raise translated from error

@@ -38,7 +38,6 @@ from palaver.store.sql.tree import Tree
 
 _EVER = 1e300  # a time after all others
 _ALL = 1 << 62
-_SESSIONS_READ = 200  # at a time
 
 
 class SqlStore:
@@ -110,14 +109,7 @@ class SqlStore:
         most = _ALL if limit is None else min(max(0, limit), _ALL)
         with self._db.reading() as db:
             found = db.where("sessions_listed", where, **wanted, at=at, session_id=session_id, limit=most)
-        return self._numbered([row[0] for row in found])
-
-    def _numbered(self, numbers: list[int]) -> Iterator[SessionRecord]:
-        """Read sessions by their numbers, a page at a time; one that was erased meanwhile is left out."""
-        for start in range(0, len(numbers), _SESSIONS_READ):
-            page = numbers[start : start + _SESSIONS_READ]
-            found = {row[0]: row[1:] for row in self._db.all("sessions_get", numbers=page)}
-            yield from (rows.session(found[number]) for number in page if number in found)
+        return map(rows.session, found)
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
         """Return ids of sessions that begin with a prefix."""

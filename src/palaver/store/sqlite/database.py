@@ -23,7 +23,6 @@ from palaver.store.sqlite.faults import busy, fault, moved
 from palaver.store.sqlite.opening import Opener, formats, prepare
 
 _CONNECTIONS = 64  # each costs three file descriptors
-_IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
 _LOOKS = 2
 _TOLD = 20  # faults of its pages that SQLite is asked for; one says that a copy is due
 _ABANDONED: list[apsw.Connection] = []
@@ -35,7 +34,6 @@ _WORDS = {
     "entries": "headers AS e LEFT JOIN bodies AS b USING (body_no)",
     "body": "b.body",
     "of_kinds": "e.kind IN (SELECT value FROM json_each(:kinds))",
-    "of_numbers": "s.session_no IN (SELECT value FROM json_each(:numbers))",
     "matches": "tokens AS t JOIN texts AS x ON x.text_no = t.rowid",
     "text_no": "t.rowid",
     "for_update": "",
@@ -129,11 +127,11 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     def translated(self, error: BaseException, connection: apsw.Connection) -> PalaverError | None:
         """Return SQLite's error in palaver's words; None for any other error."""
-        if isinstance(error, apsw.Error):
-            return fault(self._opener.path, self.wait, error, connection.system_errno)
-        if isinstance(error, UnicodeEncodeError):
-            return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
-        return None
+        return (
+            fault(self._opener.path, self.wait, error, connection.system_errno)
+            if isinstance(error, apsw.Error)
+            else None
+        )
 
     # --- transactions -----------------------------------------------------------------------------------------------------------
 
@@ -199,9 +197,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
                 if not self._writer.acquire(timeout=self.wait):
                     raise busy(self._opener.path, self.wait)
                 try:
-                    pages, size = connection.pragma("page_count"), connection.pragma("page_size")
-                    large = int(str(pages)) * int(str(size)) > _IN_MEMORY
-                    connection.execute(f"PRAGMA temp_store={'FILE' if large else 'MEMORY'}")
+                    connection.execute("PRAGMA temp_store=FILE")  # it holds only what stays
                     connection.execute("VACUUM")
                     connection.execute("PRAGMA temp_store=MEMORY")
                 finally:

@@ -23,13 +23,8 @@ SELECT s.session_id, s.tenant, s.name, s.subject, s.workdir, s.created_at, a.upd
 FROM {s}sessions AS s JOIN {s}activity AS a USING (session_no)
 WHERE s.session_id = :session_id;
 
--- name: sessions_get
-SELECT s.session_no, s.session_id, s.tenant, s.name, s.subject, s.workdir, s.created_at, a.updated_at, s.trashed_at, s.root, s.metadata
-FROM {s}sessions AS s JOIN {s}activity AS a USING (session_no)
-WHERE {of_numbers};
-
 -- name: sessions_listed
-SELECT a.session_no
+SELECT s.session_id, s.tenant, s.name, s.subject, s.workdir, s.created_at, a.updated_at, s.trashed_at, s.root, s.metadata
 FROM {s}activity AS a JOIN {s}sessions AS s USING (session_no)
 WHERE a.updated_at <= :at AND (a.updated_at < :at OR s.session_id < :session_id) /*where*/
 ORDER BY a.updated_at DESC, s.session_id DESC
