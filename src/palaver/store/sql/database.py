@@ -190,7 +190,10 @@ class DatabaseOf(ABC, Generic[Connection]):
             self.disown(inherited)
         with self._state:
             if not self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait):
-                raise self.busy(f"all {self._most} connections are in use")
+                raise StoreBusy(
+                    f"{self.place} was busy for more than {self.wait:g} seconds: all {self._most} connections are in use.",
+                    hint="Nothing was written. Try again.",
+                )
             if not self._open:
                 raise closed(self.place)
             self._lent += 1
@@ -236,13 +239,6 @@ class DatabaseOf(ABC, Generic[Connection]):
             self._state.notify_all()
         for connection in idle:
             self._forget(connection)
-
-    def busy(self, why: str) -> StoreBusy:
-        """Return the error for a store that others kept for too long."""
-        return StoreBusy(
-            f"{self.place} was busy for more than {self.wait:g} seconds: {why}.",
-            hint="Nothing was written. Try again.",
-        )
 
     # --- transactions -----------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from palaver.log import rule
 from palaver.store import text
 from palaver.store.records import SHORT_DIGITS, header_in, listed, references
 from palaver.store.sql import log
-from palaver.store.sql.database import Database, Rows
+from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, node_sum
 from palaver.store.sql.statements import Migration
 
@@ -86,26 +86,21 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
         if header_in(row) is None:
             what = "Its header does not match its checksum; it is derived from its body when it is read."
             yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
-    for seq, body, kind, _digest in log.judged(db, place, range(length)):
+    for entry in log.judged(db, place, range(length)):
+        seq, body = entry[:2]
         at = f"{dialog_id[:SHORT_DIGITS]}:{seq}"
         with db.reading() as rows:
             named = _named(rows, {**numbers, "seq": seq})
-            why = _indexed(rows, numbers, seq, kind, body, extract) if seq < upto else ""
+            why = _indexed(rows, numbers, entry, extract) if seq < upto else ""
         if body is not None and named != references(body):
             yield at, "loose_rows", _UNNAMED
         if why:
             yield at, "wrong_index", why
 
 
-def _indexed(
-    rows: Rows,
-    numbers: dict[str, int],
-    seq: int,
-    kind: str,
-    body: bytes | None,
-    extract: Callable[[str, bytes], str] | None,
-) -> str:
+def _indexed(rows: Rows, numbers: dict[str, int], entry: Row, extract: Callable[[str, bytes], str] | None) -> str:
     """Say how the text in the index differs from what the entry says; empty when it does not, or nobody can tell."""
+    seq, body, kind, _digest = entry
     row = rows.one("text_get", **numbers, seq=seq)
     try:
         kept = "" if row is None else text.inflated(row[0])
