@@ -86,10 +86,10 @@ def assert_given_back(store: Store, dialog: Dialog, sent: list[tuple[Request, in
     )
 )
 def test_law_6_every_past_call_is_given_back_to_the_byte(
-    store: Store, steps: list[tuple[str, str, str | None, int]]
+    every_store: Store, steps: list[tuple[str, str, str | None, int]]
 ) -> None:
     """Any profile, policy and budget, commits and undoing between the calls: later processes compile the very same requests."""
-    dialog = Dialog(owner="coder", store=store)
+    dialog = Dialog(owner="coder", store=every_store)
     dialog.put_text("Be brief.", role="system")
     dialog.put_text("Find the fault. You must never push.")
     sent: list[tuple[Request, int]] = []
@@ -105,7 +105,7 @@ def test_law_6_every_past_call_is_given_back_to_the_byte(
         found = ask(dialog, name, policy, budget)
         sent += [] if found is None else [found]
 
-    assert_given_back(store, dialog, sent)
+    assert_given_back(every_store, dialog, sent)
 
 
 def committed(dialog: Dialog, budget: int) -> None:
