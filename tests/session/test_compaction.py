@@ -94,15 +94,18 @@ def test_undo_spares_an_imported_compaction(long: Dialog) -> None:
     assert shown(long.view()) == imported
 
 
-def test_fork_does_not_undo_what_it_inherited(long: Dialog) -> None:
-    """A fork shows its parent's compaction and cannot undo it; the parent still can."""
-    view = compacted(long, 1_500)
-    child = long.fork()
+def test_a_fork_undoes_its_own_compaction_only(long: Dialog) -> None:
+    """A fork shows its parent's compaction and cannot undo it; its own undo and redo change no ancestor."""
+    view = compacted(long, 3_000)
+    child = long.fork().fork()
     assert shown(child.view()) == shown(view)
     with pytest.raises(InvalidInput, match="inherited"):
         child.compaction.undo()
-    long.compaction.undo()
+    own = compacted(child, 1_500)
+    child.compaction.undo()
     assert shown(child.view()) == shown(view)
+    child.compaction.redo()
+    assert (shown(child.view()), shown(long.view())) == (shown(own), shown(view))
 
 
 def test_outdated_preview_is_refused(long: Dialog) -> None:
@@ -126,14 +129,12 @@ def test_view_that_is_not_smaller_is_refused(long: Dialog) -> None:
 @pytest.mark.parametrize("answer", ["The user asked forty questions.", ""])
 def test_summary_stands_beside_the_record(long: Dialog, answer: str) -> None:
     """A summarizer has room for its answer beside the record; an empty answer leaves the record alone, and its cost is on record."""
-    asked: list[SummaryRequest] = []
 
     async def summarizer(request: SummaryRequest, /) -> SummaryAnswer:
-        asked.append(request)
+        del request
         return SummaryAnswer(text=answer, model="m", usage=Usage({"input_tokens": 7}))
 
     preview = asyncio.run(long.compaction.apreview(summarizer, budget=2_000, model=MODEL, focus="numbers"))
-    assert asked
     assert bool(preview.summary_failed) is not bool(answer)
     assert any("Record of" in text for text in preview.inserted)
     assert any(answer in text for text in preview.inserted)
@@ -144,48 +145,24 @@ def test_summary_stands_beside_the_record(long: Dialog, answer: str) -> None:
     assert entry.data["summary"]["usages"] == [{"input_tokens": 7}]
 
 
-def chain(dialog: Dialog, forks: int) -> Iterator[Dialog]:
-    """Fork again and again, and say something on each branch."""
-    for number in range(forks):
-        dialog = dialog.fork()
-        dialog.put_text(f"on branch {number}")
-        yield dialog
-
-
-def test_undo_and_redo_in_a_chain_of_forks(long: Dialog) -> None:
-    """A fork of a fork compacts for itself: undo and redo there change no ancestor."""
-    (*_, last) = chain(long, 5)
-    before = shown(last.view())
-    view = compacted(last, 1_500)
-    last.compaction.undo()
-    assert shown(last.view()) == before
-    last.compaction.redo()
-    assert shown(last.view()) == shown(view)
-    assert len(long.view().exchanges) == 80
-
-
-class Reading(MemoryStore):
-    """A store that counts the headers and bodies that it gives."""
-
-    read = 0
-
-    def headers(
-        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
-    ) -> Iterator[Header]:
-        """Count headers."""
-        for header in super().headers(dialog_id, start, stop, reverse=reverse):
-            self.read += 1
-            yield header
-
-    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Count bodies."""
-        for body in super().bodies(dialog_id, start, stop):
-            self.read += 1
-            yield body
-
-
 def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:
     """What a compaction reads does not grow with what earlier ones left out."""
+
+    class Reading(MemoryStore):
+        read = 0
+
+        def headers(
+            self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+        ) -> Iterator[Header]:
+            for header in super().headers(dialog_id, start, stop, reverse=reverse):
+                self.read += 1
+                yield header
+
+        def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+            for body in super().bodies(dialog_id, start, stop):
+                self.read += 1
+                yield body
+
     store = Reading()
     dialog = Session.create(store, "long").root
     costs = []

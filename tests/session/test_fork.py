@@ -19,37 +19,22 @@ def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
 
 
-def test_a10_node(five: Dialog) -> None:
-    """A10: a root has no parent and depth 0; the subtree is given level by level in the order of forks; to_dict is the ids."""
-    one, two = five.fork(), five.fork(last_n=2)
-    below_two, below_one = two.fork(), one.fork()
-    node = five.tree_node
-    assert node.is_root
-    assert (node.depth, one.tree_node.depth, below_two.tree_node.depth) == (0, 1, 2)
-    assert not below_one.tree_node.is_root
-    ids = [dialog.dialog_id for dialog in (five, one, two, below_one, below_two)]
-    assert node.subtree_ids() == ids
-    assert two.tree_node.to_dict() == {
-        "dialog_id": two.dialog_id,
+def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
+    """A10, R65: a node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree, or a circle."""
+    child = five.fork(last_n=2)
+    leaf = child.fork()
+    dicts = [dialog.tree_node.to_dict() for dialog in (leaf, five, child)]
+    assert dicts[2] == {
+        "dialog_id": child.dialog_id,
         "owner": "coder",
         "parent_id": five.dialog_id,
         "split_point": 3,
         "last_n": 2,
         "first_k": 1,
-        "children_ids": [below_two.dialog_id],
+        "children_ids": [leaf.dialog_id],
     }
-    assert node.to_dict()["split_point"] is node.to_dict()["last_n"] is node.to_dict()["first_k"] is None
-    assert node.children[1].parent == node
-
-
-def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
-    """A node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree."""
-    child = five.fork()
-    leaf = child.fork()
-    dicts = [dialog.tree_node.to_dict() for dialog in (leaf, five, child)]
     alone = DialogTreeNode.from_dict(dicts[0])
     assert alone == leaf.tree_node
-    assert alone.to_dict() == dicts[0]
     assert not alone.is_root
     with pytest.raises(NotFound):
         _ = alone.depth
@@ -58,41 +43,20 @@ def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
     assert tree[five.dialog_id].subtree_ids() == [five.dialog_id, child.dialog_id, leaf.dialog_id]
     with pytest.raises(InvalidInput):
         DialogTreeNode.from_dict({"owner": "x"})
-    with pytest.raises(TypeError):
-        tree[five.dialog_id].children_ids.append("x")
-
-
-def test_a_circle_in_foreign_dictionaries_is_an_error() -> None:
-    """Dictionaries that make a dialog its own ancestor end with an error and not with a loop."""
-    tree = tree_from_dicts({"dialog_id": a, "parent_id": b} for a, b in (("x", "y"), ("y", "x")))
+    circle = tree_from_dicts({"dialog_id": a, "parent_id": b} for a, b in (("x", "y"), ("y", "x")))
     with pytest.raises(InvalidInput):
-        _ = tree["x"].depth
-
-
-WINDOWS = (
-    (0, 1, "01234"),
-    (3, 1, "0234"),
-    (5, 2, "01234"),
-    (2, 2, "0134"),
-    (4, 1, "01234"),
-    (2, 0, "34"),
-    (1, 3, "0124"),
-    (9, 9, "01234"),
-    (0, 0, "01234"),
-    (5, 0, "01234"),
-)
+        _ = circle["x"].depth
 
 
 def test_a11_windows_are_exact(five: Dialog) -> None:
     """A11: the first and the last are kept, in order, none twice; C28: split_point is how many, and `kept` says which."""
-    for last_n, first_k, kept in WINDOWS:
+    for last_n, first_k, kept in ((0, 1, "01234"), (3, 1, "0234"), (2, 0, "34"), (1, 3, "0124"), (9, 9, "01234")):
         child = five.fork(last_n=last_n, first_k=first_k)
         assert _texts(child) == [f"m{digit}" for digit in kept]
         node = child.tree_node
         assert (node.split_point, node.last_n, node.first_k) == (len(kept), last_n, first_k)
         assert [seq for span in node.kept for seq in range(span.start, span.stop)] == [int(digit) for digit in kept]
-        assert child.messages[0] == five.messages[int(kept[0])]
-        assert child.tail == five.tail
+    assert Dialog(owner="x").fork(last_n=3).messages == []
 
 
 def test_r74_windows_that_are_none(five: Dialog) -> None:
@@ -108,45 +72,20 @@ def test_r74_windows_that_are_none(five: Dialog) -> None:
     assert five.children == ()
 
 
-def test_an_empty_dialog_forks(dialog: Dialog) -> None:
-    """A fork of nothing holds nothing and grows by itself."""
-    child = dialog.fork(last_n=3)
-    assert child.messages == []
-    child.put_text("first")
-    assert (_texts(child), _texts(dialog)) == (["first"], [])
-
-
-def test_a12_tree_overview(dialog: Dialog) -> None:
-    """A12: three lines of the exact form; grandchildren are indented further."""
-    for number in range(5):
-        dialog.put_text(str(number))
-    full = dialog.fork()
-    window = dialog.fork(last_n=2, first_k=1)
-    short = [one.dialog_id[:8] for one in (dialog, full, window)]
-    assert dialog.tree_overview() == (
-        f"[{short[0]}] owner=coder msgs=5 split@None\n"
-        f"  └─ [{short[1]}] owner=coder msgs=5 split@5\n"
-        f"  └─ [{short[2]}] owner=coder msgs=3 split@3 (last_n=2, first_k=1)"
-    )
-    leaf = full.fork()
-    leaf.put_text("more")
-    assert dialog.tree_overview().splitlines()[2] == f"    └─ [{leaf.dialog_id[:8]}] owner=coder msgs=6 split@5"
-    assert full.tree_overview().splitlines()[0] == f"[{short[1]}] owner=coder msgs=5 split@5"
-
-
 def test_deep_trees_need_no_recursion() -> None:
-    """A chain of forks deeper than the interpreter's recursion limit has a depth, a subtree and an overview."""
+    """A chain of forks deeper than the interpreter's recursion limit has a depth, a subtree and an indented overview."""
     root = dialog = Dialog(owner="deep")
     dialog.put_text("x")
     for _ in range(1100):
         dialog = dialog.fork()
     assert dialog.tree_node.depth == 1100
     assert len(root.tree_node.subtree_ids()) == 1101
-    assert root.tree_overview().count("\n") == 1100
+    lines = root.tree_overview().splitlines()
+    assert len(lines) == 1101
+    assert lines[2].startswith("    └─ [")
 
 
-@pytest.mark.parametrize("length", [1, 1000])
-def test_law_11_a_fork_costs_the_same_whatever_the_length(length: int) -> None:
+def test_law_11_a_fork_costs_the_same_whatever_the_length() -> None:
     """A fork reads and writes a bounded number of headers and no body, however long the log is."""
 
     class Counting(MemoryStore):
@@ -163,17 +102,14 @@ def test_law_11_a_fork_costs_the_same_whatever_the_length(length: int) -> None:
             raise AssertionError(f"a fork read bodies {start} to {stop} of {dialog_id}")
 
     dialog = Dialog(owner="x", store=Counting())
-    for number in range(length // 10 + 1):  # an agent's rounds: two messages of a response, its results, a label
+    for number in range(100):  # an agent's rounds: two messages of a response, its results, a label
         parts = [Message(role="assistant", content=part, response_id=f"r{number}") for part in "ab"]
         dialog.append([Message(role="user", content="ask"), *parts, Message(role="user", content="told")] * 2)
         dialog.marks.label(dialog.messages.handle(0), "x")
-    Counting.reads = 0
-    dialog.fork()
-    assert Counting.reads == 0
-    for last_n, first_k in ((3, 2), (50, 1), (1, 50)):
+    for (last_n, first_k), most in {(0, 1): 0, (3, 2): 50, (50, 1): 50, (1, 50): 50}.items():
         Counting.reads = 0
         dialog.fork(last_n=last_n, first_k=first_k)
-        assert Counting.reads <= 50
+        assert Counting.reads <= most
 
 
 # --- the oracle: plain lists of plain tuples -----------------------------------------------------------------------------------
@@ -198,10 +134,7 @@ STEPS = st.lists(st.tuples(SAY, FORK), min_size=1, max_size=6)
 
 def _said(dialog: Dialog) -> list[tuple[str, tuple[str, ...]]]:
     return [
-        (
-            message.id,
-            tuple(str(getattr(block, "content", "")) for block in message.contents),
-        )
+        (message.id, tuple(str(getattr(block, "content", "")) for block in message.contents))
         for message in dialog.messages
     ]
 

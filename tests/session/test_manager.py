@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from palaver import (
     UserMessage,
 )
 from palaver.errors import NotFound
-from palaver.log import BranchSummary, Compaction, Custom
+from palaver.log import BranchSummary, Compaction
 from palaver.messages import BranchSummaryMessage, Speaker, ToolCallContent, Trust
 from palaver.session.manager import SessionManager, SessionTreeNode
 from palaver.wire import PROFILES
@@ -134,71 +133,54 @@ def test_r218_a_branch_summary_says_where_it_is_from(manager: SessionManager) ->
 
 
 def test_r219_the_newest_compaction_alone_is_shown(manager: SessionManager) -> None:
-    """R225, bug 21: an older summary in the kept window is not shown again, neither before the newer one nor after it."""
+    """R219, R225: an older summary in the kept window is not shown again; a first kept entry that is not there keeps what comes later."""
     first, *_ = talk(manager, "q0", "a0", "q1", "a1")
     manager.append_compaction("first summary", first, 10)
     _, second = talk(manager, "q2", "a2")
     manager.append_compaction("second summary", second, 10)
     talk(manager, "q3")
     assert shown(manager) == ["second summary", "q2", "a2", "q3"]  # q2 was the newest words of the user
-
-
-def test_r225_an_unknown_first_entry_keeps_what_follows(manager: SessionManager) -> None:
-    """R225, bug 22: a first kept entry that is not there leaves the summary, what every view holds, and all that comes later."""
-    talk(manager, "q0", "a0", "q1", "a1")
     for unknown in ("nonsense", f"{'0' * 12}:7", None):
         manager.append_compaction(f"without {unknown}", unknown, 10)
-        assert shown(manager) == [f"without {unknown}", "q1"]
-    talk(manager, "q2", "a2")
-    assert shown(manager) == ["without None", "q1", "q2", "a2"]
+        assert shown(manager) == [f"without {unknown}", "q3"]
+    talk(manager, "q4", "a4")
+    assert shown(manager) == ["without None", "q3", "q4", "a4"]
 
 
 def test_r225_levels_and_models(manager: SessionManager) -> None:
     """R225: the last thinking level and model on the way count, a model that answered too; other branches do not."""
-    assert manager.build_session_context().thinking_level == "off"
-    assert manager.build_session_context().model is None
+
+    def state() -> tuple[object, object]:
+        context = manager.build_session_context()
+        return context.thinking_level, context.model
+
+    assert state() == ("off", None)
     first, *_ = talk(manager, "q", "a")
-    assert manager.build_session_context().model == ("", "gpt-4o")
+    assert state() == ("off", ("", "gpt-4o"))
     manager.append_model_change("anthropic", "claude-sonnet-4-5")
     manager.append_thinking_level_change("high")
-    context = manager.build_session_context()
-    assert (context.thinking_level, context.model) == ("high", ("anthropic", "claude-sonnet-4-5"))
+    assert state() == ("high", ("anthropic", "claude-sonnet-4-5"))
     manager.branch(first)
-    context = manager.build_session_context()
-    assert (context.thinking_level, context.model) == ("off", None)
+    assert state() == ("off", None)
 
 
 def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager) -> None:
     """R226, R224: a move is a fork and no entry; the next append goes after the entry; unknown ids are a KeyError."""
     first, second = talk(manager, "q", "a")
-    assert manager.leaf_id == second
     manager.branch(first)
     assert manager.leaf_id == first
     assert [entry.id for entry in manager.get_entries()] == [first, second]
     third = manager.append_message(said("another"))
     assert (manager.get_entry(third).parent_id, manager.leaf_id) == (first, third)
-    assert {entry.id for entry in manager.get_entries()} == {first, second, third}
     manager.branch(second)
     fourth = manager.append_message(said("on"))
     assert manager.get_entry(fourth).parent_id == second
-    assert manager.get_children(second)[0].id == fourth
+    assert [entry.id for entry in manager.get_children(second)] == [fourth]
+    assert {entry.id for entry in manager.get_entries()} == {first, second, third, fourth}
     for unknown in ("nope", f"{first}9999", "0123456789ab:0"):
         with pytest.raises(KeyError):
             manager.branch(unknown)
     assert manager.leaf_id == fourth
-
-
-def test_reset_leaf_begins_anew(manager: SessionManager) -> None:
-    """After reset_leaf the next entry follows nothing, and both beginnings are roots of the tree."""
-    first, _ = talk(manager, "q", "a")
-    manager.reset_leaf()
-    assert manager.leaf_id is None
-    assert manager.get_branch() == ()
-    assert manager.build_session_context().messages == ()
-    anew = manager.append_message(said("anew"))
-    assert manager.get_entry(anew).parent_id is None
-    assert [node.entry.id for node in manager.get_tree()] == [first, anew]
-    assert [entry.id for entry in manager.get_children(None)] == [first, anew]
 
 
 def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
@@ -209,12 +191,10 @@ def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
     talk(manager, "later")
     manager.append_label(second, "here")
     made = manager.create_branched_session(third)
-    assert made.header.parent_session == manager.session_id
-    assert made.header.cwd == "/srv/site"
+    assert (made.header.parent_session, made.header.cwd) == (manager.session_id, "/srv/site")
     assert shown(made) == shown(manager, third) == ["so far", "q", "a", "more"]
     assert [entry.type for entry in made.get_branch()] == ["message", "message", "compaction", "message", "label"]
-    assert list(made.labels.values()) == ["here"]
-    assert made.get_label(made.get_branch()[1].id) == "here"
+    assert made.labels == {made.get_branch()[1].id: "here"}
     assert not {entry.id for entry in made.get_entries()} & {entry.id for entry in manager.get_entries()}
     with pytest.raises(ValueError, match="nope"):
         manager.create_branched_session("nope")
@@ -223,18 +203,16 @@ def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
 def test_r229_r230_the_tree_is_walked_without_recursion() -> None:
     """R229, R230: a session of thousands of entries, each after the other, has its tree; children are sorted by time."""
     manager = SessionManager.in_memory()
-    ids = [manager.append_custom("n", number) for number in range(3000)]
+    ids = [manager.append_custom("n", number) for number in range(1500)]
     node: SessionTreeNode | None = manager.get_tree()[0]
     seen = []
     while node is not None:
         seen.append(node.entry.id)
         node = node.children[0] if node.children else None
-    assert seen == ids
-    assert [entry.id for entry in manager.get_branch()] == ids
+    assert seen == [entry.id for entry in manager.get_branch()] == ids
     manager.branch(ids[5])
     other = manager.append_custom("n", "other")
     assert [entry.id for entry in manager.get_children(ids[5])] == [ids[6], other]
-    assert repr(manager.get_tree()[0])
 
 
 def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
@@ -244,14 +222,11 @@ def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
         talk(manager, "in a")
         first = manager.session_id
     with SessionManager.create("/b", address) as manager:
-        talk(manager, "in b")
         second = manager.session_id
     with SessionManager.continue_recent("/a", address) as manager:
         assert (manager.session_id, shown(manager)) == (first, ["in a"])
         manager.branch(str(manager.leaf_id))
         talk(manager, "again in a")
-    with SessionManager.continue_recent("", address) as manager:
-        assert manager.session_id == first
     assert [record.session_id for record in SessionManager.list(address)] == [first, second]
     assert [record.session_id for record in SessionManager.list(address, "/b")] == [second]
     with SessionManager.fork_from(first, "/c", address) as manager:
@@ -259,52 +234,42 @@ def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
         assert shown(manager) == ["in a", "again in a"]
     with pytest.raises(NotFound):
         SessionManager.open("nothing like it", address)
-    assert SessionManager.in_memory("/d").header.cwd == "/d"
 
 
 def test_r232_what_a_compaction_keeps(manager: SessionManager) -> None:
     """R232: details are kept; an exchange is kept whole; what was left out can be recalled; the newest words of the user always stay."""
-    talk(manager, "q0", "a0")
-    call = AssistantMessage(contents=(ToolCallContent(id="c1", name="ls", args={}),))
-    manager.append_message(said("q1"))
-    manager.append_message(call)
+    talk(manager, "q0", "a0", "q1")
+    manager.append_message(AssistantMessage(contents=(ToolCallContent(id="c1", name="ls", args={}),)))
     result = manager.append_message(ToolMessage.from_result(ToolResultContent(id="c1", content="a.py")))
     done = manager.append_compaction("before", result, 500, {"files": ["a.py"]})
     entry = manager.get_entry(done).entry
     assert isinstance(entry, Compaction)
     assert entry.model_dump()["details"] == {"files": ["a.py"]}
     assert shown(manager) == ["before", "q1", "", "a.py"]
-    view = manager.dialog.view()
-    for omission in view.omissions:
-        for handle in omission.handles():
-            assert manager.session.recall(handle) is not None
+    handles = [handle for omission in manager.dialog.view().omissions for handle in omission.handles()]
+    assert all(manager.session.recall(handle) is not None for handle in handles)
     assert [message.text_content() for message in manager.dialog.messages] == ["q0", "a0", "q1", "", "a.py"]
 
 
 def test_r233_labels(manager: SessionManager) -> None:
     """R233: the last label wins, None takes it away, they survive reopening, and no model sees one."""
     first, second = talk(manager, "q", "a")
-    manager.append_label(first, "one")
-    manager.append_label(first, "two")
-    manager.append_label(second, "gone")
-    manager.append_label(second, None)
+    for target, label in ((first, "one"), (first, "two"), (second, "gone"), (second, None)):
+        manager.append_label(target, label)
     again = SessionManager.open(manager.session_id, manager.store)
     for each in (manager, again):
-        assert each.labels == {first: "two"}
-        assert (each.get_label(first), each.get_label(second)) == ("two", None)
+        assert (each.labels, each.get_label(second)) == ({first: "two"}, None)
     assert again.get_tree()[0].label == "two"
     assert sent(manager) == ["user: q", "assistant: a"]
     manager.branch(first)
     mark = manager.append_label(second, "from elsewhere")
     assert (manager.leaf_id, manager.get_entry(mark).parent_id) == (mark, first)
-    assert manager.get_label(second) == "from elsewhere"
     with pytest.raises(NotFound):
         manager.append_label("nope", "x")
 
 
-def test_r234_every_message_comes_back(manager: SessionManager, tmp_path: Path) -> None:
+def test_r234_every_message_comes_back(manager: SessionManager) -> None:
     """R220, R234, R221: what was appended is what is read, in this process and in another object for the same session."""
-    del tmp_path
     given: list[Message] = [
         UserMessage.with_images("see", [PNG]),
         AssistantMessage(content="x", usage={"input_tokens": 3}, stop_reason="stop", model="m", response_id="r1"),
@@ -332,17 +297,6 @@ def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
         assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this", "nor this"]
 
 
-def test_bug_24_a_custom_message_of_a_text(manager: SessionManager) -> None:
-    """Bug 24: a text, blocks or nothing at all are content; other things are refused and nothing is written."""
-    for content in ("text", [TextContent("block")], ""):
-        manager.append_custom_message("t", content)
-    with pytest.raises(ValueError, match="content"):
-        manager.append_custom_message("t", [3])  # type: ignore[list-item]
-    with pytest.raises(TypeError):
-        manager.append_message("text")  # type: ignore[arg-type]
-    assert len(manager.get_entries()) == 3
-
-
 def test_c9_ids(manager: SessionManager) -> None:
     """C9: an entry's id is unique in the session, stays when it is opened anew, and is a handle that recall understands."""
     ids = [*talk(manager, "q", "a"), manager.append_custom("mine", {"x": 1})]
@@ -352,10 +306,6 @@ def test_c9_ids(manager: SessionManager) -> None:
     assert [entry.id for entry in again.get_entries()] == ids
     assert len(set(ids)) == len(ids)
     assert manager.session.recall(ids[2]) == manager.get_entry(ids[2]).entry
-    assert isinstance(manager.get_entry(ids[2]).entry, Custom)
-    assert manager.get_entry(ids[0]).message is not None
-    assert manager.get_entry(ids[2]).message is None
-    assert manager.get_entry(ids[0]).timestamp <= time.time() + 1
 
 
 def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
@@ -364,24 +314,22 @@ def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
     manager.branch(first)
     fork = manager.dialog
     assert fork.parent is not None
-    assert [message.text_content() for message in fork.messages] == ["q"]
     fork.put_text("through the dialog")
-    assert shown(manager) == ["q", "through the dialog"]
     assert manager.get_branch()[-1].parent_id == first
-    other = SessionManager.open(manager.session_id, manager.store)
-    other.append_message(said("by another"))
+    SessionManager.open(manager.session_id, manager.store).append_message(said("by another"))
     assert shown(manager.reload()) == ["q", "through the dialog", "by another"]
-    assert str(manager.leaf_id) in repr(manager)
 
 
 def test_r226_a_moved_leaf_is_durable(manager: SessionManager) -> None:
-    """A move of the leaf, a reset too, is found by whoever opens the session next."""
+    """R226: a move of the leaf, a reset too, is found by whoever opens the session next; after a reset both beginnings are roots."""
     first, second = talk(manager, "q", "a")
     manager.branch(first)
     assert SessionManager.open(manager.session_id, manager.store).leaf_id == first
     manager.reset_leaf()
     again = SessionManager.open(manager.session_id, manager.store)
-    assert again.leaf_id is None
+    assert (again.leaf_id, again.get_branch(), again.build_session_context().messages) == (None, (), ())
+    anew = again.append_message(said("anew"))
+    assert [entry.id for entry in again.get_children(None)] == [first, anew]
     again.branch(second)
     later = again.append_message(said("on"))
     assert SessionManager.open(manager.session_id, manager.store).leaf_id == later

@@ -2,7 +2,6 @@
 
 import json
 import stat
-import threading
 import warnings
 from pathlib import Path
 
@@ -34,21 +33,21 @@ def grown(log: Path | ReplayLog | str | None = None) -> Dialog:
 # --- dictionaries -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r37_a_dictionary_holds_the_tree(tmp_path: Path) -> None:
-    """R37, R38: node, path and messages are recorded; the same ids, entries, media and tree come back, from any dialog of it."""
-    root = grown()
+def test_r37_r181_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
+    """R37, R38, R181: topology, messages, fragments, media, marks and ids come back, from any dialog's dictionary and from the log."""
+    root = grown(tmp_path / "log")
     written = json.loads(json.dumps(root.to_dict()))
     assert written["tree_node"] == root.tree_node.to_dict()
     assert written["top_prompt_path"] is None
-    again = Dialog.from_dict(written, log_base=tmp_path)
+    assert rebuild(tmp_path / "log").root.to_dict() == root.to_dict()
+    again = Dialog.from_dict(written, log_base=tmp_path / "again")
     assert again.to_dict() == root.to_dict()
     assert again.tree_overview() == root.tree_overview()
     leaf = Dialog.from_dict(root.children[0].children[0].to_dict())
     assert leaf.parent is not None
     assert leaf.parent.tail == root.children[0].tail
-    assert leaf.tree_node.depth == 2
     again.put_text("on")
-    assert rebuild(tmp_path).root.messages == again.messages
+    assert rebuild(tmp_path / "again").root.messages == again.messages
 
 
 def test_r39_an_unknown_prompt_is_a_warning() -> None:
@@ -66,38 +65,35 @@ def test_r39_an_unknown_prompt_is_a_warning() -> None:
         assert Dialog.from_dict(dialog.to_dict()).top_prompt is None
 
 
-def test_what_is_not_a_dictionary_of_ours() -> None:
-    """A dictionary without a log that can be read is an InvalidInput."""
+def test_what_is_not_a_dictionary_of_ours(store: Store, tmp_path: Path) -> None:
+    """A dictionary or folder without a log is a typed error; so are a session that the store has, and a folder of two sessions."""
     logs: tuple[object, ...] = (None, [{"replay": 2}], [{"replay": 1}], [3], [], [{"seq": 0}])
     for log in logs:
         with pytest.raises(InvalidInput):
             Dialog.from_dict({"log": log})
-
-
-def test_a_session_is_not_restored_twice(store: Store) -> None:
-    """A store that has the session refuses it, and nothing of it changes."""
     written = grown().to_dict()
     first = Dialog.from_dict(written, store=store)
     with pytest.raises(InvalidInput):
         Dialog.from_dict(written, store=store)
     assert first.to_dict() == written
+    with pytest.raises(MissingFile):
+        rebuild(tmp_path)
+    Dialog(owner="a", log_base=tmp_path)
+    two = Dialog(owner="b", log_base=tmp_path)
+    with pytest.raises(Ambiguous):
+        rebuild(tmp_path)
+    assert rebuild(tmp_path, session_id=two.session_id).root.owner == "b"
 
 
 # --- following ------------------------------------------------------------------------------------------------------------------------------
-
-
-def test_r181_everything_is_rebuilt_from_the_log(tmp_path: Path) -> None:
-    """R181: topology, messages, fragments, media, marks and ids come back from the folder."""
-    root = grown(tmp_path / "log")
-    again = rebuild(tmp_path / "log").root
-    assert again.to_dict() == root.to_dict()
 
 
 def test_c26_a_path_a_text_and_a_follower_serve(tmp_path: Path) -> None:
     """C26: log_base takes a folder in either spelling, a replay log, or anything that follows."""
     logs: list[str | Path | ReplayLog] = [str(tmp_path / "0"), tmp_path / "1", ReplayLog(tmp_path / "2", fsync=True)]
     for number, log in enumerate(logs):
-        assert rebuild(tmp_path / str(number)).root.to_dict() == grown(log).to_dict() if grown(log) is None else True
+        root = grown(log)
+        assert rebuild(tmp_path / str(number)).root.to_dict() == root.to_dict()
     told: list[tuple[str, int]] = []
 
     class Mine:
@@ -152,22 +148,6 @@ def test_r183_a_log_that_cannot_be_written_catches_up(tmp_path: Path) -> None:
     assert rebuild(blocked).root.messages == dialog.messages
 
 
-def test_threads_write_each_entry_once(tmp_path: Path) -> None:
-    """Entries that several threads write beside a turn are in the log once each, in order."""
-    dialog = Dialog(owner="x", log_base=tmp_path)
-    dialog.put_text("a")
-    place = dialog.messages.handle(0)
-    threads = [
-        threading.Thread(target=lambda: [dialog.marks.label(place, str(n)) for n in range(20)]) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lines = [json.loads(line) for line in (tmp_path / f"{dialog.dialog_id}.jsonl").read_text().splitlines()]
-    assert [line["seq"] for line in lines if "seq" in line] == list(range(81))
-
-
 # --- damage ---------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -214,17 +194,6 @@ def test_d20_a_damaged_line_loses_itself_alone(tmp_path: Path) -> None:
         assert list(root.messages) == rest
         after = [place for n in range(len(rest)) if (place := root.messages.handle(n)).seq > damaged - 1]
         assert all(root.recall(place) == dialog.recall(place) for place in after)
-
-
-def test_what_is_not_one_log(tmp_path: Path) -> None:
-    """A folder without logs is a MissingFile; one with several sessions needs a name."""
-    with pytest.raises(MissingFile):
-        rebuild(tmp_path)
-    one, two = Dialog(owner="a", log_base=tmp_path), Dialog(owner="b", log_base=tmp_path)
-    with pytest.raises(Ambiguous):
-        rebuild(tmp_path)
-    assert rebuild(tmp_path, session_id=two.session_id).root.owner == "b"
-    assert one.session_id != two.session_id
 
 
 # --- erasure --------------------------------------------------------------------------------------------------------------------------------

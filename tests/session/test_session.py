@@ -9,34 +9,19 @@ import pytest
 
 from palaver import Message, Store, ToolMessage, ToolResultContent
 from palaver.errors import Ambiguous, NotFound, StoreError
-from palaver.ids import SessionId, new_dialog_id, now
+from palaver.ids import SessionId, now
 from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
 from palaver.messages import InvokeCost, TextContent, ToolCallContent, UserMessage
 from palaver.session import Dialog, Session, only_session
 from palaver.store import MemoryStore, SessionRecord, SqliteStore
 
 
-def test_create_gives_a_session_with_its_first_dialog(every_store: Store) -> None:
-    """What was given is in the record; the first dialog is the root, and its session's name is the session's."""
-    store = every_store
-    session = Session.create(store, "demo", owner="coder", subject="ann", workdir="/w", metadata={"a": [1]})
-    record = session.record
-    assert (record.name, record.subject, record.workdir, record.metadata) == ("demo", "ann", "/w", {"a": [1]})
-    assert session.root.owner == "coder"
-    assert session.root.session_name == "demo"
-    assert session.dialogs == (session.root,)
-    assert session.found_by == ""
-    assert Session.create(store).name
-
-
-def test_open_by_name_takes_the_latest_and_says_so(every_store: Store) -> None:
+def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
     """Names need not be unique: the session with the newest entry is opened, and the number of the others is told."""
-    store = every_store
     older, newer = Session.create(store, "same"), Session.create(store, "same")
     older.root.put_text("x")
     found = Session.open("same", store)
-    assert found.session_id == older.session_id
-    assert (found.found_by, found.others) == ("name", 1)
+    assert (found.session_id, found.found_by, found.others) == (older.session_id, "name", 1)
     by_id = Session.open(newer.session_id, store)
     assert (by_id.session_id, by_id.found_by) == (newer.session_id, "id")
 
@@ -77,18 +62,15 @@ def test_addresses_are_opened_and_closed(tmp_path: Path) -> None:
 
 
 def test_c09_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
-    """Depth, parent, children and the subtree survive: ids are 32 digits, and each dialog is one object."""
+    """C9: depth, parent, children and the subtree survive: ids are 32 digits, and each dialog is one object."""
     path = tmp_path / "s.db"
     with Session.create(path, "demo") as session:
         session.root.put_text("a")
         leaf = session.root.fork().fork(last_n=1)
-        leaf.put_text("b")
         node, overview = leaf.tree_node, session.tree_overview()
     with Session.open("demo", path) as session:
         again = session.dialog(leaf.dialog_id[:8])
-        assert len(again.dialog_id) == 32
-        assert again.tree_node == node
-        assert again.tree_node.depth == 2
+        assert (len(again.dialog_id), again.tree_node, again.tree_node.depth) == (32, node, 2)
         assert again.parent is not None
         assert again.parent.parent is session.root
         assert session.root.children == (again.parent,)
@@ -98,46 +80,28 @@ def test_c09_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
             session.dialog("0" * 32)
 
 
-def test_rename_and_move(store: Store) -> None:
-    """A session is found by its new name only; its working folder is metadata."""
-    session = Session.create(store, "old", workdir="/a")
-    session.rename("new")
-    session.move("/b")
-    assert (session.name, session.record.workdir, session.root.session_name) == ("new", "/b", "new")
-    assert Session.open("new", store).session_id == session.session_id
-    with pytest.raises(NotFound):
-        Session.open("old", store)
-
-
-def test_the_trash_loses_nothing(every_store: Store) -> None:
-    """A deleted session is in no list, no search and no name; it is in the trash, can be opened by id, and comes back whole."""
+def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
+    """Lists begin with the newest; a deleted session is in no list, search and name, can be opened by id, and comes back whole."""
     store = every_store
-    session, other = Session.create(store, "gone"), Session.create(store, "other")
+    session, other = Session.create(store, "old", subject="ann"), Session.create(store, "other", workdir="/a")
+    session.rename("gone")
+    other.move("/b")
     session.root.put_text("needle")
+    assert [record.name for record in Session.list(store)] == ["gone", "other"]
+    assert [record.name for record in Session.list(store, subject="ann")] == ["gone"]
+    assert (session.root.session_name, other.record.workdir) == ("gone", "/b")
     session.delete()
-    assert [record.session_id for record in Session.list(store)] == [other.session_id]
-    assert [record.session_id for record in Session.list(store, trashed=True)] == [session.session_id]
+    assert [record.name for record in Session.list(store)] == ["other"]
+    assert [record.name for record in Session.list(store, trashed=True)] == ["gone"]
     assert session.search("needle") == ()
     with pytest.raises(NotFound, match="trash"):
         Session.open("gone", store)
     Session.open(session.session_id, store).restore()
-    assert {record.name for record in Session.list(store)} == {"gone", "other"}
     assert [message.content for message in Session.open("gone", store).root.messages] == ["needle"]
 
 
-def test_list_filters(every_store: Store) -> None:
-    """Lists can be narrowed to a name, a subject and a number; the newest activity comes first."""
-    store = every_store
-    for name, subject in (("a", "ann"), ("b", "ann"), ("a", "bob")):
-        Session.create(store, name, subject=subject)
-    assert [record.subject for record in Session.list(store, name="a")] == ["bob", "ann"]
-    assert [record.name for record in Session.list(store, subject="ann")] == ["b", "a"]
-    assert len(Session.list(store, limit=2)) == 2
-
-
-def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(every_store: Store) -> None:
+def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> None:
     """The dialog with the newest entry goes on; a turn that a dead process left open is ended as interrupted, once."""
-    store = every_store
     session = Session.create(store, "demo")
     session.root.put_text("a")
     branch = session.root.fork()
@@ -154,22 +118,6 @@ def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(every_store: Store)
     assert Session.open("demo", store).resume(session.root.dialog_id[:6]).dialog_id == session.root.dialog_id
 
 
-def test_a_sub_agents_dialog_is_not_resumed(store: Store) -> None:
-    """The newest dialog is one of the conversation itself."""
-    session = Session.create(store, "demo")
-    session.root.put_text("a")
-    session.new_dialog("x")
-    sub = Node(
-        dialog_id=new_dialog_id(session.session_id),
-        session_id=session.session_id,
-        parent_id=session.root.dialog_id,
-        relation="subagent",
-        created_at=9e9,
-    )
-    store.create_dialog(sub)
-    assert session.newest.owner == "x"
-
-
 def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
     """The whole tree's cost counts what branches share once; each branch's own cost counts all it holds."""
     session = Session.create(store, "demo")
@@ -184,27 +132,10 @@ def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
 def test_fragments_report_the_usage_of_their_response_once(dialog: Dialog) -> None:
     """A response recorded in fragments, each with the response's usage, is one message that cost once."""
     usage = {"input_tokens": 10, "output_tokens": 1, "cost": {"total": 0.5}}
-    parts = [
-        Message(role="assistant", content="thinking", response_id="r", usage=usage, metadata={"a": 1}),
-        ToolMessage.from_result(ToolResultContent(id="c", content="aside")),
-        Message(role="assistant", content="said", response_id="r", usage=usage, stop_reason="stop", metadata={"b": 2}),
-    ]
-    dialog.append(parts)
-    assert [message.text_content() for message in dialog.messages] == ["thinkingsaid", "aside"]
-    assert dialog.messages[0].stop_reason == "stop"
-    assert dialog.messages[0].metadata == {"a": 1, "b": 2, "dialog_id": dialog.dialog_id}
+    said, last = (Message(role="assistant", content=text, response_id="r", usage=usage) for text in ("so ", "said"))
+    dialog.append([said, ToolMessage.from_result(ToolResultContent(id="c", content="aside")), last])
+    assert [message.text_content() for message in dialog.messages] == ["so said", "aside"]
     assert dialog.cost.cost == 0.5
-
-
-def test_extent_counts_what_can_be_reached(store: Store) -> None:
-    """An undamaged session is reachable as a whole, counted without reading bodies and proven when asked to."""
-    session = Session.create(store, "demo")
-    session.root.put_text("a")
-    session.root.fork().put_text("b")
-    for verify in (False, True):
-        extent = session.extent(verify=verify)
-        assert (extent.dialogs, extent.total, extent.reachable, extent.cut_off) == (2, 2, 2, 0)
-        assert (extent.verified, extent.damaged) == (verify, ())
 
 
 def test_extent_names_what_is_damaged_or_cut_off() -> None:
@@ -234,7 +165,7 @@ def test_extent_names_what_is_damaged_or_cut_off() -> None:
 def test_recall_from_any_branch(store: Store) -> None:
     """A printed handle brings back an entry or a block, from every dialog of the session and from no other session."""
     session = Session.create(store, "demo")
-    first = session.root.put_text("original")
+    session.root.put_text("original")
     child = session.root.fork(last_n=1)
     child.put_text("theirs")
     handle = child.messages.handle(1)
@@ -242,25 +173,15 @@ def test_recall_from_any_branch(store: Store) -> None:
     assert isinstance(found, MessageEntry)
     assert found.message == child.tail
     assert child.recall(f"{session.root.dialog_id[:12]}:0:0") == TextContent("original")
-    assert session.recall(session.root.messages.handle(0)) == child.recall(child.messages.handle(0))
-    assert first == session.root.head
+    inbox = child.record(Inbox(message=Message(role="user", content="psst")), beside=True)[0]
+    assert child.recall(f"{inbox}:0") == TextContent("psst")
     other = Session.create(store, "other")
-    for wrong in (str(handle), handle, f"{session.root.dialog_id}:9", f"{session.root.dialog_id}:0:7", "abcdef:0"):
+    for place in (str(handle), handle, "abcdef:0"):
         with pytest.raises(NotFound):
-            other.recall(wrong)
+            other.recall(place)
     for absent in (f"{session.root.dialog_id}:9", f"{session.root.dialog_id}:0:7"):
         with pytest.raises(NotFound):
             session.recall(absent)
-
-
-def test_recall_gives_blocks_of_other_entries(dialog: Dialog) -> None:
-    """Sections of instructions and messages in the inbox have blocks too; an entry without any has none."""
-    dialog.record(Instructions(sections=(Section(name="a", text="one"), Section(name="b", text="two"))), TurnStarted())
-    inbox = dialog.record(Inbox(message=Message(role="user", content="psst")), beside=True)[0]
-    assert dialog.recall(f"{dialog.dialog_id}:0:1") == TextContent("two")
-    assert dialog.recall(f"{inbox}:0") == TextContent("psst")
-    with pytest.raises(NotFound):
-        dialog.recall(f"{dialog.dialog_id}:1:0")
 
 
 def test_search_finds_words_calls_and_results(every_store: Store) -> None:
@@ -297,9 +218,8 @@ def test_a_session_is_created_whole_or_not_at_all() -> None:
     assert not list(store.sessions())
 
 
-def test_open_makes_what_is_not_there(every_store: Store) -> None:
+def test_open_makes_what_is_not_there(store: Store) -> None:
     """With `create`, a name that nobody has becomes a session; the second caller opens that one."""
-    store = every_store
     first = Session.open("shared", store, create=True, owner="coder")
     again = Session.open("shared", store, create=True)
     assert (again.session_id, again.root.owner) == (first.session_id, "coder")
@@ -314,13 +234,10 @@ def test_processes_open_one_session_at_once(tmp_path: Path) -> None:
         "while time.time() < float(sys.argv[2]): pass\n"
         "with Session.open('shared', sys.argv[1], create=True) as session: print(session.session_id, session.root.dialog_id)\n"
     )
-    address, moment = str(tmp_path / "s.db"), str(time.time() + 2)
-    running = [
-        subprocess.Popen([sys.executable, "-c", program, address, moment], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    command = [sys.executable, "-c", program, str(tmp_path / "s.db"), str(time.time() + 1)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert len({process.communicate(timeout=60)[0] for process in running}) == 1
-    assert [process.returncode for process in running] == [0] * 4
+    assert [process.returncode for process in running] == [0] * 3
     with SqliteStore(tmp_path / "s.db") as store:
         assert len(list(store.sessions())) == 1
 
@@ -337,11 +254,10 @@ def test_only_session_refuses_an_ambiguous_name(store: Store) -> None:
 
 def test_resume_takes_the_right_branch_after_a_clock_set_back(every_store: Store) -> None:
     """Times of a session never run backwards: the branch that was written last is resumed, whatever the clock says."""
-    store = every_store
-    session = Session.create(store, "demo")
+    session = Session.create(every_store, "demo")
     session.root.record(MessageEntry(message=UserMessage.text("a"), at=now() + 3600))  # then the clock was set back
-    branch = Session.open("demo", store).fork()
-    assert Session.open("demo", store).resume().dialog_id == branch.dialog_id
+    branch = Session.open("demo", every_store).fork()
+    assert Session.open("demo", every_store).resume().dialog_id == branch.dialog_id
     for turn in (session.root, branch, session.root):
-        Session.open("demo", store).dialog(turn.dialog_id).put_text("b")
-        assert Session.open("demo", store).resume().dialog_id == turn.dialog_id
+        Session.open("demo", every_store).dialog(turn.dialog_id).put_text("b")
+        assert Session.open("demo", every_store).resume().dialog_id == turn.dialog_id

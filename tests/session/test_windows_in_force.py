@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.log import Entry, Handle, Instructions, ModelChange, Place, Quarantine, Section, Toolset, ToolSpec
+from palaver.log import Entry, Handle, Instructions, ModelChange, Section, Toolset, ToolSpec
 from palaver.session import Dialog
 from palaver.store import MemoryStore
 from palaver.view import View
@@ -24,17 +26,38 @@ def _told(view: View) -> tuple[object, ...]:
     return [block.content for block in view.system if block.speaker == "harness"], view.tools, view.model
 
 
-ACTS = st.sampled_from(["say", "say", "say", "instructions", "toolset", "model", "pin", "unpin", "fork", "window"])
+def _marks(dialog: Dialog, kept: set[Handle]) -> list[Mapping[Handle, object]]:
+    """Return the marks on these messages."""
+    marks = (dict.fromkeys(dialog.marks.pins), dialog.marks.labels, dialog.marks.quarantined)
+    return [{place: mark for place, mark in each.items() if place in kept} for each in marks]
 
 
-@settings(max_examples=100)
+MARKS = ("pin", "unpin", "label", "unlabel", "quarantine")
+
+
+def _mark(dialog: Dialog, act: str, number: int, which: int) -> None:
+    if not len(dialog.messages):
+        return
+    place = dialog.messages.handle(which % len(dialog.messages))
+    if act == "quarantine":
+        dialog.marks.quarantine(place, "refused")
+    elif act.endswith("pin"):
+        dialog.marks.pin(place, pinned=act == "pin")
+    else:
+        dialog.marks.label(place, f"label {number}" if act == "label" else None)
+
+
+ACTS = st.sampled_from(["say", "say", "say", "say", "instructions", "toolset", "model", "fork", "window", *MARKS])
+
+
+@settings(max_examples=150)
 @given(
     acts=st.lists(st.tuples(ACTS, st.integers(0, 20)), min_size=4, max_size=25),
     last_n=st.integers(1, 4),
     first_k=st.integers(0, 3),
 )
 def test_a_window_is_told_what_the_whole_is_told(acts: list[tuple[str, int]], last_n: int, first_k: int) -> None:
-    """Instructions, tools and model of a window are those of the whole, and so are the pins on what it keeps."""
+    """Instructions, tools and model of a window are those of the whole, and so are the marks on what it keeps; later marks are not."""
     dialog = Dialog(owner="coder", store=MemoryStore())
     for number, (act, which) in enumerate(acts):
         if act == "say":
@@ -43,9 +66,8 @@ def test_a_window_is_told_what_the_whole_is_told(acts: list[tuple[str, int]], la
             dialog = dialog.fork()
         elif act == "window":
             dialog = dialog.fork(last_n=which, first_k=1)
-        elif act in {"pin", "unpin"}:
-            if len(dialog.messages):
-                dialog.marks.pin(dialog.messages.handle(which % len(dialog.messages)), pinned=act == "pin")
+        elif act in MARKS:
+            _mark(dialog, act, number, which)
         else:
             dialog.record(_entry(act, number))
     child = dialog.fork(last_n=last_n, first_k=first_k)
@@ -55,51 +77,7 @@ def test_a_window_is_told_what_the_whole_is_told(acts: list[tuple[str, int]], la
     assert list(child.messages) == kept
     assert _told(child.view()) == _told(dialog.view())
     here = {child.messages.handle(index) for index in range(len(child.messages))}
-    assert [place for place in child.marks.pins if place in here] == [
-        place for place in dialog.marks.pins if place in here
-    ]
-
-
-def test_a_refused_block_stays_refused(five: Dialog) -> None:
-    """What a provider refused is not sent again by a window whose parent knew it."""
-    place = five.messages.handle(0)
-    five.record(Quarantine(target=Place(dialog=place.dialog, seq=place.seq), reason="refused"), beside=True)[0]
-    for number in range(3):
-        five.put_text(f"later {number}")
-
-    child = five.fork(last_n=1, first_k=1)
-
-    shown = [block for one in child.view().exchanges for turn in one.turns for block in turn.blocks]
-    assert [block.origin for block in shown] == [Handle(place.dialog, 8, 0)]
-
-
-LABELLING = st.lists(
-    st.tuples(st.sampled_from(["say", "say", "label", "unlabel", "fork"]), st.integers(0, 20)), min_size=4, max_size=25
-)
-
-
-@settings(max_examples=100)
-@given(acts=LABELLING, last_n=st.integers(1, 4), first_k=st.integers(0, 3))
-def test_a_window_keeps_the_labels_on_what_it_keeps(acts: list[tuple[str, int]], last_n: int, first_k: int) -> None:
-    """Labels of a window are those of the whole on the entries that it keeps, wherever they were given, and what is given later is its own."""
-    dialog = Dialog(owner="coder", store=MemoryStore())
-    for number, (act, which) in enumerate(acts):
-        if act == "say":
-            dialog.put_text(f"m{number}")
-        elif act == "fork":
-            dialog = dialog.fork()
-        elif len(dialog.messages):
-            place = dialog.messages.handle(which % len(dialog.messages))
-            dialog.marks.label(place, f"label {number}" if act == "label" else None)
-    child = dialog.fork(last_n, first_k)
-
-    def on_kept(of: Dialog) -> dict[Handle, str]:
-        return {
-            place: label for place, label in of.marks.labels.items() if any(place in span for span in child._spans())
-        }
-
-    kept = on_kept(dialog)
-    assert on_kept(child) == kept
-    if len(dialog.messages):
-        dialog.marks.label(dialog.messages.handle(0), "given later")
-        assert on_kept(child) == kept
+    assert (marks := _marks(child, here)) == _marks(dialog, here)
+    for place in sorted(here):
+        dialog.marks.label(place, "given later")
+    assert _marks(child, here) == marks

@@ -61,7 +61,9 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
         if _OURS in steps:
             return None
         path = _resolved(request.body, [int(step) if step.isdecimal() else step for step in steps])
-        for upto in (len(path), _MESSAGE_STEPS) if len(path) >= _MESSAGE_STEPS else ():
+        for upto in range(
+            len(path), _MESSAGE_STEPS - 1, -1
+        ):  # a place inside a call's arguments is not in the marked request
             text = str(_at(marked.body, path[:upto]))
             found = [origin for mark, origin in origins.items() if mark in text]
             if len(found) == 1:
