@@ -36,19 +36,6 @@ from palaver.prompts import Format
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.request import Call
 
-__all__ = [
-    "DIALOG",
-    "MODELS",
-    "PAYLOADS",
-    "SECRET",
-    "calls",
-    "closed_views",
-    "exchanges",
-    "load",
-    "tool_specs",
-    "views",
-]
-
 DIALOG = DialogId("d" * 32)
 """The dialog of every view."""
 
@@ -106,15 +93,10 @@ _MODELS = st.sampled_from(
     ["", "claude-opus-4-6", "claude-opus-4-6-20260101", "gpt-5.2", "gemini-3-pro", "gemini-2.5-flash", "other"]
 )
 _PROVIDERS = st.sampled_from(["", "anthropic", "openai", "google", "amazon-bedrock"])
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 _JSON = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-9, 9),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.text(max_size=5),
-    ),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    st.none() | st.booleans() | st.integers(-9, 9) | _FLOATS | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
 )
 _OBJECTS = st.dictionaries(st.text(max_size=4), _JSON, max_size=3)
@@ -122,26 +104,14 @@ _MALFORMED = st.sampled_from(['{"a":', "", "[1]", "nonsense", '{"b": 1, "a": 2}'
 
 # --- media ---------------------------------------------------------------------------------------------------------------
 
-_TYPES = st.sampled_from(
-    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "audio/mpeg", "audio/wav", "audio/ogg"]
-)
-_GOOD = st.sampled_from(
-    [("image/png", 0), ("image/gif", 2), ("image/jpeg", 3), ("image/webp", 4), ("audio/wav", 5), ("audio/mpeg", 6)]
-)
+_KINDS = ("image/png", "image/png", "image/gif", "image/jpeg", "image/webp", "audio/wav", "audio/mpeg", "audio/ogg")
+_TYPES = st.sampled_from((*_KINDS, "image/bmp"))
+_GOOD = st.sampled_from(list(zip(PAYLOADS.items(), _KINDS, strict=False)))
 _MEDIA = st.one_of(
-    st.builds(
-        lambda good: Media(
-            media_type=good[0], digest=list(PAYLOADS)[good[1]], size=len(list(PAYLOADS.values())[good[1]])
-        ),
-        _GOOD,
-    ),
-    st.builds(lambda good: Media(data=list(PAYLOADS.values())[good[1]], media_type=good[0]), _GOOD),
-    st.builds(
-        lambda digest, kind: Media(media_type=kind, digest=digest, size=len(PAYLOADS[digest])),
-        st.sampled_from(sorted(PAYLOADS)),
-        _TYPES,
-    ),
+    _GOOD.map(lambda good: Media(media_type=good[1], digest=good[0][0], size=len(good[0][1]))),
+    _GOOD.map(lambda good: Media(media_type=good[1], data=good[0][1])),
     st.builds(lambda data, kind: Media(media_type=kind, data=data), st.sampled_from([*PAYLOADS.values(), b""]), _TYPES),
+    st.builds(lambda digest, kind: Media(media_type=kind, digest=digest, size=9), st.sampled_from([*PAYLOADS]), _TYPES),
     st.builds(lambda kind, size: Media(media_type=kind, digest="f" * 64, size=size), _TYPES, st.integers(0, 8_000_000)),
     st.builds(lambda url: Media(url=url), st.sampled_from(["https://example.org/a.png", "http://example.org/a.png"])),
 )
@@ -290,11 +260,7 @@ _KNOWN = [
 {"type": "object", "properties": {"a": {"required": true, "exclusiveMinimum": true, "items": [{"type": "object"}]}}}
 """.strip().splitlines()
 ]
-_SCHEMAS = st.one_of(
-    st.sampled_from(_KNOWN),
-    _OBJECTS,
-    st.builds(lambda inside: {"type": "object", "properties": inside}, _OBJECTS),
-)
+_SCHEMAS = st.sampled_from(_KNOWN) | _OBJECTS | _OBJECTS.map(lambda inside: {"type": "object", "properties": inside})
 
 
 def tool_specs() -> st.SearchStrategy[ToolSpec]:

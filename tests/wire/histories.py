@@ -1,6 +1,7 @@
 """Common histories, for the parity corpus and for transport: each a view that real sessions have, written by hand."""
 
 from collections.abc import Callable, Mapping
+from inspect import isfunction
 from typing import Final
 
 from palaver.log import ToolSpec
@@ -203,29 +204,6 @@ def empty_words() -> Scene:
 
 
 HISTORIES: Final[Mapping[str, Callable[[], Scene]]] = {
-    make.__name__: make
-    for make in (
-        plain,
-        sections,
-        one_call,
-        parallel_calls,
-        failed_call,
-        malformed_arguments,
-        images,
-        image_in_result,
-        audio,
-        claude_loop,
-        codex_loop,
-        gemini_loop,
-        open_call,
-        compacted,
-        late_instructions,
-        assistant_first,
-        repeated_ids,
-        foreign_tools,
-        several_speakers,
-        ends_with_the_assistant,
-        empty_words,
-    )
+    name: made for name, made in list(globals().items()) if isfunction(made) and made.__module__ == __name__
 }
 """The corpus, by name."""

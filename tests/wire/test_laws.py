@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from palaver import wire
+from palaver.errors import InvalidRequest
 from palaver.messages import (
     AssistantMessage,
     AudioContent,
@@ -24,18 +26,19 @@ from palaver.messages import (
     thaw,
 )
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire import PROFILES, Call, How, Request, broken_at, profile, units, validate
+from palaver.wire import PROFILES, Call, How, Memo, Request, broken_at, profile, units, validate
 from tests.wire.any_views import PAYLOADS, SECRET, calls, closed_views, load, views
+from tests.wire.scenes import BASH, MODELS, Scene, call
 from tests.wire.vendor_types import hold_to_types
 
 NAMES = tuple(PROFILES)
+EVERY = pytest.mark.parametrize(
+    "names",
+    [pytest.param(NAMES, id="any"), *(pytest.param((name,), id=name, marks=pytest.mark.soak) for name in NAMES)],
+)
+"""At every change a law draws the profile; in the soak each profile has all its examples."""
 FEW = settings(max_examples=settings().max_examples * 6 // 10)
 """Views are large: fewer of them at every change, and all the more in the soak."""
-
-
-def asked(name: str, **fixed: object) -> st.SearchStrategy[Call]:
-    """Any call of a profile's models."""
-    return calls(name, **fixed)
 
 
 def compiled(view: View, name: str, call: Call) -> Request:
@@ -76,13 +79,15 @@ def marks_of(content: Content) -> Iterator[str]:
 RESULTS = {"openai-chat": '"tool_call_id"', "openai-responses": '"function_call_output"', "anthropic": '"tool_result"'}
 
 
-@given(name=st.sampled_from(NAMES), data=st.data(), view=views())
-def test_law_1_law_9_law_12_any_request(name: str, data: st.DataObject, view: View) -> None:
+@EVERY
+@given(data=st.data(), view=views())
+def test_law_1_law_9_law_12_any_request(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
     """R203, R204, R244: whatever a view holds, its request is valid, tells every loss, keeps what is private, and cannot be changed.
 
     One that ends on the assistant's words is valid as a history. Compiling is a function: keys, digest and report are the same every time.
     """
-    call = data.draw(asked(name))
+    name = data.draw(st.sampled_from(names))
+    call = data.draw(calls(name))
     request, other = compiled(view, name, call), compiled(view, name, call)
     assert validate(request.body, request.profile, as_history=request.history) == ()
     request.check()
@@ -127,9 +132,10 @@ def stored(block: Block) -> Block:
     return replace(block, content=decode(body).contents[0])
 
 
+@EVERY
 @FEW
-@given(name=st.sampled_from(NAMES), data=st.data(), view=views())
-def test_same_bytes_from_memory_and_from_a_store(name: str, data: st.DataObject, view: View) -> None:
+@given(data=st.data(), view=views())
+def test_same_bytes_from_memory_and_from_a_store(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
     """Whether a payload is in memory, and in what order a program wrote the keys of arguments, changes nothing."""
     exchanges = tuple(
         Exchange.of(
@@ -139,24 +145,24 @@ def test_same_bytes_from_memory_and_from_a_store(name: str, data: st.DataObject,
         )
         for each in view.exchanges
     )
-    call = data.draw(asked(name))
+    name = data.draw(st.sampled_from(names))
+    call = data.draw(calls(name))
     one, other = compiled(view, name, call), compiled(replace(view, exchanges=exchanges), name, call)
     assert json.dumps(one.body) == json.dumps(other.body)
 
 
-def trimmed(request: Request) -> tuple[bytes, ...]:
-    """Return a request's units without its head where the tools of the head depend on the conversation."""
-    return units(request)[1:]
-
-
+@EVERY
 @FEW
-@given(name=st.sampled_from(NAMES), data=st.data(), view=closed_views(most=7), size=st.integers(1, 7))
-def test_law_7_d23_request_begins_like_the_one_before(name: str, data: st.DataObject, view: View, size: int) -> None:
+@given(data=st.data(), view=closed_views(most=7), size=st.integers(1, 7))
+def test_law_7_d23_request_begins_like_the_one_before(
+    names: tuple[str, ...], data: st.DataObject, view: View, size: int
+) -> None:
     """When exchanges are appended, the units of the longer request begin with those of the shorter one.
 
     (What happens when media grow past a limit has a test of its own: these views are far below every one.)
     """
-    call = data.draw(asked(name, then=None))
+    name = data.draw(st.sampled_from(names))
+    call = data.draw(calls(name, then=None))
     shorter = compiled(replace(view, exchanges=view.exchanges[:size]), name, call)
     longer = compiled(view, name, call)
     assume(
@@ -165,17 +171,23 @@ def test_law_7_d23_request_begins_like_the_one_before(name: str, data: st.DataOb
             for change in shorter.report
         )
     )
-    assert trimmed(longer)[: len(trimmed(shorter))] == trimmed(shorter)
+    before, after = (
+        units(shorter)[1:],
+        units(longer)[1:],
+    )  # without the head, whose tools may depend on the conversation
+    assert after[: len(before)] == before
     if view.tools:
         assert broken_at(shorter, longer) is None
 
 
+@EVERY
 @FEW
-@given(name=st.sampled_from(NAMES), data=st.data(), view=closed_views())
-def test_law_1_next_words_compile_like_logged_ones(name: str, data: st.DataObject, view: View) -> None:
+@given(data=st.data(), view=closed_views())
+def test_law_1_next_words_compile_like_logged_ones(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
     """A request with `then` is the request of the view that holds these words: never a history, and valid."""
     words = Turn(role=Role.USER, blocks=(Block(content=TextContent("go on")),))
-    call = data.draw(asked(name, then="go on"))
+    name = data.draw(st.sampled_from(names))
+    call = data.draw(calls(name, then="go on"))
     after = compiled(replace(view, exchanges=(*view.exchanges, Exchange.of([words]))), name, replace(call, then=None))
     request = compiled(view, name, call)
     assert request.data == after.data
@@ -183,11 +195,13 @@ def test_law_1_next_words_compile_like_logged_ones(name: str, data: st.DataObjec
     assert validate(request.body, request.profile) == ()
 
 
+@EVERY
 @FEW
-@given(name=st.sampled_from(NAMES), data=st.data(), view=views())
-def test_r311_cache_marks_are_few_and_optional(name: str, data: st.DataObject, view: View) -> None:
+@given(data=st.data(), view=views())
+def test_r311_cache_marks_are_few_and_optional(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
     """Marks change nothing but themselves, there are no more than the provider takes, and without `cache` there are none."""
-    call = data.draw(asked(name))
+    name = data.draw(st.sampled_from(names))
+    call = data.draw(calls(name))
     marked, plain = (compiled(view, name, replace(call, cache=cache)) for cache in (True, False))
     field = marked.profile.cache.field or "cache_control"
     assert f'"{field}"' not in plain.data.decode()
@@ -195,3 +209,79 @@ def test_r311_cache_marks_are_few_and_optional(name: str, data: st.DataObject, v
     assert units(marked) == units(plain)
     if name == "anthropic":
         assert f'"{field}"' in marked.data.decode()
+
+
+# --- the memo of compiled exchanges: the same requests, at the cost of what is new -----------------------------------------
+
+
+def checked(view: View, name: str, call: Call, memo: Memo | None = None) -> Request:
+    """Compile and check."""
+    request = wire.compile(view, profile(name, call.model), call, load, memo)
+    request.check()
+    return request
+
+
+@EVERY
+@FEW
+@given(data=st.data(), view=views(most=8))
+def test_request_is_the_same_with_and_without_memo(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
+    """Whatever exchanges came, left or changed places between two requests, and whatever was asked before: bytes and report are equal."""
+    name = data.draw(st.sampled_from(names))
+    memo, count = Memo(), len(view.exchanges)
+    asked = data.draw(calls(name))
+    for _ in range(3):
+        picked = data.draw(st.lists(st.integers(0, count - 1), max_size=10)) if count else []
+        shown = replace(view, exchanges=tuple(view.exchanges[index] for index in picked))
+        asked = asked if data.draw(st.booleans()) else data.draw(calls(name))
+        with_memo, without = checked(shown, name, asked, memo), checked(shown, name, asked)
+        assert with_memo.data == without.data
+        assert with_memo.report == without.report
+        assert thaw(with_memo.body) == thaw(without.body)
+
+
+def agent(rounds: int) -> Scene:
+    """Make many tool rounds."""
+    scene = Scene(system=["Be brief."], tools=[BASH]).user("go")
+    for number in range(rounds):
+        scene.model_says(call(f"c{number}", command=str(number)), results=[f"r{number}"])
+    return scene
+
+
+class Counting:
+    """Counts the exchanges that are compiled, by what they show."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.memo = scene, Memo()
+
+    def fresh(self, name: str, **fields: Any) -> int:  # noqa: ANN401 - fields of a call
+        """Compile, and return how many exchanges were not known."""
+        before = set(map(id, getattr(self.memo, "_compiled").values()))  # noqa: B009 - it is private
+        asked = Call(model=MODELS[name], **fields)
+        self.request = checked(self.scene.view(), name, asked, self.memo)
+        return len([each for each in getattr(self.memo, "_compiled").values() if id(each) not in before])  # noqa: B009
+
+
+def test_tool_round_compiles_only_what_is_new() -> None:
+    """A round adds one exchange; another model or another toolset begins anew; nothing but the last request is kept."""
+    for name in NAMES:
+        counting = Counting(agent(40))
+        assert counting.fresh(name) == 41
+        counting.scene.model_says(call("new"), results=["x"])
+        assert (counting.fresh(name), counting.fresh(name, temperature=1.0 if name != "anthropic" else None)) == (1, 0)
+        counting.scene.tools = ()
+        assert counting.fresh(name) == 42
+
+
+def test_fault_in_a_checked_conversation_is_found() -> None:
+    """A wrong parameter, or a new exchange that a program spoiled, is found although everything else was checked."""
+    for name in NAMES:
+        counting = Counting(agent(40))
+        counting.fresh(name)
+        wrong = {"anthropic": "top_k", "gemini": "safetySettings"}.get(name, "top_p")
+        with pytest.raises(InvalidRequest, match=wrong):
+            counting.fresh(name, parameters={wrong: "many"})
+        request = counting.request
+        field = request.profile.conversation
+        spoiled = replace(request, body={**request.body, field: [*request.body[field][:-1], {"role": "nobody"}]})
+        with pytest.raises(InvalidRequest):
+            spoiled.check()

@@ -29,15 +29,8 @@ def test_r200_r241_signed_thinking_without_a_model_goes_back() -> None:
         bare = ThinkingContent(content="Hm.", signature="c2lnbmVk")
         scene = Scene(tools=[BASH], model=model).user("go").model_says(bare, call(), results=["x"])
         assert "c2lnbmVk" in scene.request("anthropic").data.decode()
-        assert (
-            "b3BhcXVl"
-            in Scene()
-            .user("go")
-            .model_says(ThinkingContent(redacted="b3BhcXVl"), "Done.")
-            .user("?")
-            .request("anthropic")
-            .data.decode()
-        )
+        opaque = Scene().user("go").model_says(ThinkingContent(redacted="b3BhcXVl"), "Done.").user("?")
+        assert "b3BhcXVl" in opaque.request("anthropic").data.decode()
         for name in set(MODELS) - {"anthropic"}:
             assert "c2lnbmVk" not in scene.request(name).data.decode()
 
@@ -80,24 +73,6 @@ def test_thinking_is_off_in_a_turn_that_began_without() -> None:
     assert [change.what for change in inside.report] == ["parameter"]
     after = scene.model_says("Done.", by=CODEX).user("next").request("anthropic", parameters=thinking)
     assert after.body["thinking"]["type"] == "enabled"
-
-
-def test_prefill_is_made_fit_to_go_on_from() -> None:
-    """A model that goes on from the assistant's words gets them without white space at the end, and without thinking that is off."""
-    cases: list[dict[str, Any]] = [{}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}]
-    for thinking in cases:
-        thought = ThinkingContent(content="Hm.", signature="c2ln")
-        request = (
-            Scene().user("go").model_says(thought, "The bird is: ").request("anthropic", model=OLD, parameters=thinking)
-        )
-        kinds = [block["type"] for block in request.body["messages"][1]["content"]]
-        assert kinds == (["thinking", "text"] if thinking else ["text"])
-        assert request.body["messages"][1]["content"][-1]["text"] == "The bird is:"
-        assert {change.how for change in request.report} == ({How.CHANGED} if thinking else {How.CHANGED, How.DROPPED})
-        assert Scene().user("go").model_says("Yes. ").request("anthropic").history
-
-
-OLD = "claude-haiku-4-5"
 
 
 def test_reasoning_items_go_out_once_and_before_what_they_led_to() -> None:
@@ -174,11 +149,9 @@ def test_blocks_that_cannot_go_back_are_reported() -> None:
     cases: list[tuple[Any, Any, str, Any, int]] = [
         (OF_CLAUDE, CLAUDE, "anthropic", {}, 2),
         (OF_CLAUDE, CLAUDE, "openai-responses", SEARCH, 2),
-        (OF_CLAUDE, ("bedrock", CLAUDE[1]), "anthropic", SEARCH, 2),
         ((FOUND, WORDS), CLAUDE, "anthropic", SEARCH, 1),
         ((ASKED, WORDS), CLAUDE, "anthropic", SEARCH, 1),
         ((FOUND, ASKED, WORDS), CLAUDE, "anthropic", SEARCH, 2),
-        ((block("server_tool_use", id="srv_1", input={}), FOUND, WORDS), CLAUDE, "anthropic", SEARCH, 2),
         ((ASKED, block("web_search_tool_result", tool_use_id="srv_1"), WORDS), CLAUDE, "anthropic", SEARCH, 2),
         (OF_GPT, CODEX, "openai-responses", {}, 2),
         (OF_GEMINI, GEMINI, "gemini", {}, 2),

@@ -11,12 +11,11 @@ from palaver.messages import canonical_json
 from palaver.prompts import Format
 from palaver.wire.check.place import Place
 from palaver.wire.check.rules import held, parameters
-from palaver.wire.schemas import in_dialect, narrowed, not_strict
+from palaver.wire.schemas import in_dialect, narrowed
 from palaver.wire.table import Dialect
 from tests.wire.any_views import tool_specs
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-TEXT = {"type": "string"}
 NAMES = st.sampled_from(["a", "b", "c"])
 ATOMS = st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from([0.5, "a", "ab", "", "2026-01-02"])
 LEAVES = st.one_of(
@@ -116,84 +115,7 @@ def test_narrowed_schema_passes_the_validator(dialect: Dialect, schema: dict[str
     assert canonical_json(one.schema) == canonical_json(other.schema)
 
 
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "minLength": 1, "description": "The full name."},
-        "age": {"type": "integer", "minimum": 0},
-        "email": {"anyOf": [{"type": "string", "format": "email"}, {"type": "null"}], "default": None},
-        "kind": {"enum": ["a", "b"], "default": "a"},
-    },
-    "required": ["name", "age"],
-}
-
-
-def test_missing_words_are_told_in_the_description() -> None:
-    """Lengths, bounds and defaults that cannot be said stand in the description; members with a default are required."""
-    chat = narrowed(PERSON, "openai")
-    assert chat.schema["properties"]["name"]["description"] == "The full name. (minLength 1)"
-    assert chat.schema["properties"]["kind"]["description"] == '(default "a")'
-    assert "description" not in chat.schema["properties"]["email"]
-    assert (chat.told, chat.required) == (["properties.name.minLength"], ["properties.email", "properties.kind"])
-    claude = narrowed(PERSON, "anthropic")
-    assert claude.schema["properties"]["age"]["description"] == "(minimum 0)"
-    assert (claude.schema["required"], claude.told) == (
-        ["name", "age"],
-        ["properties.name.minLength", "properties.age.minimum"],
-    )
-
-
-def test_obstacles_of_a_dialect() -> None:
-    """An obstacle says what a dialect cannot promise; what it can say has none."""
-    cases: list[tuple[dict[str, Any], str, str, str]] = [
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, "may have members", "may have members", ""),
-        ({}, "may be anything", "may be anything", ""),
-        ({"type": "array", "prefixItems": [TEXT]}, "by its place", "by its place", ""),
-        ({"allOf": [TEXT, {"minLength": 1}]}, "made of several", "made of several", "made of several"),
-        ({"allOf": [TEXT], "description": "one"}, "", "", ""),
-        ({"oneOf": [TEXT, {"type": "null"}], "discriminator": {"propertyName": "x"}}, "", "", ""),
-        ({"$ref": "#/properties/it"}, "no definition", "no definition", "no definition"),
-        ({"$ref": "#/$defs/Node"}, "", "it holds itself", "it holds itself"),
-    ]
-    for part, openai, anthropic, gemini in cases:
-        node = {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}
-        closed = {"type": "object", "required": ["it"], "additionalProperties": False}
-        schema = {**closed, "properties": {"it": part}, "$defs": {"Node": {**closed, "properties": {"it": node}}}}
-        for dialect, why in zip(("openai", "anthropic", "gemini"), (openai, anthropic, gemini), strict=True):
-            obstacle = narrowed(schema, dialect).obstacle  # type: ignore[arg-type] # one of three
-            assert bool(obstacle) is bool(why)
-            assert why in obstacle
-
-
-def test_definitions_go_where_they_are_used() -> None:
-    """Only what is referred to goes out, under today's word; words beside a reference replace it."""
-    root = {
-        "type": "object",
-        "properties": {"a": {"$ref": "#/definitions/Name"}, "b": {"$ref": "#/definitions/Name", "description": "x"}},
-        "required": ["a", "b"],
-        "additionalProperties": False,
-        "definitions": {"Name": TEXT, "Unused": TEXT},
-    }
-    schema = narrowed(root, "anthropic").schema
-    assert schema["$defs"] == {"Name": TEXT}
-    assert schema["properties"] == {"a": {"$ref": "#/$defs/Name"}, "b": {"type": "string", "description": "x"}}
-
-
-def test_depth_has_a_limit() -> None:
-    """OpenAI compiles ten levels."""
-    deep: dict[str, Any] = TEXT
-    for _ in range(11):
-        deep = {"type": "object", "properties": {"in": deep}, "required": ["in"], "additionalProperties": False}
-    assert "nested deeper than 10" in narrowed(deep, "openai").obstacle
-    assert narrowed(deep, "anthropic").obstacle == ""
-
-
 # --- tools -------------------------------------------------------------------------------------------------------------
-
-
-def of(inside: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any keywords
-    """Make an object schema with one property, `a`."""
-    return {"type": "object", "properties": {"a": inside}, **more}
 
 
 @given(dialect=st.sampled_from(tuple(DIALECTS)), spec=tool_specs())
@@ -202,69 +124,3 @@ def test_tool_schema_in_its_dialect_stays(dialect: Dialect, spec: Any) -> None: 
     once, _ = in_dialect(spec.parameters, dialect)
     assert in_dialect(once, dialect) == (once, [])
     assert [str(fault) for fault in parameters(Place(once), dialect)] == []
-
-
-def test_tool_schema_for_gemini() -> None:
-    """Words that Gemini lacks are told in the description and named; nothing keeps a tool from being declared."""
-    cases: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
-        ({"type": ["string", "null"]}, {"type": ["string", "null"]}, []),
-        ({"const": "x"}, {"enum": ["x"]}, []),
-        ({"oneOf": [TEXT, {"type": "null"}]}, {"anyOf": [TEXT, {"type": "null"}]}, []),
-        ({"allOf": [TEXT, {"maxItems": 3}]}, {"type": "string", "maxItems": 3}, [""]),
-        ({"$ref": "#/$defs/T"}, {"$ref": "#/$defs/T"}, []),
-        ({"$ref": "#/$defs/none"}, {}, [""]),
-        ({"$ref": "#/$defs/Tree"}, {"type": "object", "properties": {}}, [""]),
-        ({"type": "array"}, {"type": "array", "items": {}}, []),
-        (
-            {"type": "integer", "exclusiveMinimum": 1},
-            {"type": "integer", "description": "(exclusiveMinimum 1)"},
-            [".exclusiveMinimum"],
-        ),
-    ]
-    for given_schema, said, lost in cases:
-        tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}}
-        out, found = in_dialect(of(given_schema, **{"$defs": {"T": TEXT, "Tree": tree}}), "gemini")
-        assert out["properties"]["a"] == said
-        assert found == [f"properties.a{what}" for what in lost]
-
-
-def test_cases_at_the_top_become_properties() -> None:
-    """No provider accepts cases at the top: the properties of all are there, and the report says what is lost."""
-    for dialect in DIALECTS:
-        cases = [{"properties": {"path": TEXT}, "required": ["path"]}, {"$ref": "#/$defs/Url"}]
-        out, lost = in_dialect({"anyOf": cases, "$defs": {"Url": {"properties": {"url": TEXT}}}}, dialect)
-        assert (set(out["properties"]), "anyOf" in out) == ({"path", "url"}, False)
-        assert [what.partition(" ")[0] for what in lost] == ["anyOf"]
-
-
-def test_tool_without_object_schema_gets_an_empty_one() -> None:
-    """A tool takes an object: any other schema is replaced by one without properties, and reported."""
-    for dialect in DIALECTS:
-        cases: list[dict[str, Any]] = [{"type": "string"}, {"type": ["object", "null"]}, {"type": 3}]
-        for schema in cases:
-            out, lost = in_dialect(schema, dialect)
-            assert (out.get("properties", {}), out["type"]) == ({}, "object")
-            assert lost
-
-
-def test_older_drafts_are_read() -> None:
-    """`required: true`, boolean limits and lists of items of older drafts are left out, each named."""
-    old = {"type": "array", "required": True, "exclusiveMinimum": True, "items": [TEXT]}
-    out, lost = in_dialect(of(old), "anthropic")
-    assert out["properties"]["a"] == {"type": "array", "items": {}}
-    assert len(lost) == 3
-
-
-def test_strict_needs_a_closed_complete_schema() -> None:
-    """OpenAI's strict mode wants closed objects and no optional member, in the depths too."""
-    cases: list[tuple[dict[str, Any], str]] = [
-        (of(TEXT, required=["a"], additionalProperties=False), ""),
-        (of(TEXT, required=["a"]), "an object in it is open"),
-        (of(TEXT, additionalProperties=False), "may be left out"),
-        (of({"type": "string", "default": "x"}, required=["a"], additionalProperties=False), "a word in it"),
-        (of({"type": "array", "items": {"type": "object"}}, required=["a"], additionalProperties=False), "any name"),
-    ]
-    for schema, why in cases:
-        found = not_strict(schema)
-        assert bool(found) is bool(why)
-        assert why in found
