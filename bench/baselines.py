@@ -60,11 +60,11 @@ class _Tail(Policy):
     messages: ClassVar[int]
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Drop what is older."""
+        """Drop what is older, but not the notes that stand for what was dropped before."""
         layout = Layout.of(view, budget, meter)
-        return layout.without(0, layout.newest_messages(self.messages), Reason.OVER_BUDGET, keep=view.protected()).plan(
-            self.name
-        )
+        stays = view.protected() | {index for index, each in enumerate(view.exchanges) if each.derived}
+        older = layout.newest_messages(self.messages)
+        return layout.without(0, older, Reason.OVER_BUDGET, keep=stays).plan(self.name)
 
 
 class Mask1(_Masks):
