@@ -4,15 +4,14 @@ import ipaddress
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import postgres, recorded, told
+from tests import postgres, recorded
 from tests.demand.table import Table
 from tests.peers import server
 from tests.postgres_wheel import wheel_server
@@ -107,33 +106,14 @@ def postgres_server() -> Iterator[postgres.Server]:
         yield running
 
 
-# --- what is printed at the end ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Return a function that prints a line at the end of the run."""
-    return partial(record_property, told.TOLD)
-
-
-@pytest.fixture
-def count(record_property: Callable[[str, object], None]) -> Callable[[str, Mapping[str, int]], None]:
-    """Return a function that adds counts under a title; the sums over all tests are printed at the end of the run."""
-    return lambda title, numbers: record_property(told.COUNTED + title, dict(numbers))
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the lines and counts of tests, and the table of scenarios if any ran."""
-    stats = terminalreporter.stats.values()
-    reports = [report for kind in stats for report in kind if isinstance(report, pytest.TestReport)]
+    """Print the table of scenarios if any ran."""
     scenarios = Table()
-    for report in reports:
-        scenarios.take(report)
-    for title, lines in (
-        ("told", [*told.lines(reports)]),
-        ("scenarios", [*scenarios.lines()] if scenarios.rows else []),
-    ):
-        if lines:
-            terminalreporter.section(title)
-            for line in lines:
-                terminalreporter.write_line(line)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                scenarios.take(report)
+    if scenarios.rows:
+        terminalreporter.section("scenarios")
+        for line in scenarios.lines():
+            terminalreporter.write_line(line)

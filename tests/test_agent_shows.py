@@ -138,11 +138,8 @@ STATUSES = [200, 200, 200, 200, 200, 400, 200]
 async def converse(provider: Provider, model: str, *, streamed: bool) -> Dialog:
     """Hold the conversation: four questions, of which one needs tools, one a repair and one a smaller view."""
     books = Books()
-    system = Prompt(
-        path="watcher",
-        prompt="You keep the log of a bird watcher.",
-        function_list=[tool(books.guide), tool(books.atlas)],
-    )
+    tools = [tool(books.guide), tool(books.atlas)]
+    system = Prompt(path="watcher", prompt="You keep the log of a bird watcher.", function_list=tools)
     question = Prompt(path="watcher/bird", prompt="Give the bird as JSON.", format=Bird)
     agent = Agent("watcher", system, model, ProviderInvoker(provider), model_args={"max_tokens": 4_096})
     agent.open("log")

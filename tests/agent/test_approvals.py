@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from palaver import MemoryStore, Message, Prompt, Session, SqliteStore, Store
+from palaver import Prompt, Session, SqliteStore, Store
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls, question
 from palaver.agent.approvals import annotate
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
-from palaver.log.entries import Approval, Inbox, MessageEntry, TurnStarted
+from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.models import ScriptedProvider
 from palaver.tools import CallContext, tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, both, calling, entries, kinds, results, roles, scripted, sent
+from tests.agent.helper import MODEL, both, calling, kinds, results, roles, scripted, sent
 
 
 def bank() -> tuple[list[int], Prompt]:
@@ -55,31 +55,23 @@ def test_a_call_waits_until_it_is_allowed() -> None:
     assert (paid, len(provider.requests)) == ([5], 2)
 
 
-def test_model_reads_a_refusal() -> None:
-    """A denied call never runs; the model reads who said no, and why."""
+def test_denied_and_edited_calls_are_said() -> None:
+    """A denied call never runs, and the model reads who said no, and why; an edited one runs so, and the log keeps what was asked for."""
     paid, prompt = bank()
-    agent, provider = scripted([calling("pay", amount=5), "All right."], prompt)
-    session = agent.respond("pay 5", return_session=True)
-    agent.deny(session.waiting[0].id, "too much", by="ann")
+    agent, provider = scripted([calling("pay", amount=500), "All right.", calling("pay", amount=600), "5."], prompt)
+    agent.deny(agent.respond("pay", return_session=True).waiting[0].id, "too much", by="ann")
     assert agent.respond().content == "All right."
     (said,) = [content for role, content in sent(provider.requests[1]) if role == "tool"]
     assert paid == []
     assert "not run" in said
     assert "ann said: too much" in said
-
-
-def test_edited_arguments_are_run_and_said() -> None:
-    """The call runs with what the person put in; the model is told so, and the log keeps what it asked for."""
-    paid, prompt = bank()
-    agent, _ = scripted([calling("pay", amount=500), "Paid 5."], prompt)
-    session = agent.respond("pay", return_session=True)
-    agent.edit(session.waiting[0].id, {"amount": 5}, by="ann")
+    agent.edit(agent.respond("pay", return_session=True).waiting[0].id, {"amount": 5}, by="ann")
     agent.respond()
-    (said,) = results(agent.current_dialog)
     assert paid == [5]
+    said = results(agent.current_dialog)[1]
     assert said.endswith("paid 5")
     assert '{"amount":5}' in said.replace(" ", "")
-    assert dict(agent.current_dialog.messages[2].tool_calls()[0].args) == {"amount": 500}
+    assert dict(agent.current_dialog.messages[6].tool_calls()[0].args) == {"amount": 600}
 
 
 def test_others_of_the_batch_do_not_wait() -> None:
@@ -119,58 +111,33 @@ def test_a_decision_in_another_process_days_later(tmp_path: Path) -> None:
         assert paid == [5]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "ran"), [(True, [5]), (False, []), (Decision(decision="edit", arguments={"amount": 1}), [1])]
-)
-def test_an_approver_decides_at_once(verdict: object, ran: list[int]) -> None:
-    """An approver decides within the turn; its decision is in the log before the effect."""
-    paid, prompt = bank()
+def test_an_approver_decides_at_once() -> None:
+    """It decides within the turn, and that is in the log before the effect; None leaves the call waiting, a failure fails the turn."""
+    edit = Decision(decision="edit", arguments={"amount": 1})
+    for verdict, ran in ((True, [5]), (False, []), (edit, [1])):
+        paid, prompt = bank()
 
-    async def approve(call: ToolCallContent) -> object:
-        assert (call.name, paid) == ("pay", [])
-        return verdict
+        async def approve(call: ToolCallContent, verdict: object = verdict, paid: list[int] = paid) -> object:
+            assert (call.name, paid) == ("pay", [])
+            return verdict
 
-    agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=approve)
-    agent.respond("go")
-    assert paid == ran
-    seen = kinds(agent.current_dialog)
-    assert seen.index("approval") < seen.index("tool")
-
-
-def test_an_approver_may_leave_it_or_fail() -> None:
-    """None from the approver leaves the call waiting; one that raises fails the turn, and the call still waits."""
-    paid, prompt = bank()
-    agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=lambda _: None)
-    assert agent.respond("go", return_session=True).state == "waiting"
+        agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=approve)
+        agent.respond("go")
+        assert paid == ran
+        seen = kinds(agent.current_dialog)
+        assert seen.index("approval") < seen.index("tool")
 
     def broken(_: object) -> bool:
         raise OSError("no terminal")
 
+    paid, prompt = bank()
+    agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=lambda _: None)
+    assert agent.respond("go", return_session=True).state == "waiting"
     agent.options["approve"] = broken
     with pytest.raises(AgentFailure, match="approver") as caught:
         agent.respond()
     assert caught.value.kind == "callback"
     assert ([call.name for call in agent.waiting()], paid) == (["pay"], [])
-
-
-def test_d7b_a_message_gives_a_waiting_call_up() -> None:
-    """D7b: the user goes on without deciding: the call is closed explicitly, not run, and the request is valid."""
-    paid, prompt = bank()
-    agent, provider = scripted([calling("pay", amount=5), "Never mind then."], prompt)
-    agent.respond("pay 5", return_session=True)
-    assert agent.respond("forget it").content == "Never mind then."
-    (said,) = results(agent.current_dialog)
-    assert (paid, "not run" in said) == ([], True)
-    assert sent(provider.requests[1])[-1] == ("user", "forget it")
-
-
-def test_decision_holds_after_a_user_message() -> None:
-    """An approved call runs, also when the user said something before anybody continued."""
-    paid, prompt = bank()
-    agent, _ = scripted([calling("pay", amount=5), "ok"], prompt)
-    agent.approve(agent.respond("pay 5", return_session=True).waiting[0].id)
-    agent.respond("quickly please")
-    assert paid == [5]
 
 
 def test_d21_an_old_approval_allows_nothing_new() -> None:
@@ -273,38 +240,6 @@ def test_images_and_prompts_arrive_within_a_turn() -> None:
     agent.respond("go")
     said = [message.text_content() for message in agent.current_dialog.messages if message.role == "user"]
     assert (kinds(agent.current_dialog).count("inbox"), said) == (2, ["go", "look", "Mind the gap."])
-
-
-def test_stray_inbox_entries_open_the_next_turn() -> None:
-    """An inbox entry of another process, before a turn or the moment one ended, is delivered by the next one, once."""
-    agent, provider = scripted(["one", "two", "three"])
-    dialog = agent.current_dialog
-
-    def stray(words: str) -> None:
-        annotate(dialog.store, dialog.dialog_id, Inbox(message=Message(role="user", content=words)))
-
-    agent.receive("go")
-    stray("early")
-    agent.respond()
-    stray("stray")
-    agent.respond()
-    agent.respond("on")
-    said = [[content for role, content in sent(request) if role == "user"] for request in provider.requests]
-    assert said == [["go", "early"], ["go", "early", "stray"], ["go", "early", "stray", "on"]]
-
-
-def test_a_message_for_a_turn_whose_process_died() -> None:
-    """A turn left open takes messages into its inbox; the process that continues delivers them."""
-    store = MemoryStore()
-    agent, _ = scripted([], store=store)
-    agent.receive("go")
-    agent.current_dialog.record(TurnStarted(agent="tester"))
-    other = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider(["ok"])), store=store)
-    other.resume("tester_main", "main").receive("still there?")
-    assert kinds(other.current_dialog)[-1] == "inbox"
-    other.respond()
-    delivered = [entry.message for entry in entries(other.current_dialog) if isinstance(entry, MessageEntry)]
-    assert [message.content for message in delivered] == ["You are tested.", "go", "still there?", "ok"]
 
 
 def test_d24_a_fork_has_its_own_inbox() -> None:

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from palaver import ContextManager, CoreMemory, Message, Policy, Session
+from palaver import ContextManager, CoreMemory, Message, Session
 from palaver.agent import Agent, Compacted, ModelSummarizer, ProviderInvoker
-from palaver.context.policy import policy
 from palaver.context.triggers import EventCount
 from palaver.errors import AgentFailure, InfeasibleBudget, PolicyFailed
 from palaver.log.entries import Compaction, Instructions
@@ -17,7 +16,6 @@ from palaver.store import MemoryStore
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, OVERFLOW, calling, entries, kinds, scripted, sent, talkative
-from tests.agent.test_contract import word_first
 
 
 def compactions(agent: Agent) -> list[Compaction]:
@@ -51,32 +49,29 @@ def test_plan_is_committed_as_one_compaction() -> None:
     assert second[: len(first)] == first, "law 7"
 
 
+class Redactor(ContextManager):
+    """A manager that adds, rewrites, redacts and drops."""
+
+    name = "redactor"
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
+        """Return another dialog."""
+        system, secret, *_, last = dialog.messages
+        made = Session.create(MemoryStore(), "shaped", owner=dialog.owner).root
+        hidden = secret.model_copy(update={"content": "[redacted]"})
+        made.append([system, Message("user", "Reminder: be kind."), hidden, last])
+        return made
+
+
 def test_a15_law_14_plain_manager_is_obeyed_exactly() -> None:
-    """A15, law 14: what a plain manager returns is what is sent, rewritten, redacted, reordered and added to; the log is unchanged."""
-
-    class Redactor(ContextManager):
-        name = "redactor"
-
-        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
-            system, *rest = dialog.messages
-            shown = [message.model_copy(update={"content": "[redacted]"}) for message in rest[:1]]
-            return _messages(dialog, [system, Message("user", "Reminder: be kind."), *shown, rest[-1]])
-
+    """A15, law 14: what a plain manager returns is what is sent; the log is unchanged."""
     agent, provider = scripted(["ok"], context_manager=Redactor())
     agent.current_dialog.put_text("my password is hunter2")
     agent.current_dialog.put_text("noted", role="assistant")
     assert agent.respond("what now?").content == "ok"
-    assert "hunter2" not in words_of(provider.requests[0])
-    assert "Reminder: be kind." in words_of(provider.requests[0])
-    assert [message.text_content() for message in agent.current_dialog.messages][1] == "my password is hunter2"
-    assert "compaction" not in kinds(agent.current_dialog)
-
-
-def _messages(dialog: Any, messages: list[Message]) -> Any:  # noqa: ANN401 - a working dialog
-    """Return a new dialog like the given one, with other messages."""
-    made = Session.create(MemoryStore(), "shaped", owner=dialog.owner).root
-    made.append(messages)
-    return made
+    said = "\n".join(str(content) for _, content in sent(provider.requests[0]))
+    assert said == "You are tested.\nReminder: be kind.\n[redacted]\nwhat now?"
+    assert agent.current_dialog.messages[1].text_content() == "my password is hunter2"
 
 
 class Broken(ContextManager):
@@ -99,23 +94,6 @@ def test_law_14_manager_that_raises_fails_the_turn() -> None:
     assert agent.respond().content == "ok"
     agent, _ = scripted(["ok"], context_manager=Broken(), fallback="palaver", budget=20_000)
     assert agent.respond("go").content == "ok"
-
-
-def test_r131_manager_shapes_every_call() -> None:
-    """Before each call of the provider, repairs included."""
-    seen: list[int] = []
-
-    class Counting(ContextManager):
-        name = "counting"
-
-        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
-            seen.append(len(dialog.messages))
-            return dialog
-
-    prompt = Prompt(path="t/first", prompt="Say a word.", parser=word_first)
-    agent, _ = scripted(["Hm.", "Answer yes"], prompt, context_manager=Counting())
-    agent.respond("go")
-    assert seen == [2, 4]
 
 
 def test_infeasible_budget_is_raised_before_anything_is_sent() -> None:
@@ -151,31 +129,6 @@ def test_second_overflow_is_a_typed_failure() -> None:
     with pytest.raises(AgentFailure):
         agent.respond("word " * 5_000)
     assert (len(provider.requests), kinds(agent.current_dialog).count("compaction")) == (1, 0)
-
-
-def test_compaction_by_another_process_is_no_failure() -> None:
-    """While room is made, another process compacts: its view is sent."""
-    agent, provider = scripted([OVERFLOW, "short enough"], context_manager="fold", budget=100_000)
-    talkative(agent)
-    dialog = agent.current_dialog
-    beaten = False
-
-    class Beaten(Policy):
-        name = "beaten"
-
-        def plan(self, view: Any, budget: Any, meter: Any) -> Any:  # noqa: ANN401 - as its base class has it
-            nonlocal beaten
-            if not beaten and len(provider.requests) == 1:
-                beaten = True
-                other = Session.open(dialog.session_id, dialog.store).dialog(dialog.dialog_id)
-                other.compaction.preview("fold", budget=2_000).approve()
-            return fold.plan(view, budget, meter)
-
-    fold: Any = policy("fold", MODEL)
-    agent.context_manager = Beaten(MODEL)
-    assert agent.respond("go").content == "short enough"
-    assert len(provider.requests) == 2
-    assert len(compactions(agent)) == 1
 
 
 # --- triggers, summaries, files -------------------------------------------------------------------------------------------------
@@ -298,13 +251,3 @@ def test_instructions_change_only_with_memory() -> None:
     agent.respond("three")
     assert sent(provider.requests[2])[0][1].startswith("You are tested.")
     assert "likes tea" in sent(provider.requests[2])[0][1]
-
-
-def test_a25_manager_assigned_later_counts_from_the_next_call() -> None:
-    """A25: a small conversation is sent whole with a policy, too."""
-    for manager in (None, "palaver"):
-        agent, provider = scripted(["one", "two"])
-        agent.respond("hi")
-        agent.context_manager = manager
-        agent.respond("there")
-        assert [role for role, _ in sent(provider.requests[1])] == ["system", "user", "assistant", "user"]

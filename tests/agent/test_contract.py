@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from palaver import Prompt
-from palaver.errors import AgentFailure, InvalidInput, ParseError, RepairFailed
+from palaver.errors import AgentFailure, ParseError, RepairFailed
 from palaver.prompts import DefaultHandler
 from palaver.tools import CallContext, tool
 from tests.agent.helper import attempts, calling, kinds, offered, roles, scripted, sent
@@ -77,17 +77,6 @@ def test_c12_text_leaves_the_system_prompt_in_force() -> None:
     assert "tools" not in asked.requests[0].body
 
 
-def test_each_prompt_declares_its_tools() -> None:
-    """Another prompt's tools are another toolset; a prompt without tools takes them back."""
-    agent, provider = scripted(["a", "b", "c"])
-    for number, tools in enumerate(([look], [look.extend(name="count")])):
-        agent.receive_prompt(Prompt(path=f"t/{number}", prompt="Go.", function_list=tools))
-        agent.respond()
-    agent.respond("three")
-    assert [offered(request) for request in provider.requests] == [["look"], ["count"], []]
-    assert kinds(agent.current_dialog).count("toolset") == 3
-
-
 # --- repairs ----------------------------------------------------------------------------------------------------------
 
 
@@ -153,18 +142,6 @@ def test_r111_a_format_is_sent_and_checked() -> None:
     assert "sum" in sent(provider.requests[1])[-1][1]
 
 
-def test_a_parser_that_cannot_run_is_not_repaired() -> None:
-    """A coroutine function as parser would parse nothing: a typed error, and the model is not asked again."""
-
-    async def waits(text: str) -> str:
-        return text
-
-    agent, provider = scripted(["x"], Prompt(path="t/p", prompt="Go.", parser=waits))
-    with pytest.raises(InvalidInput, match="nothing of it ran"):
-        agent.respond("go")
-    assert len(provider.requests) == 1
-
-
 class Raising:
     """A handler that raises wherever it is asked."""
 
@@ -173,16 +150,6 @@ class Raising:
         raise ZeroDivisionError(f"the handler's own, in {type(session).__name__}")
 
     on_interrupt = on_interrupt_final = on_exception
-
-
-def test_a_handler_that_raises_on_a_repair() -> None:
-    """The refused answer is kept first; the session stays valid, and continues."""
-    agent, _ = scripted(["Hm.", "Answer yes"], STRICT.extend(path="t/h", handler=Raising()))
-    with pytest.raises(AgentFailure, match="handler") as caught:
-        agent.respond("Well?")
-    assert (caught.value.kind, type(caught.value.error)) == ("callback", ZeroDivisionError)
-    assert len(attempts(agent.current_dialog)) == 1
-    assert agent.respond().content == "Answer yes"
 
 
 def test_a_handler_that_raises_on_a_result() -> None:

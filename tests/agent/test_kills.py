@@ -91,13 +91,7 @@ def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tupl
         check(Session.open(long_turn.NAME, store).root, effects, deaths)
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        [(1, -1), (3, -1), (5, -1), (6, -1)],
-        [(-1, 1), (9, -1), (40, -1), (-1, 20)],
-    ],
-)
+@pytest.mark.parametrize("plan", [[(1, -1), (3, -1), (5, -1), (6, -1)], [(-1, 1), (9, -1), (40, -1), (-1, 20)]])
 def test_law_4_killed_process_loses_nothing(
     child: Callable[..., int], tmp_path: Path, plan: list[tuple[int, int]]
 ) -> None:

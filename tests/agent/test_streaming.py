@@ -39,21 +39,8 @@ def test_events_in_order() -> None:
     agent, _ = scripted([{"thinking": "hm", **calling("slow", "I look.")}, "It is done."], PROMPT)
     agent.receive("go")
     stream = agent.stream()
-    assert types(stream) == [
-        "turn_starting",
-        "asking",
-        "thinking",
-        "text",
-        "tool_call",
-        "end",
-        "call_starting",
-        "call_progress",
-        "call_ended",
-        "asking",
-        "text",
-        "end",
-        "turn_finished",
-    ]
+    first = "turn_starting asking thinking text tool_call end call_starting call_progress call_ended"
+    assert types(stream) == [*first.split(), "asking", "text", "end", "turn_finished"]
     assert stream.session.state == "success"
     assert stream.session.delivery is not None
     assert stream.session.delivery.content == "It is done."
@@ -135,14 +122,3 @@ def test_leaving_early_interrupts_the_turn() -> None:
     assert agent.last_call.state == "interrupted"
     assert kinds(agent.current_dialog)[-1] == "turn_ended"
     assert agent.respond().content == "went on"
-
-
-def test_a_stream_that_is_never_read_does_nothing() -> None:
-    """The turn begins with the first event that is asked for; closing an unread stream is fine."""
-    agent, provider = scripted(["never"])
-    agent.receive("go")
-    stream = agent.stream()
-    stream.close()
-    assert list(stream) == []
-    assert provider.requests == []
-    assert "turn_started" not in kinds(agent.current_dialog)

@@ -3,7 +3,6 @@
 import threading
 from typing import Any
 
-import anyio
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -11,10 +10,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode, get_current_span
 
 from palaver import Prompt
-from palaver.agent import Agent, ProviderInvoker, subagent
 from palaver.agent.telemetry import Telemetry
 from palaver.errors import AgentFailure
-from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from tests.agent.helper import MODEL, OVERFLOW, calling, scripted, talkative
 
@@ -57,28 +54,27 @@ def test_a_turn_is_a_tree_of_spans() -> None:
         tracer=tracer,
         model_args={"temperature": 0.5},
     )
-    agent.receive("go")
-    agent.respond()
+    agent.respond("go")
     spans = named(exporter)
     turn, chat, ran = spans["invoke_agent tester"], spans[f"chat {MODEL}"], spans["execute_tool add"]
     assert inside(chat, turn)
     assert inside(ran, turn)
     assert len(exporter.get_finished_spans()) == 4
-    about = dict(chat.attributes or {})
-    assert about["gen_ai.operation.name"] == "chat"
-    assert about["gen_ai.provider.name"] == "scripted"
-    assert about["gen_ai.request.model"] == MODEL
-    assert dict(turn.attributes or {})["gen_ai.conversation.id"] == agent.current_dialog.session_id
-    assert about["gen_ai.usage.input_tokens"] == 11
-    assert about["gen_ai.usage.output_tokens"] == 3
-    assert about["gen_ai.response.finish_reasons"] == ("stop",)
-    did = dict(ran.attributes or {})
-    assert did["gen_ai.tool.name"] == "add"
+    facts: dict[str, Any] = {
+        "operation.name": "chat",
+        "provider.name": "scripted",
+        "request.model": MODEL,
+        "usage.input_tokens": 11,
+        "usage.output_tokens": 3,
+        "response.finish_reasons": ("stop",),
+    }
+    assert dict(chat.attributes or {}).items() >= {f"gen_ai.{name}": fact for name, fact in facts.items()}.items()
+    did, whole = dict(ran.attributes or {}), dict(turn.attributes or {})
+    assert (did["gen_ai.tool.name"], did["gen_ai.tool.call.result"]) == ("add", "3")
     assert did["gen_ai.tool.call.id"] == agent.current_dialog.messages[2].tool_calls()[0].id
     assert "seen.within" in did, "what runs within a tool finds its span"
-    assert did["gen_ai.tool.call.result"] == "3"
-    assert dict(turn.attributes or {})["gen_ai.usage.input_tokens"] == 22
-    assert dict(turn.attributes or {})["palaver.turn.state"] == "success"
+    assert whole["gen_ai.conversation.id"] == agent.current_dialog.session_id
+    assert (whole["gen_ai.usage.input_tokens"], whole["palaver.turn.state"]) == (22, "success")
 
 
 def test_the_callers_span_is_the_parent() -> None:
@@ -97,9 +93,8 @@ def test_failures_are_errors_of_their_spans() -> None:
     """A provider that fails, and a tool that is refused: error status and error.type, and the turn's own."""
     tracer, exporter, _ = traced()
     agent, _ = scripted([calling("ad"), {"error": "rate"}], PROMPT, tracer=tracer)
-    agent.receive("go")
     with pytest.raises(AgentFailure):
-        agent.respond()
+        agent.respond("go")
     spans = named(exporter)
     assert dict(spans["execute_tool ad"].attributes or {})["error.type"] == "unknown_tool"
     assert dict(spans[f"chat {MODEL}"].attributes or {})["error.type"] == "rate"
@@ -112,53 +107,8 @@ def test_context_edits_are_events() -> None:
     tracer, exporter, _ = traced()
     agent, _ = scripted([OVERFLOW, "ok"], tracer=tracer)
     talkative(agent)
-    agent.receive("go")
-    agent.respond()
+    agent.respond("go")
     (event,) = named(exporter)["invoke_agent tester"].events
     about: dict[str, Any] = dict(event.attributes or {})
     assert (event.name, about["palaver.policy"]) == ("palaver.context_edit", "palaver")
     assert about["palaver.tokens.before"] > about["palaver.tokens.after"] > 0
-
-
-def test_calls_of_the_same_id_are_not_mixed_up() -> None:
-    """A sub-agent's call may have the id of the call that began it: each span has its own length, parent and end."""
-    telemetry, exporter, _ = traced()
-    script = [calling("add", "", "c1", a=1, b=2), "3"]
-    helper = Agent("helper", PROMPT, MODEL, ProviderInvoker(ScriptedProvider(script)), tracer=telemetry)
-    prompt = Prompt(path="t/lead", prompt="Lead.", function_list=[subagent(helper)])
-    agent, _provider = scripted([calling("helper", "", "c1", task="1+2"), "It is 3."], prompt, tracer=telemetry)
-    agent.receive("go")
-    agent.respond()
-    spans = named(exporter)
-    assert inside(spans["execute_tool add"], spans["invoke_agent helper"])
-    assert inside(spans["invoke_agent helper"], spans["execute_tool helper"])
-    assert len([span for span in exporter.get_finished_spans() if span.name.startswith("execute_tool")]) == 2
-
-
-def test_a_call_that_is_cut_off_has_its_span() -> None:
-    """Cancelling a turn ends the span of the call it was in, as an error; none is kept."""
-    telemetry, exporter, _ = traced()
-
-    async def scenario() -> None:
-        begun = anyio.Event()
-
-        @tool
-        async def hang() -> str:
-            """Hang."""
-            begun.set()
-            await anyio.sleep_forever()
-            return "never"
-
-        agent, _provider = scripted(
-            [calling("hang")], Prompt(path="t/hang", prompt="Go.", function_list=[hang]), tracer=telemetry
-        )
-        agent.receive("go")
-        async with anyio.create_task_group() as group:
-            group.start_soon(agent.arespond)
-            await begun.wait()
-            group.cancel_scope.cancel()
-
-    anyio.run(scenario)
-    spans = named(exporter)
-    assert inside(spans["execute_tool hang"], spans["invoke_agent tester"])
-    assert spans["execute_tool hang"].status.status_code is StatusCode.ERROR

@@ -59,13 +59,14 @@ def preview(dialog: Dialog, summarizer: Recorder, *, anew: bool = False) -> Comp
 
 
 def test_seed_004_a37_the_running_summary() -> None:
-    """A37, R267-R270, R273, R299, R315, R332: later passes, in other processes too, get the running summary once, and only what is new."""
+    """A37, R267-R270, R273, R293, R299, R315, R332: the result has the running summary; later passes, in other processes too, get it once."""
     dialog, recorder = talk(), Recorder()
     for number in (1, 2, 3):
         made = preview(dialog, recorder)
         made.approve()
         request = recorder.requests[-1]
         assert (made.summary_failed, len(recorder.requests)) == ("", number)
+        assert any(f"Summary {number}." in text for text in made.inserted)
         assert request.running == (f"Summary {number - 1}." if number > 1 else "")
         assert request.prompt().count("Summary ") == (1 if number > 1 else 0)
         assert ("question <0>" in request.transcript) is (number == 1)

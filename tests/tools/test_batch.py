@@ -1,7 +1,6 @@
 """The calls of one response: side by side, each reported when it is done, answered in their order."""
 
 import functools
-import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -18,31 +17,6 @@ from palaver.tools import Function, Toolbox, ToolOutcome, execute_all, tool
 def calls(*names: str) -> list[ToolCallContent]:
     """Return calls with ids c0, c1 and so on, each with its number as argument."""
     return [ToolCallContent(f"c{number}", name, args={"n": number}) for number, name in enumerate(names)]
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_calls_run_side_by_side(asynchronous: bool) -> None:
-    """Three that wait for each other get through; outcomes stand in the order of the calls."""
-    meet = threading.Barrier(3, timeout=60)
-    there: list[int] = []
-    all_there = anyio.Event()
-
-    @tool
-    def wait(n: int) -> int:
-        meet.wait()
-        return n
-
-    @tool(name="wait")
-    async def await_all(n: int) -> int:
-        there.append(n)
-        if len(there) == 3:
-            all_there.set()
-        await all_there.wait()
-        return n
-
-    box = Toolbox([await_all if asynchronous else wait])
-    outcomes = anyio.run(execute_all, box, calls("wait", "wait", "wait"))
-    assert [(each.result.id, each.result.text()) for each in outcomes] == [("c0", "0"), ("c1", "1"), ("c2", "2")]
 
 
 def test_an_outcome_is_reported_when_it_is_there() -> None:

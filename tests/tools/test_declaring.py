@@ -3,7 +3,6 @@
 import datetime as dt
 import enum
 import functools
-import inspect
 import pickle
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Optional
@@ -65,14 +64,6 @@ def test_r125_declared_by_signature() -> None:
         },
     }
     assert weather.spec == ToolSpec(name="weather", description="Report the weather.", parameters=weather.parameters)
-
-
-def test_a_tool_is_still_the_function() -> None:
-    """Calling it runs it, it is a Function, and it looks like what it was made of."""
-    assert weather("Oslo", days=1) == "Oslo: sun for 1 days"
-    assert isinstance(weather, Function)
-    assert (getattr(weather, "__name__", ""), weather.__doc__) == ("weather", "Report the weather.")
-    assert list(inspect.signature(weather).parameters) == ["city", "days"]
 
 
 def taking(kind: Any) -> Function:  # noqa: ANN401 - a type form
@@ -310,15 +301,6 @@ def test_a_tool_cannot_be_changed_from_outside() -> None:
     assert function.properties["a"]["type"] == "integer"
     assert function == Function("f", properties={"a": {"type": "integer"}}, metadata={"k": [1]})
     assert pickle.loads(pickle.dumps(function)) == function  # noqa: S301 - our own bytes
-
-
-def test_derived_tool_differs_in_given_fields() -> None:
-    """`extend` keeps the rest, the class and the implementation."""
-    other = weather.extend(name="forecast", timeout=3)
-    assert (other.name, other.timeout, other.description) == ("forecast", 3, "Report the weather.")
-    assert other("Oslo") == weather("Oslo")
-    narrowed = Function("f", properties={"a": {}, "b": {}}, required=["a"]).extend(properties={"a": {}})
-    assert (list(narrowed.properties), narrowed.required) == (["a"], ("a",))
 
 
 def test_a_context_is_not_a_parameter() -> None:

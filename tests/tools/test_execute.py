@@ -10,14 +10,13 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from pydantic import AfterValidator
 
 from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, thaw
 from palaver.tools import CallContext, Function, Progress, Toolbox, ToolOutcome, ToolReply, execute, tool
@@ -149,22 +148,6 @@ def test_malformed_arguments_are_quoted() -> None:
         outcome = run(search, ToolCallContent("c", "search", args=written))
         assert outcome.ending == "arguments"
         assert str(outcome.error).endswith(f"What was written:\n{written}")
-
-
-def test_a_validator_may_raise_anything() -> None:
-    """Its reason reaches the model; one that breaks is an error result too."""
-
-    def even(value: int) -> int:
-        if value % 2:
-            raise ValueError("Must be even")
-        return value // (value - 4)
-
-    @tool
-    def halve(n: Annotated[int, AfterValidator(even)]) -> int:
-        return n
-
-    assert "- n: must be even" in str(run(halve, n=3).error)
-    assert "ZeroDivisionError" in str(run(halve, n=4).error)
 
 
 def test_r312_unavailable_tools_stay_declared() -> None:
@@ -333,21 +316,6 @@ def test_a_hanging_thread_lets_the_program_end(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("timeout\n", "")
 
 
-def test_an_async_tool_that_hangs_is_cancelled() -> None:
-    """It is cancelled where it waits."""
-    left: list[bool] = []
-
-    @tool(timeout=0.05)
-    async def hang() -> None:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            left.append(True)
-
-    assert run(hang).ending == "timeout"
-    assert left == [True]
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_callers_cancellation_passes(asynchronous: bool) -> None:
     """A cancelled caller gets its cancellation, not an outcome, and the tool is told."""
@@ -376,16 +344,6 @@ def test_the_callers_cancellation_passes(asynchronous: bool) -> None:
 
     anyio.run(main)
     assert told.wait(60)
-
-
-def test_a_tool_that_cancels_itself_fails_alone() -> None:
-    """A cancellation that the tool raises is its own failure, not the caller's."""
-
-    @tool
-    async def give_up() -> None:
-        raise anyio.get_cancelled_exc_class()
-
-    assert run(give_up).error == "The tool cancelled itself."
 
 
 def test_awaitables_of_plain_functions_are_awaited() -> None:
@@ -428,65 +386,3 @@ def test_a_tool_gets_its_context() -> None:
 
     assert anyio.run(main).result.text() == "c7 where db set 1"
     assert heard == [("c7", "half", 1)]
-
-
-# --- repeats -----------------------------------------------------------------------------------------------------------
-
-
-def chain(*calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[list[ToolOutcome], list[str]]:  # noqa: ANN401
-    """Answer calls of three tools one after another, each knowing those before; return outcomes and what ran."""
-    runs: list[str] = []
-
-    def read(path: str) -> str:
-        runs.append(f"read {path}")
-        return f"text of {path}"
-
-    def write(path: str) -> str:
-        runs.append(f"write {path}")
-        return "written"
-
-    def fail() -> None:
-        runs.append("fail")
-        raise OSError("try again")
-
-    box = Toolbox([tool(idempotent=True, **options)(read), write, fail])
-
-    async def main() -> list[ToolOutcome]:
-        outcomes: list[ToolOutcome] = []
-        for number, (name, arguments) in enumerate(calls):
-            call = ToolCallContent(f"c{number}", name, args=arguments)
-            outcomes.append(await execute(box, call, earlier=[each.function_call for each in outcomes]))
-        return outcomes
-
-    return anyio.run(main), runs
-
-
-A, B = {"path": "a"}, {"path": "b"}
-
-
-def test_r138_the_same_call_is_not_run_again() -> None:
-    """The answer names the earlier call and quotes its result, as often as it is asked; other arguments run."""
-    (first, second, third, other), runs = chain(*[("read", A)] * 3, ("read", B))
-    assert runs == ["read a", "read b"]
-    assert (first.repeated, second.repeated, third.repeated, other.repeated) == (False, True, True, False)
-    for repeat in (second, third):
-        assert "'read' was not run again: the same call, 'c0', has been answered" in repeat.result.text()
-        assert repeat.result.text().endswith("It was:\ntext of a")
-        assert (repeat.error, repeat.executed) == (None, False)
-
-
-def test_repeat_after_a_change_runs_again() -> None:
-    """After a call that may have changed something the same call runs; after idempotent ones it does not."""
-    outcomes, runs = chain(("read", A), ("read", B), ("read", A), ("write", A), ("read", A))
-    assert [each.repeated for each in outcomes] == [False, False, True, False, False]
-    assert runs == ["read a", "read b", "write a", "read a"]
-
-
-def test_failures_and_polling_may_repeat() -> None:
-    """A call that failed has no result to use instead; `allow_repeat` is the opt-out (C22)."""
-    failed, runs = chain(("fail", {}), ("fail", {}))
-    assert [each.ending for each in failed] == ["failed", "failed"]
-    assert len(runs) == 2
-    polled, runs = chain(("read", A), ("read", A), allow_repeat=True)
-    assert [each.repeated for each in polled] == [False, False]
-    assert len(runs) == 2

@@ -92,26 +92,6 @@ def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-def test_a_declaration_may_be_fields() -> None:
-    """Fields are as good as a declaration; wrong ones are refused before anything is started."""
-    fields = {
-        "type": "mcp",
-        "server_label": "odd",
-        "command": sys.executable,
-        "args": [PROGRAM],
-        "allowed_tools": ["echo"],
-    }
-
-    async def main() -> None:
-        async with connect(fields) as session:
-            assert [each.name for each in session.functions] == ["echo"]
-        with pytest.raises(InvalidInput, match="An MCP server has no field 'comand'"):
-            async with connect({"server_label": "odd", "comand": "x"}):
-                pass
-
-    anyio.run(main)
-
-
 def test_r113_a_wrong_declaration_is_refused() -> None:
     """A label, exactly one of address and program, lists as lists, and no unknown field."""
     for wrong in (

@@ -1,7 +1,6 @@
 """Threads beside the event loop, and the event loop of synchronous calls."""
 
 import asyncio
-import contextvars
 import subprocess
 import sys
 import threading
@@ -114,38 +113,6 @@ def test_nested_work_never_waits_for_a_place() -> None:
                 tasks.start_soon(run_in_worker, work)
 
     run_sync(main)
-
-
-@pytest.mark.parametrize("fault", [StopIteration("x"), ValueError("x"), SystemExit(3), asyncio.CancelledError("x")])
-def test_exception_of_work_reaches_its_waiter(fault: BaseException) -> None:
-    """An error of any kind, also one that no coroutine lets out as it is."""
-
-    def work() -> None:
-        raise fault
-
-    async def main() -> None:
-        with pytest.raises((type(fault), RuntimeError)) as raised:
-            await run_in_worker(work)
-        assert fault in {raised.value, raised.value.__cause__}
-
-    anyio.run(main)
-
-
-def test_work_sees_the_variables_of_its_context() -> None:
-    """A tracer's span is the current one in a worker, too; what is set there stays there."""
-    variable = contextvars.ContextVar("variable", default="none")
-
-    def work() -> str:
-        seen = variable.get()
-        variable.set("inner")
-        return seen
-
-    async def main() -> None:
-        variable.set("outer")
-        assert await run_in_worker(work) == "outer"
-        assert variable.get() == "outer"
-
-    anyio.run(main)
 
 
 # --- synchronous calls -------------------------------------------------------------------------------------------------
