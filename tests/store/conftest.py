@@ -59,6 +59,15 @@ def begun(store: Store) -> Begun:
     return begin(store)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the address of a store that is not there yet, of each kind that outlives a process."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.url()
+
+
 @pytest.fixture(scope="session")
 def deed() -> Iterator[Callable[..., int]]:
     """Return what has a process do a deed of `tests.store.writing`."""

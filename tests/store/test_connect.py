@@ -2,21 +2,18 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from os import utime
 from pathlib import Path
 
 import pytest
 
-from palaver.errors import InvalidInput, MissingFile, StoreError
-from palaver.store import Durability, MemoryStore, SqliteStore, open_store
-
-
-def test_memory_is_a_new_store_each_time() -> None:
-    """`memory:` makes an empty store; one that must be there already cannot be."""
-    one, two = open_store("memory:"), open_store(":memory:")
-    assert isinstance(one, MemoryStore)
-    assert one is not two
-    with pytest.raises(MissingFile):
-        open_store("memory:", create=False)
+from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
+from palaver.store import Durability, SqliteStore, open_store
+from palaver.store.postgres import PostgresStore
+from palaver.testing.store_laws import begin
+from palaver.testing.store_laws.backend import words
 
 
 def test_address_opens_what_it_was_given_for(tmp_path: Path) -> None:
@@ -35,64 +32,98 @@ def test_address_opens_what_it_was_given_for(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == wanted
 
 
-def test_with_block_closes_the_store(tmp_path: Path) -> None:
-    """The block is given the store itself, and closes it at its end."""
-    for store in (MemoryStore(), SqliteStore(tmp_path / "store.db")):
-        with store as given:
-            assert given is store
-        with pytest.raises(StoreError):
-            store.index_lag()
-
-
-def test_relative_path_is_one_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store stays where it was opened, whatever the working folder becomes."""
-    monkeypatch.chdir(tmp_path)
-    store = open_store("here.db")
-    monkeypatch.chdir("/")
-    assert store.url == f"sqlite://{tmp_path}/here.db"
-    store.put_blob(b"x")
-    store.close()
-
-
-def test_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`~` is the folder of the user."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    store = open_store("~/s.db")
-    assert store.url == f"sqlite://{tmp_path}/s.db"
-    store.close()
-
-
-def test_address_of_nothing_is_refused() -> None:
-    """What names no file and no kind of store is the caller's mistake; nothing is made."""
-    wrong = ("sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db", "sqlite:x.db", "mysql://x/y", "memory:x")
-    for address in ("", " ", *wrong):
-        with pytest.raises(InvalidInput):
-            open_store(address)
-
-
-def test_address_of_postgresql_names_a_server() -> None:
-    """Where no server answers, the store is unavailable; what is no address is the caller's mistake."""
-    with pytest.raises(StoreError, match="does not answer"):
-        open_store("postgresql://palaver@127.0.0.1:1/none")
-    for wrong in ("postgresql://h/d?schema=A-b", "postgresql://h/d?schema=pg_x", "postgresql://h/d?nonsense=1"):
-        with pytest.raises(InvalidInput):
-            open_store(wrong)
-
-
 def test_postgresql_is_loaded_when_named() -> None:
     """Importing the stores loads nothing of psycopg."""
     code = "import sys, palaver.store; sys.exit('psycopg' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_missing_store_is_not_made_when_told_so(tmp_path: Path) -> None:
-    """`create=False` opens what is there, or says that nothing is."""
-    with pytest.raises(MissingFile):
-        open_store(str(tmp_path / "x.db"), create=False)
-    assert list(tmp_path.iterdir()) == []
+def test_path_is_one_from_here_or_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store stays where it was opened, whatever the working folder becomes; `~` is the folder of the user."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for path in ("here.db", "~/here.db"):
+        with open_store(path) as store:
+            monkeypatch.chdir("/")
+            assert store.url == f"sqlite://{tmp_path}/here.db"
+            store.put_blob(b"x")
+        with pytest.raises(StoreError):
+            store.index_lag()
 
 
-def test_file_store_is_not_in_memory() -> None:
-    """SQLite's own word for memory would make a file of that name: it is refused with the way to what was meant."""
+def test_address_of_nothing_is_refused() -> None:
+    """What names no file and no kind of store is the caller's mistake; nothing is made, and no password is repeated."""
+    wrong = [
+        "",
+        " ",
+        "sqlite:",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite://host/x.db",
+        "sqlite:x.db",
+        "mysql://x/y",
+        "memory:x",
+    ]
+    names = ("", "A", "a-b", "a b", "pg_temp", "1a", "a" * 64, "a;b", 'a"b', "ä")
+    wrong += [f"postgresql://h/db?schema={name}" for name in names]
+    wrong += ["postgresql://u:hunter%zz2@h/d", "postgresql://u:hunter2@h/d?nonsense=hunter2"]
+    for address in wrong:
+        with pytest.raises(InvalidInput) as told:
+            open_store(address)
+        assert "hunter" not in str(told.value)
     with pytest.raises(InvalidInput, match="MemoryStore"):
         SqliteStore(":memory:")
+    with pytest.raises(StoreError, match="does not answer"):
+        open_store("postgresql://palaver@127.0.0.1:1/none")
+
+
+def test_reading_makes_nothing(url: str, tmp_path: Path) -> None:
+    """A store that must be there is missing when nothing, or an empty file, is there; it stays so."""
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    utime(empty, (1.0, 1.0))
+    for place in (url, str(empty), str(tmp_path / "a" / "store.db"), "memory:"):
+        for create, read_only in ((False, False), (False, True)):
+            with pytest.raises(MissingFile):
+                open_store(place, create=create, read_only=read_only)
+    assert ([one.name for one in tmp_path.iterdir()], empty.stat().st_size) == (["empty.db"], 0)
+    with pytest.raises(MissingFile):
+        open_store(url, create=False)
+
+
+def test_store_opened_read_only_refuses_every_write(url: str) -> None:
+    """It reads what others write, and writes nothing, even where it could."""
+    with open_store(url) as store, closing(open_store(url, read_only=True)) as reader:
+        begun = begin(store)
+        begun.say(b"a")
+        assert reader.body(begun.dialog, 0) == b"a"
+        for write in (
+            lambda: reader.append(begun.dialog, [words()], 1),
+            lambda: reader.put_blob(b"x"),
+            lambda: reader.update_session(begun.session, name="x"),
+            lambda: reader.index(lambda _kind, body: body.decode()),
+            lambda: reader.transaction().__enter__(),
+        ):
+            with pytest.raises(StoreError) as told:
+                write()
+            assert told.value.reason == "read_only"
+
+
+def test_writer_waits_for_another_not_for_ever(url: str) -> None:
+    """Whoever finds the dialog, the lock or the store taken is told when the wait is over; reading goes on meanwhile."""
+    kind = PostgresStore if "://" in url else SqliteStore
+    with open_store(url) as store, kind(url, wait=0.1) as impatient:
+        begun = begin(store)
+        begun.say(b"a")
+        with store.transaction(lock="name"):
+            begun.say(b"inside")
+            with pytest.raises(StoreBusy):
+                impatient.append(begun.dialog, [words()], 0)
+            with pytest.raises(StoreBusy), impatient.transaction(lock="name"):
+                pass
+            assert impatient.last(begun.dialog).seq == 0
+        assert impatient.append(begun.dialog, [words()], 1)[0].seq == 2
+        with impatient.transaction(), ThreadPoolExecutor(1) as threads:
+            impatient.append(begun.dialog, [words()], 2)
+            late = threads.submit(impatient.append, begun.dialog, [words()], 3)
+            assert isinstance(late.exception(), StoreBusy)

@@ -1,8 +1,6 @@
 """SIGKILL at every durable step, every write of the file, and any instant, of processes that write one of everything."""
 
-import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from palaver.ids import DialogId
 from palaver.store import Store, open_store
 from palaver.testing.store_laws import begin
-from tests.damage.history import History, history
+from tests.damage.history import History
 from tests.damage.sweeps import Tally, judge
 from tests.forking import forking
 from tests.postgres import Server
@@ -26,25 +24,10 @@ _KILLED = -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def known() -> History:
-    """Return a history with one of everything that writes."""
-    return history()
-
-
-@pytest.fixture(scope="module")
 def deed() -> Iterator[Deed]:
     """Return what has a process play it."""
     with forking("tests.damage.playing") as made:
         yield made
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the address of an empty store of each kind that outlives its writer."""
-    if request.param == "sqlite":
-        return str(tmp_path / "store.db")
-    server: Server = request.getfixturevalue("postgres_server")
-    return server.url()
 
 
 def acknowledged(told: Path) -> int:
@@ -74,13 +57,6 @@ def judged(tally: Tally, known: History, url: str, told: Path, where: str) -> in
         found = judge(tally, known, store, acknowledged(told), where=where, on=0)
     told.write_bytes(b"!" * found)
     return found
-
-
-def sound(tally: Tally, what: str) -> None:
-    """Assert that nothing was lost and nothing invented, and say what was done."""
-    sys.stdout.write(f"{what}: {tally}\n")
-    assert (tally.lost, tally.invented) == (0, 0), "\n".join(tally.faults)
-    assert tally.kills
 
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
@@ -123,39 +99,6 @@ def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int) -> Non
             for dialog, start in zip(dialogs, before, strict=True):
                 _count(tally, store, dialog, start + acknowledged(folder / dialog), f"kill {number}")
     sound(tally, f"{writing} processes killed at once")
-
-
-def _killed_together(url: str, folder: Path, dialogs: list[DialogId], seconds: float) -> None:
-    """Have processes write, one into each dialog, and kill them when each has written and some time has passed."""
-
-    def work(dialog: DialogId) -> None:
-        with forking("tests.damage.playing") as deed:
-            deed("write_for_ever", url=url, told=str(folder / dialog), dialog=dialog)
-
-    threads = [Thread(target=work, args=(dialog,)) for dialog in dialogs]
-    for thread in threads:
-        thread.start()
-    while not all(acknowledged(folder / dialog) for dialog in dialogs):
-        Event().wait(0.01)
-    Event().wait(seconds)
-    for pid in _writers(str(folder)):
-        os.kill(pid, signal.SIGKILL)
-    for thread in threads:
-        thread.join()
-
-
-def _writers(folder: str) -> list[int]:
-    """Return the processes that have files of a folder open, but for this one."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                opened = [str(one.readlink()) for one in (entry / "fd").iterdir()]
-            except OSError:
-                continue
-            if any(one.startswith(folder) for one in opened):
-                found.append(int(entry.name))
-    return found
 
 
 def _count(tally: Tally, store: Store, dialog: DialogId, known: int, where: str) -> None:

@@ -8,11 +8,10 @@ from palaver.store import Durability
 from palaver.testing.store_laws import Backend, StoreLaws
 from tests.postgres import Server
 from tests.store.backends import MemoryBackend, SqliteBackend
-from tests.store.health import HealthLaws
 from tests.store.postgres_backend import PostgresBackend
 
 
-class TestMemoryStore(StoreLaws, HealthLaws):
+class TestMemoryStore(StoreLaws):
     """The reference."""
 
     @pytest.fixture
@@ -21,7 +20,7 @@ class TestMemoryStore(StoreLaws, HealthLaws):
         return MemoryBackend()
 
 
-class TestSqliteStore(StoreLaws, HealthLaws):
+class TestSqliteStore(StoreLaws):
     """One file, flushed at every write."""
 
     @pytest.fixture
@@ -30,7 +29,7 @@ class TestSqliteStore(StoreLaws, HealthLaws):
         return SqliteBackend(tmp_path / "store.db", Durability.FULL)
 
 
-class TestPostgresStore(StoreLaws, HealthLaws):
+class TestPostgresStore(StoreLaws):
     """One schema of a server."""
 
     @pytest.fixture

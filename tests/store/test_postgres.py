@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
-from palaver.ids import DialogId
-from palaver.store import Durability, open_store
+from palaver.errors import InvalidInput, StoreBusy, StoreError
+from palaver.store import Durability
 from palaver.store.erasing import Erasing
 from palaver.store.lease import acquire, renew
 from palaver.store.postgres import PostgresStore
@@ -25,7 +24,7 @@ from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.postgres import Server, server
 from tests.postgres_wheel import wheel_server
-from tests.store.postgres_backend import connected, emptied, run
+from tests.store.postgres_backend import emptied, run
 
 
 @pytest.fixture
@@ -62,21 +61,6 @@ def test_address_keeps_what_libpq_knows() -> None:
     assert address("postgresql://h/db").schema == "palaver"
 
 
-def test_law_12_schema_is_a_plain_name() -> None:
-    """A name that would have to be quoted, or is PostgreSQL's own, is refused."""
-    for wrong in ("", "A", "a-b", "a b", "pg_temp", "1a", "a" * 64, "a;b", 'a"b', "ä"):
-        with pytest.raises(InvalidInput):
-            address(f"postgresql://h/db?schema={wrong}")
-
-
-def test_broken_address_shows_no_password() -> None:
-    """The error about an address with a user in it repeats none of it."""
-    for broken in ("postgresql://u:hunter%zz2@h/d", "postgresql://u:hunter2@h/d?nonsense=hunter2"):
-        with pytest.raises(InvalidInput) as told:
-            address(broken)
-        assert "hunter" not in str(told.value)
-
-
 def test_password_is_told_to_nobody(postgres_server: Server) -> None:
     """Neither the store nor an error about it shows the password of its address."""
     url = postgres_server.url("secretive").replace("palaver@", "palaver:hunter2@")
@@ -92,15 +76,6 @@ def test_password_is_told_to_nobody(postgres_server: Server) -> None:
 
 
 # --- schemas ------------------------------------------------------------------------------------------------------------------------
-
-
-def test_store_is_made_only_when_told_so(postgres_server: Server) -> None:
-    """`create=False` and `read_only` open what is there, or say that nothing is; and nothing is made."""
-    url = postgres_server.url()
-    for create, read_only in ((False, False), (True, True)):
-        with pytest.raises(MissingFile):
-            open_store(url, create=create, read_only=read_only)
-    assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = %s", address(url).schema) == 0
 
 
 def test_schema_of_another_program_is_left_alone(postgres_server: Server) -> None:
@@ -146,37 +121,7 @@ def test_server_that_never_flushes_promises_nothing(postgres_server: Server) -> 
         PostgresStore(careless.url(), Durability.NORMAL).close()
 
 
-def test_store_opened_read_only_refuses_every_write(url: str, begun: Begun) -> None:
-    """It reads everything and writes nothing."""
-    begun.say(b"a")
-    with PostgresStore(url, read_only=True) as reader:
-        assert reader.body(begun.dialog, 0) == b"a"
-        assert reader.search("a") == ()
-        for write in (
-            lambda: reader.append(begun.dialog, [words()], 0),
-            lambda: reader.put_blob(b"x"),
-            lambda: reader.update_session(begun.session, name="x"),
-            lambda: reader.index(lambda _kind, body: body.decode()),
-            lambda: reader.transaction().__enter__(),
-        ):
-            assert failing(write) == "read_only"
-
-
 # --- waiting --------------------------------------------------------------------------------------------------------------------------
-
-
-def test_writer_waits_for_another_not_for_ever(url: str, begun: Begun) -> None:
-    """Two transactions that append to the same dialog, and one that wants a lock: the second waits, and is told when that takes too long."""
-    with PostgresStore(url, wait=0.1) as impatient:
-        with begun.store.transaction(lock="name"):
-            begun.say(b"inside")
-            with pytest.raises(StoreBusy):
-                impatient.append(begun.dialog, [words()], -1)
-            with pytest.raises(StoreBusy), impatient.transaction(lock="name"):
-                pass
-            with impatient.transaction(lock="other"):
-                assert impatient.last(begun.dialog).seq == -1
-        assert impatient.append(begun.dialog, [words()], 0)[0].seq == 1
 
 
 def test_all_connections_may_be_in_use(url: str, begun: Begun) -> None:
@@ -355,15 +300,6 @@ def test_every_text_comes_back_unlike_others(one: str, other: str) -> None:
     assert to_stored("C:\\new \\0") == "C:\\new \\0"
 
 
-def test_odd_texts_are_kept_everywhere(begun: Begun) -> None:
-    """U+0000 and its spelling survive in every text field of an entry."""
-    odd = "a\x00b\x1a0\x1a"
-    draft = words()._replace(kind=odd, role=odd, opens=(odd,), response=odd)
-    (header,) = begun.store.append(begun.dialog, [draft], -1)
-    assert begun.store.header(begun.dialog, 0) == header
-    assert (header.kind, header.role, header.calls, header.response) == (odd, odd, (odd,), odd)
-
-
 def test_text_of_any_size_is_found(begun: Begun) -> None:
     """A text of a megabyte is found by words from its beginning and its end together; a run of five megabytes hinders nothing."""
     many = " ".join(f"word{number}x" for number in range(150_000))
@@ -371,13 +307,3 @@ def test_text_of_any_size_is_found(begun: Begun) -> None:
     begun.store.index(lambda _kind, body: body.decode())
     assert [hit.handle.seq for hit in begun.store.search("word149999x word0x")] == [0]
     assert [hit.handle.seq for hit in begun.store.search("word0x", session_id=begun.session)] == [1, 0]
-
-
-def test_statement_that_fails_leaves_no_pipeline(begun: Begun, url: str) -> None:
-    """A damaged table is told as what it is, and the connection serves on."""
-    with connected(url) as other:
-        other.execute("ALTER TABLE blob_bytes RENAME TO elsewhere")
-        with pytest.raises(MissingFile):
-            begun.store.put_blob(b"x")
-        other.execute("ALTER TABLE elsewhere RENAME TO blob_bytes")
-    assert begun.say(b"a", dialog=DialogId(begun.dialog))[0].seq == 0

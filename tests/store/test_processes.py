@@ -4,28 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
-from palaver.errors import Conflict
 from palaver.ids import DialogId
 from palaver.store import Store, open_store
 from palaver.testing.store_laws import Begun
-from palaver.testing.store_laws.backend import forked, words
-from tests.postgres import Server
+from palaver.testing.store_laws.backend import forked
 
 AtOnce = Callable[..., list[str]]
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the address of a store that is not there yet, of each kind that processes may share."""
-    if request.param == "sqlite":
-        return str(tmp_path / "store.db")
-    server: Server = request.getfixturevalue("postgres_server")
-    return server.url()
 
 
 @pytest.fixture
@@ -33,18 +21,6 @@ def store(url: str) -> Iterator[Store]:
     """Return the store."""
     with closing(open_store(url)) as store:
         yield store
-
-
-def test_d19_second_process_gets_a_conflict(url: str, begun: Begun, at_once: AtOnce) -> None:
-    """Two processes know the same head: the one that appends second is told both numbers, whichever it is; both go on."""
-    begun.say(b"before")
-    assert at_once("append", url=url, dialog=begun.dialog, head=0) == ["wrote"]
-    with pytest.raises(Conflict) as told:
-        begun.store.append(begun.dialog, [words(b"parent")], 0)
-    assert (told.value.expected, told.value.actual) == (0, 1)
-    begun.say(b"parent")
-    assert at_once("append", url=url, dialog=begun.dialog, head=1) == ["1 2"]
-    assert begun.said() == [b"before", b"child", b"parent"]
 
 
 @pytest.mark.parametrize(
@@ -70,22 +46,6 @@ def test_many_processes_make_the_same_store(url: str, at_once: AtOnce) -> None:
         assert len(list(store.sessions())) == len(set(dialogs)) == 4
         for dialog in dialogs:
             assert [body for _seq, body in store.bodies(DialogId(dialog))] == [b"%d" % one for one in range(20)]
-
-
-def test_eight_processes_create_one_session_by_name(url: str, store: Store, at_once: AtOnce) -> None:
-    """Look for a name, then create, in one transaction with a lock: eight processes end up with one session and its root."""
-    said = at_once("find_or_create", 8, url=url, name="daily")
-    (record,) = store.sessions(name="daily")
-    assert set(said) == {f"{record.session_id} {record.root}"}
-    assert len(store.nodes(record.session_id)) == 1
-
-
-def test_child_that_only_ends_takes_nothing_away(begun: Begun) -> None:
-    """A child that closes what it inherited, or ends without a word, leaves its parent's connections alone."""
-    begun.say(b"a")
-    assert forked(begun.store.close) == 0
-    assert forked(lambda: None) == 0
-    assert begun.say(b"b")[0].seq == 1
 
 
 def test_child_of_a_busy_thread_opens_anew(begun: Begun) -> None:

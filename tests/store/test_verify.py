@@ -15,38 +15,74 @@ import psycopg
 import pytest
 
 from palaver.errors import StoreDamaged
-from palaver.ids import DialogId, SessionId, derive_dialog_id, derive_id
-from palaver.log import Compaction, Custom, Header, MessageEntry, Node, Pin, Place, Run, Span
-from palaver.messages import UserMessage
-from palaver.store import MemoryStore, SessionRecord, SourceRecord, SqliteStore, Store, open_store, verify_store
+from palaver.ids import DialogId, new_dialog_id
+from palaver.log import (
+    Compaction,
+    Custom,
+    Header,
+    Instructions,
+    Label,
+    MessageEntry,
+    Node,
+    Pin,
+    Place,
+    Run,
+    Section,
+    Span,
+    TurnEnded,
+    TurnStarted,
+    decode_entry,
+    draft,
+)
+from palaver.messages import ImageContent, UserMessage
+from palaver.store import MemoryStore, SourceRecord, SqliteStore, Store, open_store, verify_store
+from palaver.store.copying import copy_store
+from palaver.testing.conversations import picture
+from palaver.testing.logs import Log, model, result, user
+from palaver.testing.store_laws import Backend, Begun
 from tests.postgres import Server
-from tests.store.health import conversation, put, text_of
 from tests.store.postgres_backend import connected
 
-SESSION = SessionId(derive_id("session", "one"))
-DIALOG, FORK = (derive_dialog_id(SESSION, name) for name in ("one", "fork"))
+
+def written() -> tuple[Log, DialogId]:
+    """Write something of everything that verify derives, in memory, with a fork."""
+    log = Log()
+    log.put(Instructions(sections=(Section(name="role", text="Be brief."),)), TurnStarted(agent="a"))
+    log.put(UserMessage(contents=(ImageContent(images=[picture(1, 600)]),)), model("", "c1", "c2", response="r1"))
+    log.put(result("c1"), result("c2"), Label(target=Place(dialog=log.dialog, seq=2), label="the picture"))
+    log.put(model("A dot.", response="r2"), TurnEnded(), Pin(target=Place(dialog=log.dialog, seq=2)))
+    log.put(Custom(custom_type="c", data={"x": 1}))
+    log.put(Compaction(base=3, pieces=(Run(dialog=log.dialog, start=0, stop=3),)))
+    fork = Node(
+        dialog_id=new_dialog_id(log.session),
+        session_id=log.session,
+        parent_id=log.dialog,
+        ranges=(Span(log.dialog, 0, 5),),
+        inherited=log.store.header(log.dialog, 4).number,
+    )
+    log.store.create_dialog(fork)
+    log.store.append(
+        fork.dialog_id, [draft(MessageEntry(message=user(text)))[0] for text in ("More.", "And more.")], -1
+    )
+    kept = log.store.put_blob(b"a kept file")
+    log.store.put_source(SourceRecord(identity="f:1", session_id=log.session, format="f", raw=kept))
+    log.store.update_session(log.session, name="n", root=log.dialog)
+    return log, fork.dialog_id
+
+
+LOG, FORK = written()
+DIALOG = LOG.dialog
 
 
 def fill(store: Store) -> None:
-    """Write something of everything that verify derives."""
-    record = SessionRecord(session_id=SESSION, name="n", created_at=1.0, metadata={"a": [1]})
-    store.create_session(record, Node(dialog_id=DIALOG, session_id=SESSION, created_at=1.0))
-    put(store, DIALOG, conversation(DIALOG))
-    summary = Compaction(base=3, pieces=(Run(dialog=DIALOG, start=0, stop=3),))
-    put(store, DIALOG, iter([Pin(target=Place(dialog=DIALOG, seq=2)), Custom(custom_type="c", data={"x": 1}), summary]))
-    inherited = store.header(DIALOG, 4).number
-    store.create_dialog(
-        Node(dialog_id=FORK, session_id=SESSION, parent_id=DIALOG, ranges=(Span(DIALOG, 0, 5),), inherited=inherited)
-    )
-    put(store, FORK, iter([said("More."), said("And more.")]))
-    kept = store.put_blob(b"a kept file")
-    store.put_source(SourceRecord(identity="f:1", session_id=SESSION, format="f", raw=kept))
+    """Copy what was written into a store, and index it."""
+    assert copy_store(LOG.store, store).equal
     store.index(text_of)
 
 
-def said(text: str) -> MessageEntry:
-    """Return a message of the user."""
-    return MessageEntry(message=UserMessage(content=text))
+def text_of(_kind: str, body: bytes) -> str:
+    """Return a text of an entry for the index."""
+    return repr(decode_entry(body))
 
 
 def told(store: Store) -> list[str]:
@@ -152,74 +188,69 @@ def test_flipped_bit_is_found(url: str, seed: int | range) -> None:
     store.close()
 
 
-# --- bytes and pages of a file ------------------------------------------------------------------------------------------------------
+# --- what damage does to the rest ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """Return a file with something of everything."""
-    with SqliteStore(tmp_path / "store.db") as store:
-        fill(store)
-    return tmp_path / "store.db"
-
-
-def test_flipped_byte_of_the_file_is_found(file: Path) -> None:
-    """Where bodies and payloads lie in the file: a byte changed under SQLite is told with the entry's place."""
-    whole = file.read_bytes()
-    with SqliteStore(file, read_only=True) as store:
-        lying = {f"{DIALOG[:12]}:{seq}": body for seq, body in store.bodies(DIALOG)}
-        lying |= {blob: store.blob(blob) for blob in store.blob_ids()}
-    for number, (place, data) in enumerate(lying.items()):
-        at = whole.index(data) + len(data) // 2
-        path = file.with_name(f"{number}.db")
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x15]) + whole[at + 1 :])
-        with SqliteStore(path, read_only=True) as store:
-            assert any(line.startswith(f"{place} ") for line in told(store)), place
-
-
-def test_senseless_pages_are_told(file: Path) -> None:
-    """Whole pages overwritten, one after the other: a fault, or damage on opening; never silence, never another error."""
-    whole = file.read_bytes()
-    for page in range(4096, len(whole), 4096):
-        path = file.with_name(f"{page}.db")
-        path.write_bytes(whole[:page] + b"\xa5" * 4096 + whole[page + 4096 :])
-        try:
-            with SqliteStore(path, read_only=True) as store:
-                assert told(store), page
-        except StoreDamaged:
-            pass  # it cannot even be opened, and says so
-
-
-# --- what it does not do ------------------------------------------------------------------------------------------------------------
-
-
-def test_damaged_payload_is_no_missing_one() -> None:
-    """A payload whose bytes changed, and one that is gone, each by its name; in memory, too."""
-    store = MemoryStore()
+def filled(store: Store) -> Begun:
+    """Return a store of each kind with all of it."""
     fill(store)
-    assert told(store) == []
-    picture, kept = sorted(store.contents.blobs, key=lambda blob: len(store.contents.blobs[blob]), reverse=True)
-    store.contents.blobs[picture] += b"x"
-    assert [line.split()[:2] for line in told(store)] == [[picture, "damaged_blob"]]
-    del store.contents.blobs[picture], store.contents.blobs[kept]
-    assert [line.split()[1] for line in told(store)] == ["missing_blob", "missing_blob"]
+    return Begun(store, LOG.session, DIALOG)
 
 
-class Growing(MemoryStore):
-    """A store to which somebody appends whenever headers are read."""
+def test_damaged_body_is_named_and_alone(filled: Begun, backend: Backend, kind: str) -> None:
+    """A changed or lost body is named; everything before and after it is read as ever, in other dialogs too, and appending continues."""
+    before = dict(filled.store.bodies(DIALOG))
+    backend.damage(DIALOG, 7)
+    wanted = {(f"{DIALOG[:12]}:7", "damaged_body")}
+    if kind != "memory":  # which loses nothing
+        backend.lose(DIALOG, 4)
+        wanted |= {(f"{DIALOG[:12]}:4", "lost_body")}
+        with pytest.raises(StoreDamaged):
+            filled.store.body(DIALOG, 4)
+    after = dict(filled.store.bodies(DIALOG))
+    assert {seq for seq, body in before.items() if after.get(seq) != body} == {int(place[13:]) for place, _ in wanted}
+    assert filled.store.verify(DIALOG) == tuple(sorted(int(place[13:]) for place, _ in wanted))
+    for scope in (None, LOG.session):
+        faults = {(fault.place, fault.code) for fault in verify_store(filled.store, scope)}
+        assert {fault for fault in faults if fault[1] not in {"loose_rows", "wrong_index"}} == wanted
+    assert filled.store.verify(FORK) == ()
+    assert filled.say(b"next")[0].seq == len(before)
 
-    def headers(
-        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
-    ) -> Iterator[Header]:
-        """Append, then return headers."""
-        put(self, dialog_id, iter([said("meanwhile")]))
-        return super().headers(dialog_id, start, stop, reverse=reverse)
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_damaged_header_is_derived_again(filled: Begun, backend: Backend) -> None:
+    """A flipped header drops no entry: it follows from its body; the damage is named, and lost with the body it is an error."""
+    before = list(filled.store.headers(DIALOG))
+    last = len(before) - 1
+    for seq in (2, 3, last):
+        backend.damage_header(DIALOG, seq)
+    assert list(filled.store.headers(DIALOG)) == before
+    assert list(filled.store.headers(DIALOG, reverse=True)) == before[::-1]
+    assert (filled.store.header(DIALOG, 3), filled.store.last(DIALOG)) == (before[3], before[last])
+    assert filled.say(b"next")[0].total == before[last].total + 4
+    found = {fault.place for fault in verify_store(filled.store) if fault.code == "wrong_header"}
+    assert found == {f"{DIALOG[:12]}:{seq}" for seq in (2, 3, last)}
+    backend.lose(DIALOG, 2)
+    with pytest.raises(StoreDamaged):
+        list(filled.store.headers(DIALOG))
+
+
+# --- while others write, and at length ----------------------------------------------------------------------------------------------
 
 
 def test_what_is_appended_meanwhile_is_no_fault() -> None:
     """A writer at the same time: what was there when a dialog was begun is judged, and nothing is called lost."""
-    store = Growing()
-    fill(store)
+
+    class Growing(MemoryStore):
+        """A store to which somebody appends whenever headers are read."""
+
+        def headers(self, dialog_id: DialogId, *args: Any, **more: Any) -> Iterator[Header]:  # noqa: ANN401
+            self.append(dialog_id, [draft(MessageEntry(message=user("meanwhile")))[0]], self.last(dialog_id).turn_head)
+            return super().headers(dialog_id, *args, **more)
+
+    store, log = Growing(), written()[0]
+    store.contents = log.store.contents
     assert told(store) == told(store) == []
 
 
@@ -229,8 +260,8 @@ def test_d20_memory_stays_however_long_the_log(tmp_path: Path) -> None:
     for number in (300, 3_000):
         with SqliteStore(tmp_path / f"{number}.db") as store:
             fill(store)
-            with store.transaction():
-                put(store, FORK, iter([said("w" * 800)] * number))
+            said = draft(MessageEntry(message=user("w" * 800)))[0]
+            store.append(FORK, [said] * number, store.last(FORK).turn_head)
             list(verify_store(store))
             tracemalloc.start()
             assert list(verify_store(store)) == []
