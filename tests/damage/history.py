@@ -28,24 +28,21 @@ class History(NamedTuple):
     Attributes:
         steps: The steps.
         states: The digest of everything after each number of steps, from none to all.
-        counts: How many entries there are then.
     """
 
     steps: Sequence[Step]
     states: Sequence[str]
-    counts: Sequence[int]
 
 
 def history(rounds: int = 3) -> History:
     """Return a history of so many rounds, with its states."""
     made = tuple(chain.from_iterable(map(_round, range(rounds))))
     store = MemoryStore()
-    states, counts = [state_of(store)], [0]
+    states = [state_of(store)]
     for step in made:
         step(store)
         states.append(state_of(store))
-        counts.append(entries_in(store))
-    return History(made, states, counts)
+    return History(made, states)
 
 
 def state_of(store: Store) -> str:
@@ -53,13 +50,6 @@ def state_of(store: Store) -> str:
     erasing = cast("Erasing", store)
     kept = (sorted(erasing.all_gone()), sorted(erasing.receipts()))
     return sha256(f"{fingerprint(store)} {kept!r}".encode()).hexdigest()
-
-
-def entries_in(store: Store) -> int:
-    """Count the entries of all sessions."""
-    records = chain(store.sessions(), store.sessions(trashed=True))
-    nodes = (node for record in records for node in store.nodes(record.session_id))
-    return sum(store.last(node.dialog_id).seq + 1 for node in nodes)
 
 
 # --- the steps --------------------------------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ def play(url: str, told: str, start: int = 0, steps: int = 0, acts: int = 0) -> 
 def write_for_ever(url: str, told: str, dialog: str) -> None:
     """Append numbered entries until somebody kills this process."""
     store, place = open_store(url), DialogId(dialog)
+    Path(f"{told}.pid").write_text(str(os.getpid()))
     with Path(told).open("ab", buffering=0) as file:
         while True:
             last = store.last(place)

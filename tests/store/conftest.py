@@ -8,6 +8,7 @@ import pytest
 
 from palaver.store import Store
 from palaver.testing.store_laws import Backend, Begun, begin
+from tests.damage.history import History, history
 from tests.forking import forking
 from tests.postgres import Server
 from tests.store.backends import MemoryBackend, SqliteBackend
@@ -66,6 +67,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "store.db")
     server: Server = request.getfixturevalue("postgres_server")
     return server.url()
+
+
+@pytest.fixture(scope="session")
+def known() -> History:
+    """Return a history with one of everything that writes."""
+    return history()
 
 
 @pytest.fixture(scope="session")

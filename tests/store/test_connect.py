@@ -43,7 +43,7 @@ def test_path_is_one_from_here_or_from_home(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for path in ("here.db", "~/here.db"):
-        with open_store(path) as store:
+        with closing(open_store(path)) as store:
             monkeypatch.chdir("/")
             assert store.url == f"sqlite://{tmp_path}/here.db"
             store.put_blob(b"x")
@@ -93,7 +93,7 @@ def test_reading_makes_nothing(url: str, tmp_path: Path) -> None:
 
 def test_store_opened_read_only_refuses_every_write(url: str) -> None:
     """It reads what others write, and writes nothing, even where it could."""
-    with open_store(url) as store, closing(open_store(url, read_only=True)) as reader:
+    with closing(open_store(url)) as store, closing(open_store(url, read_only=True)) as reader:
         begun = begin(store)
         begun.say(b"a")
         assert reader.body(begun.dialog, 0) == b"a"
@@ -112,7 +112,7 @@ def test_store_opened_read_only_refuses_every_write(url: str) -> None:
 def test_writer_waits_for_another_not_for_ever(url: str) -> None:
     """Whoever finds the dialog, the lock or the store taken is told when the wait is over; reading goes on meanwhile."""
     kind = PostgresStore if "://" in url else SqliteStore
-    with open_store(url) as store, kind(url, wait=0.1) as impatient:
+    with closing(open_store(url)) as store, kind(url, wait=0.1) as impatient:
         begun = begin(store)
         begun.say(b"a")
         with store.transaction(lock="name"):

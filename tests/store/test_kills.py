@@ -1,5 +1,6 @@
 """SIGKILL at every durable step, every write of the file, and any instant, of processes that write one of everything."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ from palaver.ids import DialogId
 from palaver.store import Store, open_store
 from palaver.testing.store_laws import begin
 from tests.damage.history import History
-from tests.damage.sweeps import Tally, judge
+from tests.damage.sweeps import Judge, Tally
 from tests.forking import forking
 from tests.postgres import Server
 from tests.postgres_wheel import wheel_server
@@ -50,11 +51,11 @@ def settled(url: str) -> None:
     connection.close()
 
 
-def judged(tally: Tally, known: History, url: str, told: Path, where: str) -> int:
+def judged(judge: Judge, url: str, told: Path, where: str) -> int:
     """Judge what a dead process left, and return how many steps there are; what was under way counts as acknowledged from now on."""
     settled(url)
     with closing(open_store(url)) as store:
-        found = judge(tally, known, store, acknowledged(told), where=where, on=0)
+        found = judge.store(store, acknowledged(told), where)
     told.write_bytes(b"!" * found)
     return found
 
@@ -62,26 +63,26 @@ def judged(tally: Tally, known: History, url: str, told: Path, where: str) -> in
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 def test_law_4_kill_after_a_step(known: History, deed: Deed, url: str, tmp_path: Path, stride: int) -> None:
     """Killed when a step is durable and before it is acknowledged; the next process continues, to the end."""
-    tally, told, made = Tally(), tmp_path / "told", 0
+    judge, told, made = Judge(known, on=0), tmp_path / "told", 0
     while made < len(known.steps):
         steps = min(stride, len(known.steps) - made)
         assert deed("play", url=url, told=str(told), start=made, steps=steps) == _KILLED
-        made = judged(tally, known, url, told, f"killed after step {made + steps}")
-    sound(tally, "killed after a step")
+        made = judged(judge, url, told, f"killed after step {made + steps}")
+    judge.tally.sound("killed after a step")
 
 
 @pytest.mark.parametrize("stride", [71, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 def test_law_4_kill_at_a_write_of_the_file(known: History, deed: Deed, tmp_path: Path, stride: int) -> None:
     """Killed after any write or flush of the file, opening it included."""
-    tally, acts, code = Tally(), 1, _KILLED
+    judge, acts, code = Judge(known, on=0), 1, _KILLED
     while code == _KILLED:
         folder = tmp_path / str(acts)
         folder.mkdir()
         told, url = folder / "told", str(folder / "store.db")
         code = deed("play", url=url, told=str(told), acts=acts)
-        judged(tally, known, url, told, f"killed after act {acts}")
+        judged(judge, url, told, f"killed after act {acts}")
         acts += stride
-    sound(tally, "killed at a write of the file")
+    judge.tally.sound("killed at a write of the file")
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
@@ -94,25 +95,40 @@ def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int) -> Non
             before = [store.last(dialog).seq + 1 for dialog in dialogs]
             folder = tmp_path / f"round-{number}"
             folder.mkdir()
-            _killed_together(url, folder, dialogs, draw.random() * 0.3)
+            threads = [writing_for_ever(url, folder / dialog, dialog) for dialog in dialogs]
+            while not all(acknowledged(folder / dialog) for dialog in dialogs):
+                Event().wait(0.01)
+            Event().wait(draw.random() * 0.3)
+            for dialog, thread in zip(dialogs, threads, strict=True):
+                os.kill(int((folder / f"{dialog}.pid").read_text()), signal.SIGKILL)
+                thread.join()
             settled(url)
             for dialog, start in zip(dialogs, before, strict=True):
                 _count(tally, store, dialog, start + acknowledged(folder / dialog), f"kill {number}")
-    sound(tally, f"{writing} processes killed at once")
+    tally.sound(f"{writing} processes killed at once")
+
+
+def writing_for_ever(url: str, told: Path, dialog: DialogId) -> Thread:
+    """Have a process write, until somebody kills it or its server."""
+
+    def work() -> None:
+        with forking("tests.damage.playing") as deed:
+            deed("write_for_ever", url=url, told=str(told), dialog=dialog)
+
+    thread = Thread(target=work)
+    thread.start()
+    return thread
 
 
 def _count(tally: Tally, store: Store, dialog: DialogId, known: int, where: str) -> None:
     """Hold a dialog of numbered entries to the number that was acknowledged."""
     there = store.last(dialog).seq + 1
     tally.kills += 1
-    tally.acknowledged += known
-    tally.found += there
-    tally.in_flight += there == known + 1
-    tally.lost += there < known
     numbered = all(set(body.split()) == {b"%d" % seq} for seq, body in store.bodies(dialog))
-    tally.invented += there > known + 1 or store.verify(dialog) != () or not numbered
-    if there not in {known, known + 1}:
-        tally.wrong(f"{where}: {known} was acknowledged, {there} found")
+    if there < known:
+        tally.lost.append(f"{where}: {known} was acknowledged, {there} found")
+    if there > known + 1 or store.verify(dialog) != () or not numbered:
+        tally.invented.append(f"{where}: {known} was acknowledged, {there} found")
 
 
 @pytest.fixture(scope="module")
@@ -133,12 +149,7 @@ def test_law_4_kill_of_the_postmaster(mortal: Server, tmp_path: Path, rounds: in
         with closing(open_store(url)) as store:
             before = store.last(dialog).seq + 1
 
-        def work(told: Path = told) -> None:
-            with forking("tests.damage.playing") as deed:
-                deed("write_for_ever", url=url, told=str(told), dialog=dialog)
-
-        thread = Thread(target=work)
-        thread.start()
+        thread = writing_for_ever(url, told, dialog)
         while acknowledged(told) < 5:
             Event().wait(0.01)
         mortal.kill()
@@ -146,4 +157,4 @@ def test_law_4_kill_of_the_postmaster(mortal: Server, tmp_path: Path, rounds: in
         mortal.start()
         with closing(open_store(url)) as store:
             _count(tally, store, dialog, before + acknowledged(told), f"postmaster {number}")
-    sound(tally, "postmaster killed")
+    tally.sound("postmaster killed")

@@ -70,20 +70,17 @@ class StoreMachine(RuleBasedStateMachine):
 
     def both(self, handle: int, use: Callable[[Store], Any]) -> Any:  # noqa: ANN401 - what the use returns
         """Use the reference and a handle in the same way, and return what both return; or raise what both raise."""
-        told: list[Any] = []
+        told, raised = list[Any](), None
         for store in (self.reference, self.handles[handle]):
             try:
                 told.append(use(store))
             except (Conflict, InvalidInput) as error:
-                told.append(error)
-        wanted, found = told
-        if isinstance(wanted, Exception):
-            assert type(found) is type(wanted)
-            if isinstance(wanted, Conflict):
-                assert (found.expected, found.actual) == (wanted.expected, wanted.actual)
-            raise wanted
-        assert found == wanted
-        return found
+                raised = error
+                told.append((type(error), getattr(error, "expected", None), getattr(error, "actual", None)))
+        assert told[0] == told[1]
+        if raised is not None:
+            raise raised
+        return told[0]
 
     def named(self) -> str:
         """Return a new name."""
@@ -93,12 +90,12 @@ class StoreMachine(RuleBasedStateMachine):
     # --- writing ----------------------------------------------------------------------------------------------------------------
 
     @initialize(target=sessions)
-    def first_session(self) -> str:
+    def first_session(self) -> Any:  # noqa: ANN401 - what a bundle takes
         """Begin with a session."""
         return self.new_session(0, "n", 0.0)
 
     @initialize(target=dialogs)
-    def first_dialog(self) -> str:
+    def first_dialog(self) -> Any:  # noqa: ANN401 - what a bundle takes
         """Begin with a dialog."""
         return self.new_dialog(1, self.new_session(1, "m", 1.0), 2.0)
 
@@ -183,8 +180,8 @@ class StoreMachine(RuleBasedStateMachine):
         """Read a range, either way."""
         name = DialogId(dialog)
         self.both(handle, lambda store: list(store.bodies(name, start, stop)))
-        for reverse in (False, True):
-            self.both(handle, lambda store, back=reverse: list(store.headers(name, start, stop, reverse=back)))
+        self.both(handle, lambda store: list(store.headers(name, start, stop)))
+        self.both(handle, lambda store: list(store.headers(name, start, stop, reverse=True)))
 
     @rule(handle=HANDLES, limit=st.none() | st.integers(0, 3), word=st.sampled_from(WORDS))
     def search(self, handle: int, limit: int | None, word: str) -> None:
