@@ -23,14 +23,11 @@ from pathlib import Path
 from tests.cli.commands import Ran, run
 
 TOOLS = '''
-import os
 import subprocess
 import sys
 import threading
 
 from palaver import tool
-
-started = threading.Event()
 
 
 @tool
@@ -196,15 +193,10 @@ class Terminal:
                 break
         self.expect(text)
 
-    def hang_up(self) -> None:
-        """Close the terminal."""
-        os.close(self._master)
-        self._master = -1
-
     def ended(self) -> int:
         """Wait for the end, and return the exit code."""
         deadline = time.monotonic() + self.PATIENCE
-        while self._master >= 0 and self._read(deadline):
+        while self._read(deadline):
             pass
         return self.process.wait(self.PATIENCE)
 
@@ -213,5 +205,4 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        if self._master >= 0:
-            os.close(self._master)
+        os.close(self._master)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +12,6 @@ from palaver.log import decode_entry
 from palaver.session import Session
 from palaver.store import open_store
 from tests.cli.chats import Chats, call
-from tests.cli.commands import PROGRAM
-
-
-@pytest.fixture
-def chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chats:
-    """Return chats over a store that is not there yet."""
-    monkeypatch.chdir(tmp_path)
-    return Chats(tmp_path)
 
 
 def said(chats: Chats, name: str) -> list[str]:
@@ -48,13 +37,15 @@ def test_each_line_is_a_message(chats: Chats) -> None:
 
 
 def test_pipe_takes_lines_as_messages_only(chats: Chats) -> None:
-    """Without --commands nothing that is piped in is a command, and a call that needs a decision ends the chat."""
+    """Without --commands nothing that is piped in is a command, and a call that needs a decision ends the chat; the next one decides it."""
     model = chats.script("1", "2", call("remove", path="a"))
     ran = chats.pipe(b"/exit\n /model x\nRemove a.\n/approve\ny\n", "-m", model, "--tools", chats.tools(), "-s", "s")
     assert ran.code == 1
     assert said(chats, "s")[::2] == ["user: /exit", "user:  /model x", "user: Remove a."]
     assert "approval" not in kinds(chats, "s")
     assert "It waits." in ran.err
+    again = chats.pipe("/approve\n", "-m", chats.script("Gone."), "--tools", chats.tools(), "-s", "s", "--commands")
+    assert ("Its last turn is waiting." in again.err, "a is gone" in again.err, again.out) == (True, True, "Gone.\n")
 
 
 def test_commands_of_a_pipe_need_the_option(chats: Chats) -> None:
@@ -69,20 +60,12 @@ def test_commands_of_a_pipe_need_the_option(chats: Chats) -> None:
     assert said(chats, "s")[-2:] == ["user: /deny", "assistant: Three."]
 
 
-def test_agreement_beforehand_is_recorded(chats: Chats) -> None:
-    """--yes runs every call, and the log has the decision."""
-    ran = chats.pipe(
-        "Go\n", "-m", chats.script(call("remove", path="a"), "Done."), "--tools", chats.tools(), "--yes", "-s", "s"
-    )
-    assert (ran.code, ran.out) == (0, "Done.\n")
-    assert "approval" in kinds(chats, "s")
-
-
 def test_what_models_and_tools_say_is_escaped(chats: Chats) -> None:
     """Control characters, C1 and bidirectional controls of answers, arguments, results and prints reach no terminal."""
     evil = "\x1b]0;owned\x07\x9b31m\u202e"
     model = chats.script(call("weather", city=evil), call("prints"), call("remove", path=evil), evil)
-    ran = chats.pipe("Go\n", "-m", model, "--tools", chats.tools(), "--yes")
+    ran = chats.pipe("Go\n", "-m", model, "--tools", chats.tools(), "--yes", "-s", "s")
+    assert "approval" in kinds(chats, "s"), "agreement beforehand is recorded"
     assert not set("\x1b\x07\x9b\u202e") & set(ran.out + ran.err)
     assert "from python ␛]0;owned" in ran.err
     assert "\\u202e" in ran.out
@@ -99,26 +82,13 @@ def test_system_prompt_is_not_a_template(chats: Chats) -> None:
 
 def test_failed_provider_is_one_line_and_the_chat_goes_on(chats: Chats) -> None:
     """The error is shown in a line, the next message is answered, and the exit code is that of the last message."""
-    for kind in ("auth", "refused"):
-        failing = {"text": "Half of", "error": {"kind": kind, "message": "a\nlong\nstory"}}
-        ran = chats.pipe("One\nTwo\n", "-m", chats.script(failing, "Back."), "-s", kind)
-        assert (ran.code, ran.out.endswith("Back.\n")) == (0, True), kind
-        assert next(line for line in ran.err.splitlines() if line.startswith("!")).startswith("! a long story"), kind
-        assert "error" in kinds(chats, kind), kind
-        again = chats.pipe("One\n/continue\n/continue\n", "-m", chats.script(failing, "Now."), "--commands")
-        assert again.out.endswith("Now.\n"), kind
-        assert chats.pipe("One\n", "-m", chats.script(failing)).code == 3, kind
-
-
-def test_cut_off_turn_is_continued_by_the_next_chat(chats: Chats) -> None:
-    """A process that dies in a tool leaves a whole session; the call is unknown, and its message is answered."""
-    tools = chats.tools("import os\nfrom palaver import tool\n@tool\ndef dies() -> str:\n    'End.'\n    os._exit(9)\n")
-    words = ("chat", "--tools", tools, "-s", "dead", "--store", chats.store, "-m", chats.script(call("dies")))
-    assert subprocess.run([*PROGRAM, *map(str, words)], input=b"Go\n", check=False, timeout=100).returncode == 9
-    again = chats.pipe("", "-m", chats.script("I live."), "-s", "dead")
-    assert "Its last turn is open." in again.err
-    assert "[unknown]" in again.err
-    assert again.out == "I live.\n"
+    failing = {"text": "Half of", "error": {"kind": "auth", "message": "a\nlong\nstory"}}
+    ran = chats.pipe("One\nTwo\n", "-m", chats.script(failing, "Back."), "-s", "s")
+    assert (ran.code, ran.out.endswith("Back.\n"), "error" in kinds(chats, "s")) == (0, True, True)
+    assert next(line for line in ran.err.splitlines() if line.startswith("!")).startswith("! a long story")
+    again = chats.pipe("One\n/continue\n/continue\n", "-m", chats.script(failing, "Now."), "--commands")
+    assert again.out.endswith("Now.\n")
+    assert chats.pipe("One\n", "-m", chats.script(failing)).code == 3
 
 
 def test_session_remembers_its_model(chats: Chats) -> None:
@@ -183,18 +153,13 @@ def test_wrong_options_make_no_session(chats: Chats) -> None:
     for words, told in [
         ([], "No model is named."),
         (["-m", "opnai/gpt-5"], "'openai'"),
-        (["-m", "scripted:missing.json"], "missing.json"),
-        (["-m", "scripted:a.json", "--tools", "missing.py"], "missing.py"),
         (["-m", "scripted:a.json", "--tools", "broken.py"], "broken.py raised ZeroDivisionError"),
-        (["-m", "scripted:a.json", "--tools", "empty.py"], "has no tools"),
         (["-m", "scripted:a.json", "--mcp", "no-such-program-anywhere"], "no-such-program-anywhere"),
-        (["-m", "scripted:a.json", "--mcp", "a 'b"], "is not a command"),
         (["-m", "scripted:a.json", "--system", "@missing.txt"], "missing.txt"),
         (["-m", "scripted:a.json", "--policy", "defalt"], "default"),
     ]:
         chats.script("Yes.", name="a.json")
-        for name, text in (("broken.py", "a = 1\na / 0\n"), ("empty.py", "a = 1\n")):
-            chats.tools(text, name)
+        chats.tools("a = 1\na / 0\n", "broken.py")
         ran = chats.pipe("Hello\n", *words)
         assert (ran.code in {3, 4}, told in ran.err) == (True, True), ran.err
         with closing(open_store(str(chats.store))) as store:
@@ -211,10 +176,7 @@ def test_chat_without_a_message_leaves_no_session(chats: Chats) -> None:
 
 
 SERVER = """
-import os, pathlib
 from mcp.server import MCPServer
-with pathlib.Path("pids").open("a") as pids:
-    pids.write(f"{os.getpid()}\\n")
 server = MCPServer("echoes")
 @server.tool()
 def echo(message: str) -> str:
@@ -223,14 +185,11 @@ server.run()
 """
 
 
-def test_server_is_connected_once_for_the_whole_chat(chats: Chats) -> None:
-    """Several turns call the tools of one process, which ends with the chat."""
+def test_tools_of_a_server_are_called(chats: Chats) -> None:
+    """--mcp starts a program and offers its tools."""
     pytest.importorskip("mcp")
     (chats.folder / "server.py").write_text(SERVER, encoding="utf-8")
-    model = chats.script(*(answer for _ in range(3) for answer in (call("echo", message="hello"), "Said.")))
-    ran = chats.pipe("One\nTwo\nThree\n", "-m", model, "--mcp", f"{sys.executable} server.py")
-    assert ran.err.count("   Echo: hello") == 3
-    assert ran.out == "Said.\n" * 3
-    (pid,) = (chats.folder / "pids").read_text(encoding="utf-8").split()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid), 0)
+    ran = chats.pipe(
+        "One\n", "-m", chats.script(call("echo", message="hello"), "Said."), "--mcp", f"{sys.executable} server.py"
+    )
+    assert ("   Echo: hello" in ran.err, ran.out) == (True, "Said.\n")

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import stat
 from contextlib import closing
-from pathlib import Path
-
-import pytest
 
 from palaver.agent.turn import read_turn
 from palaver.session import Session
 from palaver.store import open_store
 from tests.cli.chats import Chats, call
-
-
-@pytest.fixture
-def chats(tmp_path: Path) -> Chats:
-    """Return chats over a store that is not there yet."""
-    return Chats(tmp_path)
 
 
 def outcome(chats: Chats, name: str) -> tuple[bool, str]:
@@ -90,26 +81,6 @@ def test_killed_chat_is_resumed_in_the_middle_of_its_turn(chats: Chats) -> None:
         here.expect("Its last turn is open.")
         here.expect("[unknown]")
         here.expect("I go on.")
-        here.type("/exit")
-        assert here.ended() == 0
-
-
-def test_waiting_call_is_decided_in_a_later_chat(chats: Chats) -> None:
-    """Ctrl-C at the question leaves the call waiting; the session asks again when it is resumed."""
-    tools = chats.tools()
-    with chats.terminal("--model", chats.script(call("remove", path="a")), "--tools", tools, "-s", "later") as here:
-        here.type("remove it")
-        here.prompt("why not:")
-        here.keys("\x03")
-        here.expect("It waits.")
-        here.prompt()
-        here.keys("\x04")
-        assert here.ended() == 0
-    with chats.terminal("--model", chats.script("It is removed."), "--tools", tools, "-s", "later") as here:
-        here.expect("Its last turn is waiting.")
-        here.type("y", prompt="why not:")
-        here.expect("a is gone")
-        here.expect("It is removed.")
         here.type("/exit")
         assert here.ended() == 0
 

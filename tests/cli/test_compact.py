@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from palaver import Session, SqliteStore
 from tests.cli.commands import Palaver
 
 SUMMARY = "The user wants it fast and never pushed to main."
 
 
-@pytest.fixture
-def long(tmp_path: Path) -> Palaver:
-    """Return the command line over a store with one long session."""
-    command = Palaver(tmp_path)
-    with SqliteStore(command.store) as store:
-        dialog = Session.create(store, "long", owner="a").root
-        dialog.put_text("Make it fast. You must never push to main. The stars must be far away.")
-        for turn in range(30):
-            dialog.put_text(f"answer {turn} " + "word " * 120, role="assistant")
-            dialog.put_text(f"the heron {turn}" if turn == 4 else f"go {turn}")
-    return command
-
-
-def newest(command: Palaver) -> int:
-    """Return the number of the newest entry."""
-    with SqliteStore(command.store) as store:
-        return store.last(Session.open("long", store).root.dialog_id).seq
-
-
 def test_a_preview_writes_nothing(long: Palaver) -> None:
     """Sizes, what would leave, what would stand for it; as words and as JSON."""
-    before = newest(long)
+    before = long("show", "long", "--json").rows()
     shown = long("compact", "long")
     assert shown.code == 0
     assert "messages leave the view, none leaves the log" in shown.out
@@ -44,7 +21,7 @@ def test_a_preview_writes_nothing(long: Palaver) -> None:
     assert row["tokens_after"] <= row["tokens_before"] / 2
     assert row["entry"] is None
     assert row["omitted"]
-    assert newest(long) == before
+    assert long("show", "long", "--json").rows() == before
 
 
 def test_commit_undo_and_redo(long: Palaver) -> None:
@@ -54,7 +31,7 @@ def test_commit_undo_and_redo(long: Palaver) -> None:
     assert done["policy"] == "letta"
     assert done["tokens_after"] <= 2_000
     assert done["entry"]
-    assert "answer 0" in long("show", done["omitted"][0]["place"]).out
+    assert "answer-0-" in long("show", done["omitted"][0]["place"]).out
     small = long("view", "long", "--json").row()["tokens"]
     assert small <= 2_100
     assert long("compact", "long", "--undo", "--json").row()["entry"]
@@ -81,23 +58,10 @@ def test_a_model_may_summarise(long: Palaver) -> None:
     assert long("compact", "long", "--summarizer", "nobody/x").code == 3
 
 
-WRONG = [
-    ("nothing", 4),
-    ("long --policy letta2", 4),
-    ("long --budget 1", 6),
-    ("long --budget 0", 2),
-    ("long --redo --undo", 2),
-    ("long --undo", 3),
-    ("long --redo", 3),
-]
-
-
 def test_what_is_wrong_is_an_exit_code(long: Palaver) -> None:
-    """One line in words, or an object; a log as it was."""
-    before = newest(long)
-    for words, code in WRONG:
-        for form in ([], ["--json"]):
-            ran = long("compact", *words.split(), *form)
-            assert ran.code == code, (words, ran)
-            assert "Traceback" not in ran.err
-    assert newest(long) == before
+    """One line in words, and a log as it was."""
+    before = long("show", "long", "--json").rows()
+    for words, code in (("nothing", 4), ("long --policy letta2", 4), ("long --budget 1", 6), ("long --redo", 3)):
+        ran = long("compact", *words.split())
+        assert (ran.code, "Traceback" in ran.err) == (code, False), words
+    assert long("show", "long", "--json").rows() == before

@@ -35,19 +35,6 @@ def test_an_interrupt_behind_an_error_is_found() -> None:
     assert not is_interrupt(SchemaError("Error building `literal` serializer:\n  TypeError: "))
 
 
-def test_errors_that_are_their_own_cause_come_to_an_end() -> None:
-    """`raise error from error` is legal, and so are longer circles; an interrupt in one is found."""
-    for length in [1, 2, 5]:
-        circle: list[BaseException] = [ValueError(str(number)) for number in range(length)]
-        for error, cause in zip(circle, [*circle[1:], circle[0]], strict=True):
-            error.__cause__ = cause
-        assert not any(map(is_interrupt, circle)), length
-        pressed = KeyboardInterrupt()
-        pressed.__cause__ = circle[0]
-        circle[-1].__cause__ = pressed
-        assert all(map(is_interrupt, circle)), length
-
-
 def _wait_for_it() -> None:
     it = Pressed()
     with heeded():
@@ -62,18 +49,3 @@ def test_a_swallowed_interrupt_comes_again() -> None:
     with pytest.raises(KeyboardInterrupt):
         _wait_for_it()
     assert sys.unraisablehook is before
-
-
-def test_other_ignored_errors_keep_their_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only interrupts are raised again."""
-    told: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", told.append)
-
-    class Broken:
-        def __del__(self) -> None:
-            raise ValueError
-
-    with heeded():
-        it = Broken()
-        del it
-    assert len(told) == 1

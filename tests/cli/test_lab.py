@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from palaver.context import POLICIES
 from tests.cli.commands import Ran, run
 from tests.lab.sessions import coding
 
@@ -24,24 +23,10 @@ def test_r302_the_report_compares_costs_in_words(tmp_path: Path) -> None:
     assert ran.out.startswith("1 session, claude-sonnet-4-5, window 16,000; bills in dollars a session.\n")
     for title in ("bill", "tokens", "in view", "evidence"):
         assert f"  {title}: " in ran.out
-    verdicts = [
-        line
-        for line in ran.out.splitlines()
-        if " palaver, " in line and ("cheaper" in line or "dearer" in line or "same" in line)
-    ]
-    assert [line.partition(":")[0] for line in verdicts] == ["full", "swe-agent(n=3,polling=2)"] or len(verdicts) == 2
-
-
-def test_the_comparison_as_json(tmp_path: Path) -> None:
-    """One object with the run, a row for each policy and stand-in, and all problems; nothing else on standard output."""
-    path = coding(tmp_path / "one.jsonl", rounds=4, dated=False)
-    found = lab(path, "--policies", "full,lllm", "--stand-in", "fold,empty", "--json").row()
-    assert {(row["policy"], row["stand_in"]) for row in found["rows"]} == {
-        (policy, stand_in) for policy in ("full", "lllm") for stand_in in ("fold", "empty")
-    }
-    assert found["run"]["window"] == 16_000
-    assert {"no timestamps", "no usage"} <= {problem["kind"] for problem in found["problems"]}
-    assert all({"bill", "evidence"} <= row["scores"].keys() for row in found["rows"])
+    verdicts = [line.partition(":")[0] for line in ran.out.splitlines() if " palaver, " in line]
+    assert verdicts == ["full", "swe-agent(n=3,polling=2)"]
+    row = lab(path, "--policies", "full", "--json").row()
+    assert (row["run"]["window"], {"bill", "evidence"} <= row["rows"][0]["scores"].keys()) == (16_000, True)
 
 
 def test_what_went_wrong_is_listed_and_the_exit_code(tmp_path: Path) -> None:
@@ -63,11 +48,8 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing of any format\n")
     for words, code, said in (
         ((path, "--policies", "polaver"), 4, "polaver"),
-        ((path, "--policies", "nowhere.py:Mine"), 3, "nowhere.py"),
-        ((path, "--stand-in", "guess"), 3, "stand-in"),
         ((path, "--resume"), 3, "--out"),
         ((path, "--show", "abc"), 2, "SESSION:CALL"),
-        ((path, "--policies", "full", "--show", "abc:1"), 4, "abc"),
         ((tmp_path / "notes.txt", "--policies", "full"), 3, "No session with a model call"),
     ):
         ran = lab(*words)
@@ -88,10 +70,3 @@ def test_results_are_kept_resumed_and_shown(tmp_path: Path) -> None:
     assert "You must never touch the tests directory." in shown.out
     assert calls[-1]["digest"] in shown.out
     assert lab(*words, "--show", place, "--json").row()["digest"] == calls[-1]["digest"]
-
-
-def test_all_means_all_of_palavers_policies(tmp_path: Path) -> None:
-    """`all` may stand beside others, and means the names that are not named besides."""
-    found = lab(coding(tmp_path / "one.jsonl", rounds=1), "--policies", "all,full", "--json").row()
-    assert sorted(found["run"]["policies"]) == sorted(POLICIES)
-    assert found["run"]["policies"][-1] == "full"

@@ -7,9 +7,6 @@ import sys
 
 import pytest
 
-from palaver.cli.app import COMMANDS
-from tests.cli.commands import run
-
 ERRORS = {"errors", "plurals"}
 """The errors, and the few lines by which they say how many."""
 
@@ -38,15 +35,6 @@ def modules(statement: str) -> set[str]:
 def rooms(found: set[str]) -> set[str]:
     """Return the rooms of palaver among modules."""
     return {name.removeprefix("palaver.") for name in found if name.startswith("palaver.")}
-
-
-def test_the_list_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a terminal of any width each command's sentence is there to its end, over as many lines as it needs."""
-    for columns in [1, 40, 80, 200]:
-        monkeypatch.setenv("COLUMNS", str(columns))
-        listed = "".join(run("--help").out.split())
-        for name, (_, said) in ((name, found) for group in COMMANDS.values() for name, found in group.items()):
-            assert "".join(f"{name}{said}".split()) in listed
 
 
 def test_what_needs_no_command_loads_none() -> None:

@@ -57,8 +57,6 @@ def test_all_sessions_of_a_subject_are_erased(palaver: Palaver) -> None:
     assert done.code == Exit.OK
     assert "mara" not in done.out
     assert palaver("erase", "--subject", "mara@example.org").code == Exit.INPUT
-    palaver("import", palaver.file("talk.jsonl", talk()), "--again")
-    assert palaver("erase", "--subject", "x", "talk").code == Exit.USAGE
 
 
 def test_exported_files_go_only_when_asked_and_unchanged(stocked: Palaver) -> None:
@@ -87,10 +85,6 @@ def test_receipts_are_checked_and_written(stocked: Palaver) -> None:
     told = json.loads(target.read_text())
     target.write_text(json.dumps({**told, "entries": told["entries"] + 1}))
     assert stocked("store", "receipts", target).code == Exit.FOUND
-    target.write_text(json.dumps({**told, "tombstones": "none"}))
-    assert stocked("store", "receipts", target).code == Exit.INPUT
-    assert stocked("store", "receipts", "0" * 32).code == Exit.INPUT
-    assert stocked("store", "receipts", "-o", target).code == Exit.USAGE
 
 
 # --- retention ------------------------------------------------------------------------------------------------------------------------
@@ -117,19 +111,13 @@ def test_retention_goes_through_the_trash(stocked: Palaver) -> None:
 
 
 def test_a_store_is_copied_and_proved(stocked: Palaver, tmp_path: Path) -> None:
-    """The counts are told, the exit code is 0, and a second copy writes nothing."""
+    """A second copy writes nothing; a target that went on by itself is not equal, which is an exit code."""
     target = tmp_path / "copy.db"
     told = stocked("store", "copy", target, "--json").row()
     assert told["equal"]
     assert told["written"] == told["entries"] > 0
     assert "0 entries written. Both are equal." in stocked("store", "copy", target).out
     assert run("sessions", "--json", "--store", target).out == stocked("sessions", "--json").out
-
-
-def test_a_copy_that_differs_is_an_exit_code(stocked: Palaver, tmp_path: Path) -> None:
-    """A target that went on by itself is not equal: exit code 1, and the place is named."""
-    target = tmp_path / "copy.db"
-    stocked("store", "copy", target)
     with SqliteStore(target) as store:
         Session.open("talk", store).root.put_text("Only here.")
     ran = stocked("store", "copy", target)
@@ -168,10 +156,7 @@ def test_orphaned_payloads_are_swept_when_they_are_old(palaver: Palaver) -> None
     assert "Would remove 1 orphaned payload (48 bytes)" in palaver("store", "sweep").out
     done = palaver("store", "sweep", "--yes", "--json").row()
     assert (done["bytes"], len(done["payloads"]), done["pending"]) == (48, 1, [])
-    with SqliteStore(palaver.store) as store:
-        assert len(list(store.blob_ids())) == 1
     assert palaver("store", "verify").code == Exit.OK
-    assert palaver("store", "sweep", "--older-than", "0s").code == Exit.INPUT
 
 
 # --- the doctor -----------------------------------------------------------------------------------------------------------------------
@@ -193,24 +178,6 @@ def test_a_block_that_no_provider_takes_is_set_aside(palaver: Palaver) -> None:
     assert handle in palaver("view", "talk", "--wire", "openai-chat").out
     assert len(palaver("branch", "quarantine", handle, "--undo", "--json").row()["entries"]) == 1
     assert palaver("view", "talk", "--wire", "openai-chat", "--json").row() == before
-
-
-def test_a_file_is_examined_without_a_store(palaver: Palaver) -> None:
-    """Faults stand apart from notes, each with what palaver does about it."""
-    session = Claude()
-    session.user("u1", "Go.")
-    session.result("r1", "t1")
-    path = palaver.file("s.jsonl", session.bytes())
-    found = run("doctor", path, "--json")
-    assert found.code == Exit.FOUND
-    (fault,) = [one for one in found.row()["findings"] if one["severity"] == "fault"]
-    assert (fault["code"], bool(fault["remedy"])) == ("orphan_result", True)
-    words = run("doctor", path).out
-    assert ": 1 fault. " in words
-    assert "  Faults:\n    1 orphan result. In requests it is shown as text where it is.\n" in words
-    assert "Notes:" not in words
-    assert "Notes:" in run("doctor", path, "--all").out
-    assert not palaver.store.exists()
 
 
 def test_damage_in_one_session_leaves_the_others(tmp_path: Path) -> None:

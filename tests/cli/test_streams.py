@@ -29,14 +29,6 @@ sys.exit(main(sys.argv[5:]))
 The first import loads the command and has pydantic build what it checks with: its compiled code takes an interrupt for an answer.
 """
 
-LIMITED = """
-import resource, sys
-from palaver.cli import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-sys.exit(main(sys.argv[2:]))
-"""
-"""The entry point under a limit on the size of files, which fails as a full disk does."""
-
 
 def long_talk(turns: int = 600) -> bytes:
     """A session whose import takes several durable steps: calls with results, a rewind in the middle."""
@@ -50,9 +42,7 @@ def long_talk(turns: int = 600) -> bytes:
     return session.bytes()
 
 
-@pytest.mark.parametrize(
-    ("signal", "code", "seconds"), [("SIGINT", 130, 0.02), ("SIGINT", 130, 0.2), ("SIGKILL", -9, 0.1)]
-)
+@pytest.mark.parametrize(("signal", "code", "seconds"), [("SIGINT", 130, 0.2), ("SIGKILL", -9, 0.1)])
 def test_an_import_that_was_cut_off_is_taken_up(palaver: Palaver, signal: str, code: int, seconds: float) -> None:
     """After Ctrl-C, or a kill, at any moment no half session is to be seen, the store is sound, and the same import completes it."""
     file = palaver.file("talk.jsonl", long_talk())
@@ -87,21 +77,6 @@ def said(palaver: Palaver) -> list[list[dict[str, object]]]:
     return [[{key: row[key] for key in row if key != "handle"} for row in rows] for rows in shown]
 
 
-def test_a_full_disk_during_an_export(palaver: Palaver) -> None:
-    """The old file stays, and no piece of the new one is left behind."""
-    palaver.imported(long_talk(200))
-    target = palaver.file("out.md", "old")
-    words = ["export", "talk", "--to", "markdown", "-o", str(target), "--store", str(palaver.store)]
-    ran = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(1 << 16), *words], capture_output=True, text=True, timeout=100, check=False
-    )
-
-    assert ran.returncode == 8, ran.stderr
-    assert os.strerror(errno.EFBIG) in ran.stderr
-    assert target.read_text() == "old"
-    assert [path.name for path in palaver.folder.iterdir() if path.name.startswith(".")] == []
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_standard_output_that_is_full(stocked: Palaver) -> None:
     """What cannot be written is told by its own exit code and one line; the interpreter adds nothing to it."""
@@ -111,23 +86,6 @@ def test_standard_output_that_is_full(stocked: Palaver) -> None:
             ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert ran.returncode == 8, words
         assert ran.stderr == f"palaver: the output cannot be written: {os.strerror(errno.ENOSPC)}.\n", words
-
-
-def test_streams_that_were_closed_from_the_start(stocked: Palaver) -> None:
-    """Who closes a stream does not want what is written there: the command ends as ever, and nothing else is told."""
-    for closed, words, code in ((">&-", "sessions --json", 0), ("2>&-", "sesions", 2), (">&- 2>&-", "sessions", 0)):
-        command = ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, *words.split(), "--store", str(stocked.store)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), (closed, words)
-
-
-def test_a_device_is_written_to_and_never_replaced(stocked: Palaver) -> None:
-    """`--output /dev/full` fails as a full disk does, `/dev/null` takes everything, and both are devices afterwards."""
-    full = stocked("export", "talk", "--to", "markdown", "-o", "/dev/full")
-    null = stocked("export", "talk", "--to", "markdown", "-o", "/dev/null")
-
-    assert (full.code, null.code) == (8, 0)
-    assert all(Path(path).is_char_device() for path in ("/dev/full", "/dev/null"))
 
 
 def test_a_reader_that_goes_away(palaver: Palaver) -> None:
@@ -184,21 +142,16 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_progress_is_shown_on_a_terminal_only(palaver: Palaver) -> None:
-    """A pipe gets the result and nothing else; --json shows no bar even on a terminal."""
+def test_progress_and_colours_are_for_terminals(palaver: Palaver) -> None:
+    """A pipe, --json and NO_COLOR (https://no-color.org) get neither."""
     file = palaver.file("talk.jsonl", long_talk(100))
-    assert "\x1b[" in on_a_terminal(palaver.folder / "a.db", f"import {file}")[1]
+    store = palaver.folder / "a.db"
+    assert "\x1b[" in on_a_terminal(store, f"import {file}")[1]
     assert "\x1b[" not in on_a_terminal(palaver.folder / "b.db", f"import {file} --json")[1]
+    assert "\x1b[31m" in on_a_terminal(store, "view nothing")[1]
+    assert "\x1b[31m" not in on_a_terminal(store, "view nothing", NO_COLOR="1")[1]
     piped = palaver("import", file)
-    assert (piped.err, "\x1b" in piped.out) == ("", False)
-
-
-def test_colours_are_for_terminals_that_want_them(stocked: Palaver) -> None:
-    """An error is red on a terminal, plain under NO_COLOR and in a pipe (https://no-color.org)."""
-    assert "\x1b[31m" in on_a_terminal(stocked.store, "view nothing")[1]
-    assert "\x1b[31m" not in on_a_terminal(stocked.store, "view nothing", NO_COLOR="1")[1]
-    assert "\x1b" not in on_a_terminal(stocked.store, "view nothing", TERM="dumb")[1]
-    assert "\x1b" not in stocked("view", "nothing").err
+    assert (piped.err, "\x1b" in piped.out + palaver("view", "nothing").err) == ("", False)
 
 
 HOSTILE = "\x1b]0;owned\x07 \x9b31m \u202egnp.exe\u202c \u2066x\u2069 title"
@@ -255,21 +208,13 @@ def test_a_pager_shows_long_output(palaver: Palaver) -> None:
     assert "It is red." in seen
     assert "\x1b]0;" not in seen
     assert "paged" not in on_a_terminal(palaver.store, "show talk --json", PAGER=str(pager))[1]
-    quitter = palaver.file("quits.sh", "#!/bin/sh\nhead -c 1 > /dev/null\n")
-    quitter.chmod(0o700)
-    palaver.imported(long_talk(200), "long.jsonl")
-    code, seen = on_a_terminal(palaver.store, "show talk", PAGER=str(quitter))
-    assert (code, "Traceback" in seen) == (0, False)
 
 
 def test_any_width_and_locale_will_do(stocked: Palaver) -> None:
-    """Every report is printed on a narrow terminal and on a wide one; under the C locale what was said is UTF-8, and nothing crashes."""
-    for columns in ("20", "300"):
-        commands = ("sessions", "doctor", "view talk --explain", "calls talk")
-        assert on_a_terminal(stocked.store, *commands, COLUMNS=columns)[0] == 0
+    """Every report is printed on a narrow terminal; under the C locale what was said is UTF-8, and nothing crashes."""
+    commands = ("sessions", "doctor", "view talk --explain", "calls talk")
+    assert on_a_terminal(stocked.store, *commands, COLUMNS="20")[0] == 0
     for environment in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}):
-        for words in ("show talk", "search 狀態"):
-            ran = child(*words.split(), "--store", stocked.store, **environment)
-            assert (ran.code, ran.err) == (0, ""), (words, environment)
-            assert words != "show talk" or "狀態" in ran.out, environment
-    assert on_a_terminal(stocked.store, "show talk", "show talk --entries", LC_ALL="C")[0] == 0
+        ran = child("show", "talk", "--store", stocked.store, **environment)
+        assert (ran.code, ran.err, "狀態" in ran.out) == (0, "", True), environment
+    assert on_a_terminal(stocked.store, "show talk", "search 狀態", LC_ALL="C")[0] == 0
