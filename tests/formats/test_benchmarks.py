@@ -7,7 +7,18 @@ from palaver.log import Custom, ErrorEntry, Instructions, ModelChange
 from palaver.messages import Role, Speaker, StopReason
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, written
-from tests.formats.samples import document, mini, swe, tau, tau2
+from tests.formats.samples import document, tau, value_of
+
+
+def tau2() -> dict[str, Any]:
+    """Return one simulation of τ²-bench, in which both sides call, one of them twice at once."""
+    found: dict[str, Any] = value_of("tau2-bench")
+    return {**found, "simulations": found["simulations"][:1]}
+
+
+def mini() -> Any:  # noqa: ANN401
+    """Return a trajectory of mini-SWE-agent whose last call has no result."""
+    return value_of("mini-swe-agent")
 
 
 def read(folder: Path, value: object) -> Read:
@@ -16,16 +27,6 @@ def read(folder: Path, value: object) -> Read:
 
 
 # --- τ-bench --------------------------------------------------------------------------------------------------------------
-
-
-def test_tau_bench_trajectory_is_a_conversation(tmp_path: Path) -> None:
-    """Each has its messages in order, and what stood beside them as metadata."""
-    found = read(tmp_path, tau(3))
-    assert [one.title for one in found.conversations] == [f"task 7, trial {n}" for n in range(3)]
-    assert [one.metadata["reward"] for one in found.conversations] == [1.0] * 3
-    assert (found.counted(), found.codes()) == (21, {})
-    key = found.conversations[0].key
-    assert [message.id for message in found.said()[:7]] == [f"{key}:{n}" for n in range(7)]
 
 
 def test_tau_bench_keys_tell_runs_apart(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_call_id_that_is_used_again_has_its_own_result(tmp_path: Path) -> None:
 
 def test_tau2_agent_hears_and_customer_acts(tmp_path: Path) -> None:
     """Words of both stand in the agent's dialog; the customer's calls and results in its own, which shares nothing."""
-    found = read(tmp_path, tau2(1))
+    found = read(tmp_path, tau2())
     spoken = [Role.ASSISTANT, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.ASSISTANT, Role.USER]
     assert [message.role for message in found.said("main")] == spoken
     assert [message.role for message in found.said("user")] == [Role.ASSISTANT, Role.TOOL]
@@ -60,7 +61,7 @@ def test_tau2_agent_hears_and_customer_acts(tmp_path: Path) -> None:
 
 def test_tau2_sides_have_instructions_and_models(tmp_path: Path) -> None:
     """The policy instructs the agent, the guidelines the customer, wherever they stand in the file."""
-    results = tau2(1)
+    results = tau2()
     results["info"] = results.pop("info")
     found = read(tmp_path, results)
     sides = (("main", "Help politely.", "gpt-4.1"), ("user", "Play a customer.", "gpt-4.1-mini"))
@@ -70,17 +71,6 @@ def test_tau2_sides_have_instructions_and_models(tmp_path: Path) -> None:
         assert [section.text for section in told.sections] == [text]
         assert isinstance(change, ModelChange)
         assert change.model == model
-
-
-def test_tau2_simulation_without_messages(tmp_path: Path) -> None:
-    """It is a conversation without words; what is no list is reported."""
-    odd: tuple[object, ...] = (None, "many", {"role": "user"}, [])
-    for messages in odd:
-        results = tau2(1)
-        results["simulations"][0]["messages"] = messages
-        found = read(tmp_path, results)
-        assert (len(found.conversations), found.counted()) == (1, 0), messages
-        assert found.codes()["bad_record"] == (not isinstance(messages, list)), messages
 
 
 # --- mini-SWE-agent and SWE-agent -------------------------------------------------------------------------------------------
@@ -130,15 +120,6 @@ def test_mini_swe_agent_run_that_goes_on(tmp_path: Path) -> None:
     assert (apart.outcome, apart.session_id == first.session_id) == ("new", False)
 
 
-def test_mini_swe_agent_run_is_known_by_its_messages(tmp_path: Path) -> None:
-    """Also where what stands beside them is out of sight."""
-    run = mini()
-    far = {"messages": [{"role": "user", "content": "x" * 400_000}], "trajectory_format": "mini-swe-agent-1.1"}
-    for one in ({"messages": run["messages"]}, {"info": run["info"], **far}):
-        formats = {put.entry.source.format for put in read(tmp_path, one).puts if put.entry.source}
-        assert formats == {"mini-swe-agent"}
-
-
 def text_protocol(run: dict[str, Any]) -> dict[str, Any]:
     """Return a run of mini-SWE-agent whose commands are text, so that their output comes back in the role user."""
     for message in run["messages"]:
@@ -151,7 +132,7 @@ def text_protocol(run: dict[str, Any]) -> dict[str, Any]:
 
 def test_importer_marks_observation_as_tool_output(tmp_path: Path) -> None:
     """The format says which messages of the role user are output; the task and a demonstration's beginning are the user's."""
-    for value in [swe(), text_protocol(mini())]:
+    for value in [value_of("swe-agent"), text_protocol(mini())]:
         heard = [message for message in read(tmp_path, value).said() if message.role is Role.USER]
         *asked, observed = heard
         assert {message.speaker for message in asked} == {Speaker.HUMAN}
@@ -161,7 +142,7 @@ def test_importer_marks_observation_as_tool_output(tmp_path: Path) -> None:
 
 def test_output_that_looks_like_a_task_is_still_output(tmp_path: Path) -> None:
     """No word of a message decides who speaks."""
-    run = swe()
+    run = value_of("swe-agent")
     run["history"][5]["content"] = run["history"][3]["content"]
     heard = [message for message in read(tmp_path, run).said() if message.role is Role.USER]
     assert [message.speaker for message in heard] == [Speaker.HUMAN, Speaker.HUMAN, Speaker.TOOL]

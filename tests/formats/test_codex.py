@@ -148,18 +148,3 @@ def test_rollouts_of_the_first_versions_are_read(tmp_path: Path) -> None:
     assert found.conversations[0].key == "old"
     assert [m.role for m in found.said()] == [Role.USER, Role.ASSISTANT, Role.TOOL]
     assert found.counted() == 3
-
-
-def test_odd_items_and_orphans_are_reported(tmp_path: Path) -> None:
-    """An item that cannot be read costs itself; a result without a call is kept."""
-    found = read(
-        tmp_path,
-        item("message", role="user", content=5),
-        item("function_call", call_id=[], name={}, arguments=7),
-        output("nowhere"),
-        ("response_item", {}),
-        ("compacted", {"replacement_history": [3, {"type": "message", "content": 4}]}),
-        said("user", "Still here."),
-    )
-    assert (found.codes()["orphan_result"], found.codes()["bad_record"]) == (1, 3)
-    assert found.said()[-1].content == "Still here."

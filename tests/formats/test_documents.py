@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.formats.documents import Element, elements
-from palaver.formats.fields import items, mapping, moment, number, objects, text
+from palaver.formats.fields import moment
 from palaver.formats.records import parse
 from palaver.formats.streams import Chunks, Limits
 
@@ -26,15 +26,6 @@ def test_one_value_is_read_as_python_reads_it(value: object, escaped: bool) -> N
         return  # a lone surrogate's bytes: replaced, and reported
     assert not parsed.fault
     assert [repr(found) for found, _ in parsed.values] == [repr(json.loads(written))]
-
-
-@given(VALUES, VALUES)
-def test_glued_values_are_read_one_by_one(first: object, second: object) -> None:
-    """Two values on one line are two values, each with the offset after it."""
-    one, other = json.dumps([first]), json.dumps([second])
-    parsed = parse((one + other).encode())
-    assert parsed.values[0][1] == len(one)
-    assert [repr(found) for found, _ in parsed.values] == [repr(json.loads(one)), repr(json.loads(other))]
 
 
 def test_what_the_faster_reader_refuses_is_read_patiently() -> None:
@@ -104,16 +95,6 @@ def test_cut_document_gives_what_was_whole(values: list[Any], data: st.DataObjec
     assert same == len(complete) or isinstance(values[len(complete) - 1], int | float)  # a number may be cut to another
 
 
-@given(st.lists(st.dictionaries(st.text(), _SCALARS | st.lists(_SCALARS), min_size=1), min_size=1), st.data())
-def test_cut_element_keeps_the_whole_part_of_its_list(values: list[Any], data: st.DataObject) -> None:
-    """What is read of a run that is cut off are its whole messages."""
-    whole = json.dumps([{"said": values}]).encode()
-    (found,), _ = read(whole[: data.draw(st.integers(len('[{"said": ['), len(whole) - 4))])
-    said = found.value["said"] if isinstance(found.value, dict) else []
-    assert repr(said) == repr(values[: len(said)])
-    assert len(said) < len(values) or found.whole
-
-
 def test_what_is_not_json_ends_with_a_reason() -> None:
     """Never with an exception."""
     for data in [b"[1 2]", b'{"a" 1}', b"{1: 2}", b"[,]", b"[1,]", b"]", b'{"a": }', b"hello"]:
@@ -124,23 +105,6 @@ def test_long_string_is_looked_through_a_few_times_only() -> None:
     """An element that arrives in many chunks costs its length, not the square of it."""
     found, early = read(json.dumps(["x" * (1 << 24), 1]).encode(), 1 << 12)
     assert ([len(str(one.value)) for one in found], early) == ([1 << 24, 1], "")
-
-
-def test_field_of_the_wrong_type_counts_as_missing() -> None:
-    """Reading a field never raises, and never returns what the rest of the program cannot hold."""
-    record = {
-        "s": "a\ud800",
-        "n": 3.7,
-        "b": True,
-        "m": {"x": 1},
-        "l": [1, {"y": 2}],
-        "huge": 1e300,
-        "nan": float("nan"),
-    }
-    assert [text(record, key) for key in ("s", "n", "none")] == ["a\ufffd", "", ""]
-    assert [number(record, key) for key in ("n", "b", "huge", "nan", "s")] == [3, 0, 0, 0, 0]
-    assert (mapping(record, "m"), mapping(record, "l")) == ({"x": 1}, {})
-    assert (items(record, "l"), items(record, "m"), objects(record, "l")) == ([1, {"y": 2}], (), [{"y": 2}])
 
 
 def test_times_are_read_in_all_their_forms() -> None:

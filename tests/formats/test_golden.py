@@ -1,21 +1,15 @@
-"""Golden files: a small file of every format, and the events that a reader emits for it.
-
-`python -m tests.formats.test_golden` writes both for a format that has none, and the events of the others anew.
-"""
+"""Golden files: a small file of every format, and the events that a reader emits for it, which `python -m tests.formats.test_golden` writes."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from palaver.formats import FORMATS, Event, Loss, Put
 from palaver.log import draft
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import events_of, imported, refused, views
-from tests.formats.samples import KINDS, sample
-
-GOLDEN = Path(__file__).parent.parent / "golden" / "formats"
+from tests.formats.samples import GOLDEN, KINDS
 
 
 def plain(event: Event | Loss) -> dict[str, Any]:
@@ -51,15 +45,12 @@ def test_a_golden_file_becomes_valid_requests() -> None:
 
 def test_every_format_has_a_golden_file() -> None:
     """A new format needs a file."""
-    assert set(KINDS) == {each.name for each in FORMATS}
+    assert {path.stem for path in GOLDEN.glob("*.file")} == set(KINDS) == {each.name for each in FORMATS}
 
 
 def main() -> None:
     """Write the files."""
     for kind in KINDS:
-        path = GOLDEN / f"{kind}.file"
-        if not path.exists():
-            path.write_bytes(sample(kind))
         (GOLDEN / f"{kind}.json").write_text(json.dumps(events(kind), indent=1, sort_keys=True) + "\n", "utf-8")
 
 

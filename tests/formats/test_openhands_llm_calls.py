@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from palaver.log import Invocation, MessageEntry, Toolset
+from palaver.log import Invocation, MessageEntry
 from tests.formats.reading import Read, read_bytes
-from tests.formats.samples import TOOL, as_sent, calls, chat, document, series, snapshot, tar
+from tests.formats.samples import as_sent, calls, chat, document, series, snapshot, tar
 
 
 def read(folder: Path, found: list[Any]) -> Read:
@@ -45,14 +45,6 @@ def test_every_call_says_what_was_sent(tmp_path: Path) -> None:
         assert not isinstance(entry, Invocation) or entry.manifest["messages"] == said
 
 
-def test_tools_are_those_that_were_sent(tmp_path: Path) -> None:
-    """They are declared once, and again where they change."""
-    found = series()
-    found[2]["kwargs"]["tools"] = [TOOL, {"type": "function", "function": {"name": "leap"}}]
-    toolsets = [entry for entry in read(tmp_path, found).entries() if isinstance(entry, Toolset)]
-    assert [[tool.name for tool in entry.tools] for entry in toolsets] == [["look"], ["look", "leap"]]
-
-
 def test_run_that_began_anew_is_a_branch(tmp_path: Path) -> None:
     """A request that is shorter, or changed, shares what is the same; the longest run counts, and the newest goes on."""
     again = snapshot(4, [as_sent(one) for one in chat()[:2]], {"role": "assistant", "content": "A fish."})
@@ -87,11 +79,3 @@ def test_folders_of_an_archive_are_runs(tmp_path: Path) -> None:
     assert [one.key for one in found.conversations] == ["resp-1:1700000001.000", "other:1700000001.000"]
     alone = read_bytes(tmp_path, document(series()[0]))
     assert (alone.counted(), len(invocations(alone))) == (3, 1)
-
-
-def test_what_is_no_call_is_reported(tmp_path: Path) -> None:
-    """Notes, damaged calls and calls without an answer are named; the others are read."""
-    unanswered: dict[str, Any] = snapshot(6, [as_sent(one) for one in chat()[:2]], {}) | {"response": None}
-    found = read(tmp_path, [*series(), b"# notes", b'{"messages": [', {"hello": 1}, unanswered])
-    assert (found.counted(), found.codes()["bad_record"]) == (7, 3)
-    assert any("not a call" in loss.reason for loss in found.losses)

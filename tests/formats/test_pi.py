@@ -114,14 +114,6 @@ def test_missing_parents_and_repeated_ids_are_reported(tmp_path: Path) -> None:
     assert [branch.dialog for branch in found.branches] == ["main"]
 
 
-def test_odd_entries_are_reported(tmp_path: Path) -> None:
-    """An entry that cannot be read costs itself only."""
-    for message in [None, 3, {"role": "nobody"}, {"role": "user", "content": 3}, {"role": "assistant", "content": [7]}]:
-        found = read(tmp_path, Pi().user("One.").add("message", message=message).user("Two."))
-        assert found.codes() == {"bad_record": 1}, message
-        assert [m.content for m in found.said()] == ["One.", "Two."], message
-
-
 def test_equal_response_ids_never_merge(tmp_path: Path) -> None:
     """Each record is a whole response: an id that an earlier one has (some servers repeat theirs) is kept aside."""
     session = Pi().user("One.").model(text("1"), responseId="chatcmpl-7").user("Two.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from palaver.log import Compaction, MessageEntry, Run
 from palaver.messages import Message
 from palaver.store.memory import MemoryStore
 from palaver.view import Reason, fold
-from tests.formats.reading import Read, imported, read_bytes, read_file, refused
+from tests.formats.reading import Read, imported, read_file, refused
 from tests.recorded import RECORDINGS, Recording, recordings
 
 SESSIONS = ("claude_code", "codex", "pi")
@@ -97,24 +96,6 @@ def test_every_record_is_put_or_reported(recording: Recording) -> None:
         if ordinal not in ordinals and not (value.get("subtype") in headers or value.get("type") in headers)
     ]
     assert len(silent) <= counted
-
-
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, each=2))
-def test_session_cut_short_is_a_beginning_of_the_whole(tmp_path: Path, recording: Recording) -> None:
-    """What is read of half a file is the beginning of what is read of all of it, dialog by dialog."""
-    with open_source(recording.path) as source:
-        data = source.members[0].read(1 << 30)
-    whole = by_dialog(read_file(recording.path))
-    for dialog, records in by_dialog(read_bytes(tmp_path, data[: data.index(b"\n", len(data) // 2) + 1])).items():
-        assert whole[dialog][: len(records)] == records
-
-
-def by_dialog(found: Read) -> dict[str, list[tuple[str, bytes]]]:
-    """Return the identities of the puts of each dialog."""
-    records: dict[str, list[tuple[str, bytes]]] = {}
-    for put in found.puts:
-        records.setdefault(put.dialog, []).append((put.record, put.digest))
-    return records
 
 
 @pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=2))

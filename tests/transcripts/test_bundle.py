@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from palaver.errors import Conflict, NotFound, StoreDamaged, StoreError, UnsupportedTranscript
 from palaver.formats import Limits
-from palaver.ids import DialogId, SessionId, new_session_id
-from palaver.log import Compaction, Draft, Header, Label, MessageEntry, Place, Run, draft
+from palaver.ids import SessionId, new_session_id
+from palaver.log import Compaction, Label, MessageEntry, Place, Run, draft
 from palaver.messages import ImageContent, TextContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SourceRecord
@@ -27,6 +27,7 @@ from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts.bundle import export_bundle, import_bundle, import_bundle_file
 from palaver.transcripts.frames import Frame, read_frames, write_frames
 from tests.stores import fingerprint
+from tests.transcripts.test_importing import FullStore
 
 _PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 
@@ -102,20 +103,6 @@ def test_frames_are_read_as_they_were_written(frames: list[Frame]) -> None:
     assert list(read_frames(BytesIO(b"".join(write_frames(frames))).read, "it")) == frames
 
 
-def test_what_is_no_bundle_is_refused() -> None:
-    """The error says what it is."""
-    for data, why in [
-        (b"", "not a palaver bundle"),
-        (b"hello", "not a palaver bundle"),
-        (b"\x00" * 100, "not a palaver bundle"),
-        (b"palaver-bundle 1\nhello", "damaged at byte 17"),
-        (b"palaver-bundle 2\n", "version 2, and this palaver reads version 1"),
-        (b"".join(write_frames([])), "holds no session"),
-    ]:
-        with pytest.raises(UnsupportedTranscript, match=why):
-            taken(MemoryStore(), data)
-
-
 # --- a bundle that lies -------------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +114,18 @@ def refused(frames: Sequence[Frame]) -> str:
         taken(store, b"".join(write_frames(frames)))
     assert fingerprint(store) == before, "nothing was written"
     return raised.value.why
+
+
+def test_what_is_no_bundle_is_refused() -> None:
+    """The error says what it is; bytes of the right sums and no session, too."""
+    for data, why in [
+        (b"hello", "not a palaver bundle"),
+        (b"palaver-bundle 1\nhello", "damaged at byte 17"),
+        (b"palaver-bundle 2\n", "version 2, and this palaver reads version 1"),
+        (b"".join(write_frames([])), "holds no session"),
+    ]:
+        with pytest.raises(UnsupportedTranscript, match=why):
+            taken(MemoryStore(), data)
 
 
 def changed(kind: str, change: Callable[[dict[str, Any]], object], nth: int = 0) -> list[Frame]:
@@ -160,29 +159,23 @@ def _share(span: list[int], fields: dict[str, Any]) -> None:
     fields["ranges"][0][1:3] = span
 
 
-def _bound(bound: dict[str, Any], fields: dict[str, Any]) -> None:
+def _bound(bound: dict[str, object], fields: dict[str, Any]) -> None:
     fields["pieces"][0].update(bound)
 
 
-def test_dialog_shares_only_what_is_there() -> None:
-    """A range ends where the other dialog does."""
+def test_bundle_names_only_what_is_there() -> None:
+    """Ranges, runs and targets end where their dialogs do, before anybody counts through them; pictures have their bytes."""
     for span in ([0, 10**12], [-1, 2], [3, 2], [7, 13]):
-        assert refused(changed("dialog", partial(_share, span), 1))
-
-
-def test_compaction_names_only_entries_that_are_there() -> None:
-    """A run of 10^12 entries is refused before anybody counts through it."""
-    for bound in ({"stop": 10**12}, {"start": -1}, {"start": 9, "stop": 2}, {"dialog": "0" * 32}):
-        assert refused(changed("annotation", partial(_bound, bound), nth=1)), bound
-
-
-def test_label_names_only_entries_that_are_there() -> None:
-    """Also where white space hides the reference from a search for bytes."""
+        assert refused(changed("dialog", partial(_share, span), 1)), span
+    bounds: tuple[dict[str, object], ...] = (
+        {"stop": 10**12},
+        {"start": -1},
+        {"start": 9, "stop": 2},
+        {"dialog": "0" * 32},
+    )
+    for bound in bounds:
+        assert refused(changed("annotation", partial(_bound, bound), 1)), bound
     assert "names entry 99" in refused(changed("annotation", lambda fields: fields["target"].update(seq=99)))
-
-
-def test_entry_names_only_payloads_that_came_before_it() -> None:
-    """A picture without its bytes is refused."""
     frames = [frame for frame in read_frames(BytesIO(_BUNDLE).read, "it") if frame.kind != "blob"]
     assert "cannot be read" in refused(frames)
 
@@ -236,19 +229,6 @@ def test_bundle_of_any_content_is_taken_or_refused(data: st.DataObject) -> None:
 
 
 # --- a store that fails -------------------------------------------------------------------------------------------------------
-
-
-class FullStore(MemoryStore):
-    """A store whose device is full after so many entries."""
-
-    room = 0
-
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
-        """Append as long as there is room."""
-        if len(drafts) > self.room:
-            raise StoreError("The device is full.", reason="full")
-        self.room -= len(drafts)
-        return super().append(dialog_id, drafts, turn_head)
 
 
 def test_import_that_was_cut_off_leaves_nothing() -> None:

@@ -64,31 +64,25 @@ def swapped(data: bytes, old: bytes, new: bytes) -> bytes:
     return data.replace(old, new)
 
 
-def without_line(data: bytes, mark: bytes) -> bytes:
-    """Leave out the line that holds a mark."""
-    return b"".join(line for line in data.splitlines(keepends=True) if mark not in line)
-
-
 def broken(kind: str) -> dict[str, tuple[bytes, set[str]]]:
     """Return broken copies of a session: for each fault its bytes, and the codes the doctor must name."""
     data, result_, call_ = HEALTHY[kind], RESULT[kind], CALL[kind]
     lines = data.splitlines(keepends=True)
+    no_result, no_call = (b"".join(line for line in lines if mark not in line) for mark in (result_, call_))
     return {
-        "missing result": (without_line(data, result_), {"open_call" if kind == "codex" else "unanswered_call"}),
+        "": (data, set()),
+        "missing result": (no_result, {"open_call" if kind == "codex" else "unanswered_call"}),
         "orphaned result": (
             swapped(data, result_, result_.replace(b"t2", b"t9")),
             {"orphan_result", "unanswered_call"},
         ),
-        "missing call": (without_line(data, call_), {"orphan_result"}),
+        "missing call": (no_call, {"orphan_result"}),
         "duplicate call id": (swapped(data, b'"t2"', b'"t1"'), {"duplicate_id"}),
         "bad line": (b"".join([*lines[:3], b"{bad\n", *lines[3:]]), {"bad_record"}),
         "torn tail": (data[:-20], {"torn_tail"}),
         "surrogate": (swapped(data, b"Done.", b"Done \\ud99c."), {"surrogate"}),
         "nul": (swapped(data, b"Done.", b"Done \\u0000."), {"nul"}),
     }
-
-
-CASES = [(kind, fault) for kind in HEALTHY for fault in broken(kind)]
 
 
 def codes(found: Diagnosis) -> set[str]:
@@ -102,69 +96,31 @@ def examined(path: Path) -> Diagnosis:
     return found
 
 
-def test_healthy_transcript_has_no_fault(tmp_path: Path) -> None:
-    """The formats are told apart, and what is whole is called healthy and valid for every provider."""
-    for kind, data in HEALTHY.items():
-        path = tmp_path / "s.jsonl"
+def test_each_fault_is_named_and_repaired_in_a_branch(tmp_path: Path) -> None:
+    """Named once with its place; the branch is healthy and valid; the file, the kept copy of it and the original are byte-identical."""
+    path = tmp_path / "s.jsonl"
+    for case, (data, expected) in [((kind, fault), one) for kind in HEALTHY for fault, one in broken(kind).items()]:
         path.write_bytes(data)
         found = examined(path)
-
-        assert (found.healthy, codes(found), set(found.valid.values())) == (True, set(), {True}), kind
-        assert (found.total, found.unreachable, found.session_id) == (found.reachable, 0, None), kind
-
-
-def test_each_fault_is_named_with_its_place(tmp_path: Path) -> None:
-    """Broken copies of each format: the fault is named once, by its code, with a place; the next request is still valid."""
-    for kind, fault in CASES:
-        data, expected = broken(kind)[fault]
-        path = tmp_path / "s.jsonl"
-        path.write_bytes(data)
-        found = examined(path)
-
-        assert expected <= {finding.code for finding in found.findings}, (kind, fault)
-        assert set(Counter(finding.code for finding in found.findings if finding.severity == "fault").values()) <= {
-            1
-        }, (kind, fault)
-        assert found.healthy == (expected == {"open_call"}), (
-            kind,
-            fault,
-        )  # Codex says nowhere that the response after it is another one
-        assert all(
-            re.match(r"(line|record|whole file)\b", finding.place) and finding.what for finding in found.findings
-        ), (kind, fault)
+        assert expected <= {finding.code for finding in found.findings}, case
+        assert set(Counter(one.code for one in found.findings if one.severity == "fault").values()) <= {1}, case
+        # Codex says nowhere that the response after an open call is another one
+        assert found.healthy == (expected <= {"open_call"}), case
+        assert all(re.match(r"(line|record|whole file)\b", one.place) and one.what for one in found.findings), case
         assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
 
-
-def test_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
-    """In a file that was not imported a fault stands at the number of its record, counted from 1, as in the reader's report."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(broken("claude-code")["orphaned result"][0])
-    places = {finding.code: finding.place for finding in examined(path).findings if finding.severity == "fault"}
-    assert places == {"orphan_result": "record 5", "unanswered_call": "record 4"}
-
-
-def test_repair_writes_a_branch_without_the_fault(tmp_path: Path) -> None:
-    """The branch is healthy and valid; the file, the kept copy of it and the original dialog are byte-identical."""
-    for kind, fault in CASES:
-        data, _ = broken(kind)[fault]
-        path = tmp_path / "s.jsonl"
-        path.write_bytes(data)
         store = MemoryStore()
         (one,) = Importer(store).import_path(path)
-        assert one.main is not None, (kind, fault)
+        assert one.main is not None, case
         before = list(store.bodies(one.main))
         branch = repair(store, one.main)
-        found = examine(store, one.session_id, branch.dialog_id)
-
-        assert (codes(found), found.dialogs) == (set(), 1), (kind, fault)
-        assert set(found.valid.values()) == {True}, (kind, fault)
-        assert list(store.bodies(one.main)) == before, (kind, fault)
-        assert path.read_bytes() == data, (kind, fault)
+        mended_ = examine(store, one.session_id, branch.dialog_id)
+        assert (codes(mended_), mended_.dialogs, set(mended_.valid.values())) == (set(), 1, {True}), case
+        assert list(store.bodies(one.main)) == before, case
         (source,) = store.sources(one.session_id)
-        assert source.raw is not None, (kind, fault)
-        assert b"".join(kept(store, source.raw)) == data, (kind, fault)
-        assert branch.relation == "repair", (kind, fault)
-        assert branch.metadata["of"] == one.main, (kind, fault)
+        assert source.raw is not None, case
+        assert b"".join(kept(store, source.raw)) == path.read_bytes() == data, case
+        assert (branch.relation, branch.metadata["of"]) == ("repair", one.main), case
 
 
 def alone(log: Log) -> Diagnosis:
@@ -238,18 +194,6 @@ def test_view_larger_than_the_window_is_a_fault() -> None:
     assert codes(alone(log)) == set()
 
 
-def test_over_window_in_a_file_has_the_file_as_its_place(tmp_path: Path) -> None:
-    """A file that was not imported has no dialogs that could be named."""
-    path = tmp_path / "s.jsonl"
-    session = Claude()
-    session.user("u1", "word " * 250_000)
-    session.model("a1", "m1", text("I look."))
-    path.write_bytes(session.bytes().replace(b'"model": "claude-opus-4-6"', b'"model": "claude-3-opus"'))
-    assert {one.code: one.place for one in examined(path).findings if one.severity == "fault"} == {
-        "over_window": "whole file"
-    }
-
-
 def test_ids_that_return_every_turn_are_told_apart() -> None:
     """Providers that number calls anew in each turn give duplicate ids; on the branch each call and its result have one of their own."""
     log = Log()
@@ -257,6 +201,8 @@ def test_ids_that_return_every_turn_are_told_apart() -> None:
         user("go"), model("", "a"), result("a"), user("on"), model("", "a", "b"), result("a"), result("b"), user("x")
     )
     assert codes(alone(log)) == {"duplicate_id"}
+    with pytest.raises(NotFound):
+        examine(log.store, log.session, DialogId("0" * 32))
     assert mended(log) == ["go", "a", "a", "on", "a_2", "b", "a_2", "b", "x"]
 
 
@@ -291,15 +237,3 @@ def test_damage_in_an_ancestor_spoils_its_forks() -> None:
     assert set(found.valid.values()) == {False}
     with pytest.raises(StoreDamaged, match=":0"):
         repair(store, fork.dialog)
-
-
-def test_dialog_can_be_examined_alone() -> None:
-    """What is wrong elsewhere in the session is not told; a dialog of another session is refused."""
-    log = Log()
-    log.put(user("go"), model("", "a"), user("on"), model("well"))
-    other = log.fork()
-    found = examine(log.store, log.session, log.dialog)
-    assert "unanswered_call" in codes(found)
-    assert examine(log.store, log.session, other.dialog).dialogs == 1
-    with pytest.raises(NotFound):
-        examine(log.store, log.session, DialogId("0" * 32))

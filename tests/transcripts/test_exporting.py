@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.messages import AudioContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import EXPORTS, export, partial_path, write_file
 
@@ -34,15 +32,6 @@ def test_every_form_holds_what_was_said() -> None:
         assert [change.what for change in found.report] == (["tool"] if form == "anthropic" else []), (
             form
         )  # one for the calls
-
-
-def test_what_a_form_cannot_hold_is_reported() -> None:
-    """Anthropic's messages have no sound."""
-    log = talk()
-    log.put(UserMessage(contents=(AudioContent(audio=(b"RIFF\0\0\0\0WAVEfmt ",)),)))
-    found = export(log.store, log.session, "anthropic")
-    assert "audio" in [change.what for change in found.report]
-    assert "audio" in json.dumps(json.loads(b"".join(found.pieces)))
 
 
 def test_unknown_form_or_session_is_not_found() -> None:
@@ -97,14 +86,3 @@ def test_killed_export_leaves_one_file_that_is_known(tmp_path: Path) -> None:
     assert stat.S_IMODE(partial_path(target).stat().st_mode) == 0o600
     write_file(target, [b"whole"])
     assert [path.name for path in tmp_path.iterdir()] == ["out.md"]
-
-
-def test_special_files_are_written_to_directly(tmp_path: Path) -> None:
-    """A pipe has no place for an unfinished file beside it."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert write_file(pipe, [b"words"]) == 5
-    assert os.read(reader, 9) == b"words"
-    os.close(reader)
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

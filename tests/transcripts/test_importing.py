@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.errors import MissingFile, StoreError, UnsupportedTranscript
+from palaver.errors import StoreError
 from palaver.ids import DialogId
 from palaver.log import Draft, Header, MessageEntry, decode_entry, draft
 from palaver.messages import UserMessage
@@ -112,41 +112,22 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
         assert len(list(store.sessions())) == 1, change
 
 
-def test_grown_file_adds_what_is_new(tmp_path: Path) -> None:
-    """Only the new records are written, to the same dialog; what was there keeps its numbers."""
-    store = MemoryStore()
-    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
-    dialog = DialogId(str(first.main))
-    before = list(store.bodies(dialog))
-    grown = imported(store, written(tmp_path / "s.jsonl", talk(7)))
-    assert (grown.outcome, grown.entries, grown.main) == ("grown", 3, first.main)
-    assert list(store.bodies(dialog))[: len(before)] == before
-
-
-def test_rewritten_file_becomes_a_branch(tmp_path: Path) -> None:
-    """A file whose earlier part was changed never changes what was imported: it goes on in a branch from there."""
-    store = MemoryStore()
-    first = imported(store, written(tmp_path / "s.jsonl", talk(6)))
-    lines = talk(6)
-    lines[3] = answer(3, "another answer")
-    other = imported(store, written(tmp_path / "s.jsonl", lines))
-    assert (other.outcome, other.dialogs) == ("rewritten", 2)
-    assert "assistant[answer 3]" in shown(store, first)
-    assert shown(store, other)[3] == "assistant[another answer]"
-    assert len(shown(store, other)) == 6
-
-
 def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
-    """Each is known once it was imported, also one that is a beginning of the other; no version of the file is lost."""
+    """What is new is written to the same dialog, or a branch; each is known once it was imported, also one that is a beginning of the other; no version of the file is lost."""
     for outcome in ["grown", "rewritten"]:
         store = MemoryStore()
         lines = talk(6)
         lines[3] = answer(3, "another answer")
         one = written(tmp_path / "one.jsonl", talk(4) if outcome == "grown" else talk(6))
         other = written(tmp_path / "other.jsonl", talk(6) if outcome == "grown" else lines)
-        imported(store, one)
+        first = DialogId(str(imported(store, one).main))
+        before = list(store.bodies(first))
         second = imported(store, other)
-        assert second.outcome == outcome, outcome
+        assert (second.outcome, second.entries, second.dialogs) == (
+            (outcome, 2, 1) if outcome == "grown" else (outcome, 3, 2)
+        )
+        assert list(store.bodies(first))[: len(before)] == before, "what was there keeps its numbers"
+        assert len(shown(store, second)) == 6, outcome
         for path in (one, other, one):
             again = imported(store, path)
             assert (again.outcome, again.entries, again.main) == ("unchanged", 0, second.main), path
@@ -258,17 +239,3 @@ def test_killed_import_is_taken_up(tmp_path: Path) -> None:
             assert list(store.sessions()) == [], limit
             (one,) = Importer(store).import_path(path)
             assert (one.records, one.entries, len(list(store.sessions()))) == (1500, 1501, 1), limit
-
-
-def test_file_that_is_no_transcript_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    """A typed error names the file; a missing one is missing."""
-    store = MemoryStore()
-    for name, data in {"empty": b"", "text": b"hello\n", "binary": bytes(range(256)) * 40, "json": b'{"a": 1}'}.items():
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(UnsupportedTranscript, match=name):
-            list(Importer(store).import_path(tmp_path / name))
-    with pytest.raises(UnsupportedTranscript):
-        list(Importer(store).import_path(tmp_path))
-    with pytest.raises(MissingFile):
-        list(Importer(store).import_path(tmp_path / "missing"))
-    assert list(store.sessions(trashed=True)) == []

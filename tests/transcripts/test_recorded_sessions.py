@@ -7,7 +7,6 @@ from io import BytesIO
 
 import pytest
 
-from palaver.formats import FORMATS
 from palaver.store.memory import MemoryStore
 from palaver.transcripts import Imported, Importer, examine, export, export_bundle, import_bundle, repair
 from palaver.wire import PROFILES, validate
@@ -70,8 +69,3 @@ def test_a_sample_of_the_recorded_sessions(recording: Recording) -> None:
 def test_every_recorded_session(recording: Recording) -> None:
     """The same for all."""
     check(recording)
-
-
-def test_the_kinds_are_formats_that_are_read() -> None:
-    """The sample names no format that is not registered."""
-    assert {kind.replace("_", "-") for kind in KINDS} <= {each.name for each in FORMATS}
