@@ -68,21 +68,3 @@ def test_writers_at_the_same_time_lose_nothing(store: Store) -> None:
     assert len(found) == 25
     for who in "ab":
         assert [one["n"] for one in found if one.get("who") == who] == list(range(12))
-
-
-def test_a_deleted_session_is_in_the_trash(store: Store) -> None:
-    """Deleting loses nothing: the session is in the trash, and the key can be used anew."""
-    kept = adapter.PalaverSessionStore(store)
-
-    async def work() -> tuple[Any, Any]:
-        await kept.append(KEY, [prompt("u1", "one")])
-        await kept.delete(KEY)
-        gone = await kept.load(KEY)
-        await kept.append(KEY, [prompt("u1", "anew")])
-        return gone, await kept.load(KEY)
-
-    gone, anew = asyncio.run(work())
-    assert gone is None
-    assert anew == [prompt("u1", "anew")]
-    (trashed,) = store.sessions(trashed=True)
-    assert [one.text_content() for one in Session.open(trashed.session_id, store).root.messages] == ["one"]

@@ -163,35 +163,10 @@ def test_changed_message_begins_a_fork(store: Store) -> None:
     assert spoken(store)[-1] == ["user: anew"]
 
 
-def test_content_of_any_shape_is_kept(store: Store) -> None:
-    """What palaver cannot read as a message stands there all the same, and the state comes back as it was."""
-    saver = adapter.PalaverCheckpointSaver(store)
-    odd = [
-        said.AIMessage([{"type": "image_url"}, "x", {"no": "type"}], id="a"),
-        said.ChatMessage("hm", role="judge", id="j"),
-    ]
-    put_messages(saver, 1, None, *odd)
-    assert len(spoken(store)[0]) >= 1
-    assert saver.get_tuple(at("talk")).checkpoint["channel_values"]["messages"] == odd
-
-
-def test_a_deleted_thread_is_in_the_trash(store: Store) -> None:
-    """Deleting loses nothing: the session is in the trash, and the thread can be begun anew."""
-    saver = adapter.PalaverCheckpointSaver(store)
-    put_messages(saver, 1, None, said.HumanMessage("one", id="one"))
-    saver.delete_thread("talk")
-    assert saver.get_tuple(at("talk")) is None
-    put_messages(saver, 2, None, said.HumanMessage("two", id="two"))
-    assert spoken(store) == [["user: two"]]
-    assert [record.name for record in store.sessions(trashed=True)] == ["talk"]
-
-
 def test_mistakes_are_typed_errors(store: Store) -> None:
-    """A configuration without a thread, writes without a checkpoint, and an unknown strategy are the caller's mistakes."""
+    """A configuration without a thread, and writes without a checkpoint, are the caller's mistakes."""
     saver = adapter.PalaverCheckpointSaver(store)
     with pytest.raises(InvalidInput, match="names no thread"):
         saver.get_tuple({"configurable": {}})
     with pytest.raises(InvalidInput, match="belong to no checkpoint"):
         saver.put_writes(at("talk"), [("x", 1)], "task")
-    with pytest.raises(InvalidInput, match="There is no strategy"):
-        saver.prune(["talk"], strategy="some")
