@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, policy
-from palaver.log import Handle, MessageEntry, entry_at
-from palaver.messages import Message
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
 from palaver.view import View, checkpoint, fold, held
 from tests.context.pencil import Characters
 
-__all__ = ["committed", "composed_from", "original", "text_of", "view_of"]
+__all__ = ["committed", "composed_from", "text_of", "view_of"]
 
 
 def view_of(log: Log) -> View:
@@ -37,13 +33,6 @@ def committed(log: Log, made: Composed) -> None:
     )
 
 
-def original(log: Log, place: Handle) -> Message:
-    """Return the message that a handle names."""
-    entry = entry_at(log.store, Handle(log.dialog, place.seq))
-    assert isinstance(entry, MessageEntry)
-    return entry.message
-
-
 def text_of(view: View, label: str = "record") -> str:
     """Return the derived text with a label; empty where there is none."""
     texts = [
@@ -54,9 +43,3 @@ def text_of(view: View, label: str = "record") -> str:
     ]
     assert len(texts) <= 1
     return "".join(texts)
-
-
-def put_all(log: Log, messages: Sequence[Message]) -> Log:
-    """Append messages."""
-    log.put(*messages)
-    return log

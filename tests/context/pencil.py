@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
@@ -21,7 +22,7 @@ from palaver.messages import (
 from palaver.tokens import FAMILIES, Budget, Family
 from palaver.view import View, fold_messages
 
-__all__ = ["Characters", "composed", "did", "shape", "sizes", "talk", "text", "work"]
+__all__ = ["Characters", "Manager", "composed", "did", "shape", "sizes", "talk", "text", "work"]
 
 
 class Characters:
@@ -34,6 +35,19 @@ class Characters:
     def text(self, text: str, /) -> int:
         """Return the length of a text."""
         return len(text)
+
+
+class Manager(ContextManager):
+    """A plain manager that does what a function does."""
+
+    name = "mine"
+
+    def __init__(self, does: Callable[[Any], Any]) -> None:
+        self.does = does
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - whatever dialog there is
+        """Return what the function makes of a dialog."""
+        return self.does(dialog)
 
 
 COUNTER = Characters()

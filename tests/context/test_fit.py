@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from palaver.context.fit import fit
-from palaver.context.policy import POLICIES, ContextManager, Policy
+from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, NotFound
 from palaver.messages import Message, Speaker, ToolResultContent, UserMessage
 from palaver.tokens import Budget
 from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, faults
+from tests.context.pencil import Manager
 
 CUTTING = sorted(set(POLICIES) - {"full"})
 
 
 # --- omissions, recall, tools ---------------------------------------------------------------------------------------------
-
-
-def test_law_9_every_message_is_shown_or_omitted() -> None:
-    """What is not the caller's own object in the result is listed with a handle, whole or by block."""
-    for policy in CUTTING:
-        given_ = chat(40)
-        fitted = fit(given_, model="gpt-4o", policy=policy, budget=9_000)
-        own = {id(message) for message in fitted.messages}
-        named = {handle.seq for gone in fitted.omitted for handle in gone.handles()}
-        assert {at for at, message in enumerate(given_) if id(message) not in own} == named, policy
-
-
-def test_every_shortened_block_is_an_omission() -> None:
-    """Outputs that were set aside are listed with their handles, which give the whole text back."""
-    given_ = chat(40)
-    fitted = fit(given_, model="gpt-4o", policy="offload", budget=40_000)
-    assert len(fitted.messages) == len(given_)
-    blocks = [gone.handle for gone in fitted.omitted if gone.handle is not None]
-    assert blocks
-    assert all(fitted.recall(handle) == given_[handle.seq]["content"] for handle in blocks)
 
 
 def test_a_plain_loop_answers_recall() -> None:
@@ -49,32 +29,15 @@ def test_a_plain_loop_answers_recall() -> None:
         assert faults(name, fitted) == [], name
         assert 0 < len(fitted.tools) <= 2, name
         assert "recall" in json.dumps(fitted.tools), name
-        handle = next(handle for gone in fitted.omitted for handle in gone.handles())
-        assert fitted.call_tool("recall", {"handle": str(handle)}), name
-        assert fitted.call_tool("recall", json.dumps({"handle": str(handle)})) == fitted.call_tool(
-            "recall", {"handle": str(handle)}
-        ), name
+        asked = {"handle": str(next(handle for gone in fitted.omitted for handle in gone.handles()))}
+        assert fitted.call_tool("recall", asked) == fitted.call_tool("recall", json.dumps(asked)) != "", name
+        for wrong in ("{bad", {}, {"handle": "nonsense"}, {"handle": "f" * 12 + ":1"}):
+            assert fitted.call_tool("recall", wrong), "a model's mistake is a result that says what is wrong"
+        assert ":" in fitted.call_tool("search_history", {"query": "line 7 of some"}), name
         with pytest.raises(NotFound):
             fitted.call_tool("no_such_tool", {})
-
-
-def test_wrong_arguments_are_told_to_the_model() -> None:
-    """A model's mistake is a result that says what is wrong, not an error of the loop."""
-    cases: list[Any] = ["{bad", "[]", {}, {"handle": 5}, {"handle": "nonsense"}, {"handle": "f" * 12 + ":1"}]
-    for args in cases:
-        fitted = fit(chat(40), model="gpt-4o", budget=9_000)
-        assert fitted.call_tool("recall", args), args
-
-
-def test_a_handle_that_names_nothing_is_not_found() -> None:
-    """Of another list, beyond the end, not a handle at all."""
-    fitted = fit(chat(40), model="gpt-4o", budget=9_000)
-    dialog = str(next(fitted.omitted[0].handles())).split(":")[0]
-    for wrong in (f"{dialog}:9999", f"{dialog}:0:7", "f" * 12 + ":1"):
         with pytest.raises(NotFound):
-            fitted.recall(wrong)
-    with pytest.raises(InvalidInput):
-        fitted.recall("not a handle")
+            fitted.recall("f" * 12 + ":1")
 
 
 def test_an_image_that_left_a_result_is_named_and_recalled() -> None:
@@ -109,28 +72,6 @@ def test_an_infeasible_budget_has_a_true_breakdown() -> None:
         fit(given_, model="gpt-4o", policy="full", budget=2_000)
 
 
-def test_what_writing_adds_is_counted() -> None:
-    """What precedes the model's words, and a cleaned surrogate: a list within its budget, also when it is read anew, or a true breakdown."""
-    begun = [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "go"}]
-    cleaned = [
-        *({"role": "user", "content": PAGE[:3_000]} for _ in range(3)),
-        begun[0],
-        {"role": "user", "content": "ä\ud800"},
-    ]
-    for messages, budgets in ((begun, range(1, 60)), (cleaned, range(330, 380))):
-        for tokens in budgets:
-            try:
-                fitted = fit(messages, model="claude-sonnet-4-5", budget=tokens, policy="aider")
-            except InfeasibleBudget as caught:
-                error = caught
-            else:
-                assert fitted.tokens <= tokens
-                again = {"system": fitted.system, "tools": fitted.tools, "dialect_name": "anthropic"}
-                assert fit(fitted.messages, model="claude-sonnet-4-5", **again).tokens_before <= fitted.tokens
-                continue
-            assert sum(error.breakdown.values()) == error.needed > tokens
-
-
 def test_one_huge_output_is_shortened_alone() -> None:
     """The first output is larger than the budget: nothing else leaves."""
     given_ = [*chat(20, "short")]
@@ -150,14 +91,9 @@ def test_a_long_list_lands_between_target_and_limit() -> None:
 
 def test_without_a_budget_the_policys_own_holds() -> None:
     """A budget beside it wins."""
-    cases: list[dict[str, Any]] = [
-        {"type": "letta", "max_tokens": 8_000},
-        {"type": "dynamiq", "max_token_context_length": 8_000},
-    ]
-    for policy in cases:
-        messages = chat(30)
-        assert fit(messages, model="gpt-4o", policy=policy).tokens <= 8_000, policy
-        assert fit(messages, model="gpt-4o", policy=policy, budget=100_000).omitted == (), policy
+    policy = {"type": "letta", "max_tokens": 8_000}
+    assert fit(chat(30), model="gpt-4o", policy=policy).tokens <= 8_000
+    assert fit(chat(30), model="gpt-4o", policy=policy, budget=100_000).omitted == ()
 
 
 # --- pins, speakers, managers ---------------------------------------------------------------------------------------------
@@ -171,38 +107,24 @@ def test_what_is_pinned_stays() -> None:
         assert {id(given_[5]), id(given_[6])} <= {id(message) for message in fitted.messages}, policy
 
 
-WHO: list[Any] = [{2: "tool", 4: Speaker.TOOL}, lambda index, item: "tool" if index in {2, 4} and item else None]
-
-
 def test_speaker_tells_observations_from_the_users_words() -> None:
     """Tool output in a user's message is cleared like any output, and never quoted as the human's words."""
-    for speaker in WHO:
-        messages = [{"role": "user", "content": "Find the price."}]
-        for step in range(2):
-            messages += [
-                {"role": "assistant", "content": f"fetch {step}"},
-                {"role": "user", "content": f"Observation: {step} {PAGE}"},
-            ]
-        messages += [{"role": "assistant", "content": "word " * 3_000}, {"role": "user", "content": "And now?"}]
-        plain = fit(messages, model="gpt-4o", policy="fold", budget=3_500)
-        told = fit(messages, model="gpt-4o", policy="fold", budget=3_500, speaker=speaker)
-        assert "Observation: 0" in json.dumps(plain.messages), speaker
-        assert "Observation: 0" not in json.dumps(told.messages), speaker
-        assert "Find the price." in json.dumps(told.messages), speaker
-
-
-class Manager(ContextManager):
-    """A plain manager made of a function."""
-
-    name = "mine"
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        """Take the function."""
-        self.change = change
-
-    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
-        """Call it."""
-        return self.change(dialog)
+    messages = [{"role": "user", "content": "Find the price."}]
+    for step in range(2):
+        messages += [
+            {"role": "assistant", "content": f"fetch {step}"},
+            {"role": "user", "content": f"Observation: {step} {PAGE}"},
+        ]
+    messages += [{"role": "assistant", "content": "word " * 3_000}, {"role": "user", "content": "And now?"}]
+    speakers: list[Any] = [{2: "tool", 4: Speaker.TOOL}, lambda index, _: "tool" if index in {2, 4} else None]
+    plain, *told = (
+        json.dumps(fit(messages, model="gpt-4o", policy="fold", budget=3_500, speaker=speaker).messages)
+        for speaker in (None, *speakers)
+    )
+    assert "Observation: 0" in plain
+    for said in told:
+        assert "Observation: 0" not in said
+        assert "Find the price." in said
 
 
 def test_law_14_what_a_manager_returns_is_sent() -> None:
@@ -255,64 +177,39 @@ def test_a_refused_field_costs_one_message_its_identity() -> None:
     assert "made_up" in str(fitted.report.changes[0])
 
 
-def test_a_spoken_answer_goes_back_by_its_id() -> None:
+def test_a_spoken_answer_and_a_refusal_are_not_empty() -> None:
     """Chat completions: it is not an empty message, and what a response says beside the id is left out."""
-    cases: list[dict[str, Any]] = [
-        {"id": "audio_1"},
-        {"id": "audio_1", "data": "UklGRg==", "transcript": "A heron.", "expires_at": 1},
-    ]
-    for audio in cases:
-        messages = [
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": None, "audio": audio},
-            {"role": "user", "content": "What?"},
-        ]
-        fitted = fit(messages, model="gpt-4o-audio-preview")
-        assert fitted.messages[1] == {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}, audio
-        assert (fitted.messages[1] is messages[1]) is (len(audio) == 1), audio
-        assert fitted.omitted == (), audio
-
-
-def test_a_refusal_is_not_an_empty_message() -> None:
-    """A message whose words stand in `refusal` comes back as it is."""
     messages = [
         {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": None,
+            "audio": {"id": "audio_1", "data": "UklGRg==", "transcript": "A heron."},
+        },
+        {"role": "user", "content": "What?"},
         {"role": "assistant", "content": None, "refusal": "I cannot."},
         {"role": "user", "content": "Why?"},
     ]
-    fitted = fit(messages, model="gpt-4o", budget=2_000)
-    assert fitted.messages[1] is messages[1]
-    assert not fitted.omitted
+    fitted = fit(messages, model="gpt-4o-audio-preview")
+    assert fitted.messages[1] == {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    assert fitted.messages[3] is messages[3]
+    assert fitted.omitted == ()
 
 
 def test_a_list_that_says_nothing_is_refused() -> None:
     """No turn is invented, instructions beside the list or not."""
-    cases_0: list[object] = ["", " \n", None, []]
-    for content in cases_0:
-        for model in ["gpt-4o", "claude-sonnet-4-5"]:
-            for messages in ([], [{"role": "user", "content": content}]):
-                with pytest.raises(InvalidInput, match="nothing to send"):
-                    fit(messages, model=model, system="be brief")
-
-
-def test_instructions_alone_are_a_list_where_they_are_messages() -> None:
-    """Chat completions take one; Anthropic does not."""
-    messages = [{"role": "system", "content": "be brief"}]
-    assert fit(messages, model="gpt-4o").messages == messages
-    with pytest.raises(InvalidInput, match="nothing to send"):
-        fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic")
+    for messages in ([], [{"role": "user", "content": None}], [{"role": "user", "content": " \n"}]):
+        for model in ("gpt-4o", "claude-sonnet-4-5"):
+            with pytest.raises(InvalidInput, match="nothing to send"):
+                fit(messages, model=model, system="be brief")
 
 
 def test_instructions_keep_their_form() -> None:
     """What was given beside the list is the same object; what stood in the list is added to it."""
     blocks = [{"type": "text", "text": "be brief"}]
     assert fit(claude(2), model="claude-opus-4-6", system=blocks).system is blocks
-    moved = fit(
-        [{"role": "system", "content": "be kind"}, *claude(2)],
-        model="claude-opus-4-6",
-        system=blocks,
-        dialect_name="anthropic",
-    )
+    more = [{"role": "system", "content": "be kind"}, *claude(2)]
+    moved = fit(more, model="claude-opus-4-6", system=blocks, dialect_name="anthropic")
     assert moved.system == [*blocks, {"type": "text", "text": "be kind"}]
 
 
@@ -326,14 +223,9 @@ def test_what_is_not_a_message_is_named_by_its_place() -> None:
     """Never a bare TypeError or RecursionError."""
     cases: list[tuple[Any, str]] = [
         ("hi", "The messages are a str, not a list"),
-        ({"role": "user", "content": "hi"}, "The messages are a dict, not a list"),
-        (None, "The messages are a NoneType, not a list"),
         (["hi"], "Item 0 of the messages is a str, not a message"),
-        ([{"role": "user", "content": "hi"}, object()], "Item 1 of the messages is a object, not a message"),
         ([UserMessage(content="hi")], "Item 0 of the messages is palaver's own UserMessage. Pass its to_api_dict()"),
-        ([{"role": "human", "content": "hi"}], "Item 0 of the messages: "),
         ([{"role": [], "content": "hi"}], "Item 0 of the messages: The role is [], not a text"),
-        ([{"role": "user", "content": [object()]}], "Item 0 of the messages: "),
         ([{"role": "user", "output": "hi"}], "Item 0 of the messages has no content; its keys: role, output"),
         ([LOOP], "Item 0 of the messages contains itself"),
     ]
@@ -349,53 +241,16 @@ def test_a_wrong_argument_is_named() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"model": 5}, "The model is 5"),
         ({"budget": "50%"}, "The budget is '50%'"),
-        ({"budget": 0}, "The budget is 0"),
-        ({"budget": True}, "The budget is True"),
         ({"policy": None}, "needs a policy"),
-        ({"policy": 5}, "The policy is 5"),
-        ({"policy": Policy}, "the class Policy, not an object"),
-        ({"policy": "letter"}, "letta"),
         ({"pinned": [9_999]}, "Message 9999 is pinned"),
-        ({"pinned": 5}, "What is pinned is 5"),
-        ({"pinned": ["a"]}, r"What is pinned is \['a'\]"),
-        ({"speaker": 5}, "The speaker is 5"),
         ({"speaker": {0: "robot"}}, "The speaker of message 0 is 'robot'"),
-        ({"tools": "sh"}, "The tools are 'sh', not a list"),
         ({"tools": [5]}, "Item 0 of the tools is 5, not a schema"),
         ({"system": 5}, "Instructions are a text"),
         ({"counter": 5}, "The counter is 5"),
-        ({"dialect_name": 5}, "no dialect 5"),
     ]
     for words, says in cases:
         with pytest.raises((InvalidInput, NotFound), match=says):
             fit(chat(1), **{"model": "gpt-4o", **words})
-
-
-def test_recall_finds_what_was_said() -> None:
-    """Words of an omitted message lead to its handle."""
-    given_ = chat(40)
-    given_[2] = {**given_[2], "content": "The heron nests at mile 41."}
-    fitted = fit(given_, model="gpt-4o", budget=9_000)
-    (search,) = [tool["function"]["name"] for tool in fitted.tools if tool["function"]["name"] != "recall"]
-    found = fitted.call_tool(search, {"query": "heron"})
-    assert ":2" in found
-    assert "mile 41" in found
-
-
-def test_a15_a_manager_sees_a_dialog() -> None:
-    """Messages, owner and forks, as under an agent."""
-    seen: list[Any] = []
-
-    def look(dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
-        seen.extend([[message.role for message in dialog.messages], dialog.owner])
-        return dialog.fork(last_n=2, first_k=1)
-
-    given_ = chat(4)
-    fitted = fit(given_, model="gpt-4o", policy=Manager(look))
-    assert seen[0] == ["system", *["user", "assistant", "tool"] * 4, "user"]
-    assert isinstance(seen[1], str)
-    assert fitted.messages[-1] is given_[-1]
-    assert len(fitted.messages) < len(given_)
 
 
 def test_generators_and_tuples_are_lists() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -32,15 +33,16 @@ def test_a_long_list_fits_in_its_dialect() -> None:
             assert given_ == before, name
             assert fitted.tokens <= 9_000 < fitted.tokens_before, name
             assert faults(name, fitted) == [], name
-            own = {id(item) for item in given_}
+            own, shown = {id(item) for item in given_}, {id(item) for item in fitted.messages}
             assert all((id(item) in own) == (item in before) for item in fitted.messages), name
             assert fitted.messages[-1] is given_[-1], name
             handles = [handle for gone in fitted.omitted for handle in gone.handles()]
-            assert handles, name
+            changed = {at for at, item in enumerate(given_) if id(item) not in shown}
+            named = {handle.seq for handle in handles}
+            assert named == changed if name == "openai-chat" else named, (name, policy)  # others merge messages
             for handle in handles:
-                assert fitted.recall(handle) is given_[handle.seq] if handle.block is None else fitted.recall(handle), (
-                    name
-                )
+                found = fitted.recall(handle)
+                assert found is given_[handle.seq] if handle.block is None else found, name
 
 
 def test_what_fits_comes_back_as_it_is() -> None:
@@ -99,14 +101,6 @@ def test_reasoning_goes_with_what_it_led_to() -> None:
     assert all(item["id"] in led for item in fitted.messages if "id" in item)
 
 
-def test_stored_reasoning_stays_where_it_is() -> None:
-    """Items that only OpenAI can look up come back as they are while the list fits."""
-    items: list[Item] = [{"role": "user", "content": "go"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
-    items += [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "go on"}]
-    fitted = fit(items, model="gpt-5.2", budget=1_000)
-    assert all(one is own for one, own in zip(fitted.messages, items, strict=True))
-
-
 def test_calls_without_ids_keep_their_responses() -> None:
     """Gemini's calls of one name stay in order, and no id is invented."""
     fitted = fit(LISTS["gemini"](12), model="gemini-3-pro", policy="offload", budget=5_000)
@@ -152,19 +146,7 @@ def test_any_odd_value_gives_a_valid_list_or_a_typed_error() -> None:
                 except InvalidInput:
                     continue
                 assert faults(name, fitted) == [], (path, odd)
-                assert not _null(fitted.messages), (path, odd)
-
-
-def _null(value: Any) -> bool:  # noqa: ANN401 - any JSON
-    """Return whether a null stands where a provider wants a value."""
-    if isinstance(value, list):
-        return any(map(_null, value))
-    if not isinstance(value, dict):
-        return False
-    wanted = ("arguments", "input", "args", "tool_calls", "text", "call_id", "id", "name")
-    return any(value[key] is None for key in wanted if key in value) or any(
-        _null(each) for key, each in value.items() if key not in {"args", "input", "response"}
-    )
+                assert '"id": null' not in json.dumps(fitted.messages), (path, odd)
 
 
 def test_arguments_are_a_json_object_as_text() -> None:
@@ -190,13 +172,7 @@ def test_arguments_are_a_json_object_as_text() -> None:
 def test_d16_equal_call_ids_in_two_turns_stay_apart() -> None:
     """A server that counts its calls from 0 in every turn: each call keeps its own result."""
     for name in NAMES:
-        text = json.dumps(LISTS[name](4, "out"))
-        for number in range(4):
-            text = (
-                text.replace(f'"c{number}"', '"same"')
-                .replace(f'"t{number}"', '"same"')
-                .replace(f'"d{number}"', '"other"')
-            )
+        text = re.sub('"[ctd][0-9]"', lambda found: f'"{found[0][1]}"', json.dumps(LISTS[name](4, "out")))
         fitted = fit(json.loads(text), model=MODELS[name])
         assert faults(name, fitted) == [], name
         said = json.dumps(fitted.messages)
@@ -205,87 +181,52 @@ def test_d16_equal_call_ids_in_two_turns_stay_apart() -> None:
 
 # --- any list -------------------------------------------------------------------------------------------------------------
 
-WORDS = st.sampled_from(["", " ", "yes", "{{ 7*7 }}", "ä\ud800", "\0", PAGE[:3_000], "</from-harness>"])
-IDS = st.sampled_from(["a", "b", "", "x" * 70, "ä ö"])
-ARGUMENTS = st.sampled_from(["{}", '{"cmd": "ls a.py"}', "{bad", ""])
-ROLES = st.sampled_from(["user", "system", "developer", "assistant"])
-
-
-def of(**fields: object) -> st.SearchStrategy[Item]:
-    """Return dicts with these fields, of which some are strategies."""
-    return st.fixed_dictionaries(
-        {key: each if isinstance(each, st.SearchStrategy) else st.just(each) for key, each in fields.items()}
-    )
-
-
-CALLS = st.lists(
-    of(id=IDS, type="function", function=of(name=st.sampled_from(["sh", "no name", ""]), arguments=ARGUMENTS)),
-    max_size=3,
-)
+WORDS = (" ", "{{ 7*7 }}", "ä\ud800", "\0", "</from-harness>", "{bad", "x" * 70)
+USER = {"role": "user"}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-CHAT_PARTS = st.lists(
-    of(type="text", text=WORDS)
-    | of(
-        type="image_url",
-        image_url=of(url=st.sampled_from([f"data:image/png;base64,{PNG}", "https://example.org/a.png"])),
-    )
-    | of(type="odd", of=1),
-    max_size=3,
-)
-CLAUDE_PARTS = st.lists(
-    of(type="text", text=WORDS)
-    | of(type="tool_use", id=IDS, name="sh", input=of(cmd="ls"))
-    | of(type="tool_result", tool_use_id=IDS, content=WORDS)
-    | of(type="thinking", thinking="hm", signature="c2ln")
-    | of(type="redacted_thinking", data="b3BhcXVl")
-    | st.just(IMAGE)
-    | of(type="document", source=of(type="text", media_type="text/plain", data="x")),
-    max_size=4,
-)
-GEMINI_PARTS = st.lists(
-    of(text=WORDS)
-    | of(text=WORDS, thoughtSignature="c2ln")
-    | of(text="hm", thought=True, thoughtSignature="c2ln")
-    | of(functionCall=of(name="sh", args=of(cmd="ls")))
-    | of(functionCall=of(id=IDS, name="sh", args=of(cmd="ls")))
-    | of(functionResponse=of(name="sh", response=of(output=WORDS)))
-    | of(functionResponse=of(id=IDS, name="sh", response=of(error=WORDS)))
-    | of(inlineData=of(mimeType="image/png", data=PNG))
-    | of(executableCode=of(language="PYTHON", code="1")),
-    max_size=4,
-)
-ITEMS = {
-    "openai-chat": of(role=ROLES, content=WORDS)
-    | of(role="user", content=CHAT_PARTS, name="Ann Ä")
-    | of(role="assistant", content=st.none() | WORDS, tool_calls=CALLS)
-    | of(role="tool", tool_call_id=IDS, content=WORDS | CHAT_PARTS)
-    | of(role="assistant", content=WORDS, reasoning_content="hm", refusal=None),
-    "openai-responses": of(role=ROLES, content=WORDS)
-    | of(type="message", role="user", content=st.lists(of(type="input_text", text=WORDS), max_size=2))
-    | of(
-        role="user",
-        content=st.just([{"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}]),
-    )
-    | of(type="function_call", call_id=IDS, name="sh", arguments=ARGUMENTS)
-    | of(type="function_call_output", call_id=IDS, output=WORDS)
-    | of(type="custom_tool_call", id="ctc_1", call_id=IDS, name="patch", input=WORDS)
-    | of(type="reasoning", id=st.sampled_from(["rs_1", "rs_2"]), summary=st.just([]), encrypted_content="opaque")
-    | of(type="web_search_call", id="ws_1", status="completed", action=of(type="search", query="q")),
-    "anthropic": of(role=st.sampled_from(["user", "assistant"]), content=WORDS | CLAUDE_PARTS),
-    "gemini": of(role=st.sampled_from(["user", "model"]), parts=GEMINI_PARTS),
+DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+ODDITIES: dict[str, list[Item]] = {
+    "openai-chat": [
+        {
+            **USER,
+            "name": "Ann Ä",
+            "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}],
+        },
+        {"role": "assistant", "content": "so", "reasoning_content": "hm", "refusal": None},
+        {"role": "developer", "content": "be kind"},
+    ],
+    "openai-responses": [
+        {**USER, "content": [{"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}]},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+        {"role": "assistant", "content": "so"},
+    ],
+    "anthropic": [
+        {**USER, "content": [IMAGE, DOCUMENT]},
+        {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "b3BhcXVl"}]},
+    ],
+    "gemini": [
+        {**USER, "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]},
+        {"role": "model", "parts": [{"text": "hm", "thought": True, "thoughtSignature": "c2ln"}, {"text": "so"}]},
+        {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}]},
+    ],
 }
 
 
 @settings(max_examples=max(settings().max_examples, 40), deadline=None)
 @given(data=st.data(), name=st.sampled_from(NAMES), policy=st.sampled_from(CUTTING), tokens=st.integers(60, 3_000))
 def test_law_1_any_list_comes_back_valid(data: st.DataObject, name: str, policy: str, tokens: int) -> None:
-    """For every preset: valid and within the budget, or an InfeasibleBudget whose parts add up; the list given is as it was."""
-    items = data.draw(st.lists(ITEMS[name], max_size=8))
+    """Items in any order, with odd values in them, for every preset: valid and within the budget, or an InfeasibleBudget whose parts add up; the list given is as it was."""
+    known = [*LISTS[name](2, PAGE[:3_000]), *ODDITIES[name]]
+    items = copy.deepcopy(data.draw(st.lists(st.sampled_from(known), max_size=8)))
+    odd = data.draw(st.lists(st.sampled_from([*paths(items)]), max_size=2)) if items else []
+    for path in odd:
+        with suppress(LookupError, TypeError):  # a value inside one that was replaced
+            items = put(items, path, data.draw(st.sampled_from([*ODD, *WORDS])))
     before = copy.deepcopy(items)
     try:
         fitted = fit(items, model=MODELS[name], policy=policy, budget=Budget.of_input(tokens), dialect_name=name)
     except InvalidInput as error:
-        if "nothing to send" not in str(error):
+        if not odd and "nothing to send" not in str(error):
             raise
         return
     except InfeasibleBudget as caught:
@@ -317,19 +258,6 @@ def test_texts_take_the_dialect_of_model_or_caller() -> None:
     assert len(fit(texts, model="claude-sonnet-4-5", dialect_name="openai-chat").messages) == 2
     with pytest.raises(InvalidInput, match="dialect 'morse'"):
         fit(texts, model="gpt-4o", dialect_name="morse")
-
-
-def test_tools_tell_the_dialect_and_take_room() -> None:
-    """The schema of a tool counts, and a list is read as its tools are written."""
-    for name in NAMES:
-        words = [{"role": "user", "content": "hi"}]
-        if name != "gemini":
-            assert (
-                fit(words, model="my-model", tools=[TOOLS[name]]).tokens > fit(words, model="my-model").tokens + 10
-            ), name
-        with pytest.raises(InvalidMessage, match="Item 0 of the messages has no") as caught:
-            fit([{"text": "not a message"}], model="my-model", tools=[TOOLS[name]])
-        assert f"read as {name} because item 0 of the tools" in caught.value.hint, name
 
 
 def test_a_list_of_two_dialects_is_refused() -> None:
@@ -392,23 +320,10 @@ def test_contents_of_googles_client_come_back_themselves() -> None:
 
 def test_instructions_survive_a_list_written_anew() -> None:
     """A call without an id cannot be patched; the instructions before it stay in their role."""
-    for role in ["developer", "system"]:
-        said = {"role": role, "content": "Never touch main."}
-        call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
-        fitted = fit(
-            [said, call, {"role": "user", "content": "hi"}],
-            model="gpt-5.2",
-            tools=[{"type": "function", "name": "sh", "parameters": SCHEMA}],
-        )
-        assert fitted.messages[0] == said, role
-        assert fitted.system is None, role
-        assert faults("openai-responses", fitted) == [], role
-
-
-def test_a_grammar_of_a_custom_tool_counts() -> None:
-    """A grammar that is larger than the budget is infeasible, and is named."""
-    grammar = {"syntax": "lark", "definition": "start: item+\n" + "rule: WORD\n" * 500}
-    tool = {"type": "custom", "name": "sh", "format": {"type": "grammar", **grammar}}
-    with pytest.raises(InfeasibleBudget) as caught:
-        fit([{"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool], budget=1_000)
-    assert caught.value.breakdown["tools"] > 1_000
+    said = {"role": "developer", "content": "Never touch main."}
+    call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
+    tool = {"type": "function", "name": "sh", "parameters": SCHEMA}
+    fitted = fit([said, call, {"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool])
+    assert fitted.messages[0] == said
+    assert fitted.system is None
+    assert faults("openai-responses", fitted) == []

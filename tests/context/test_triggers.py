@@ -19,13 +19,10 @@ def test_r300_a_trigger_fires_strictly_beyond_its_figure() -> None:
     cases: list[tuple[Trigger, Figures, Figures | None]] = [
         (Overflow(), Figures(tokens=9_000_000), Figures(overflow=True)),
         (EventCount(), Figures(events=120), Figures(events=121)),
-        (EventCount(limit=5), Figures(events=5), Figures(events=6)),
         (Tokens(), Figures(tokens=80_000, window=100_000), Figures(tokens=80_001, window=100_000)),
         (Tokens(limit=50_000), Figures(tokens=50_000, window=100_000), Figures(tokens=50_001, window=100_000)),
-        (Tokens(share=1.0, limit=7), Figures(tokens=7), Figures(tokens=8)),
         (Tokens(), Figures(tokens=9_000_000), None),
         (Idle(), Figures(idle=3_599, tokens=20_000), Figures(idle=3_600, tokens=20_000)),
-        (Idle(least=30_000), Figures(idle=9_999, tokens=30_000), Figures(idle=9_999, tokens=30_001)),
     ]
     for trigger, quiet, firing in cases:
         assert trigger.why(quiet) == "", (trigger, quiet, firing)
@@ -37,11 +34,8 @@ def test_r300_a_trigger_fires_strictly_beyond_its_figure() -> None:
 def test_a_trigger_that_always_fires_is_refused() -> None:
     """The error names the figure and its bounds."""
     cases: list[tuple[type[Any], dict[str, float]]] = [
-        (Tokens, {"share": 0}),
         (Tokens, {"share": 1.1}),
-        (Tokens, {"limit": 0}),
         (EventCount, {"limit": 0}),
-        (EventCount, {"limit": True}),
         (Idle, {"seconds": 0}),
     ]
     for trigger, words in cases:
