@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.repomap import Definition, Drawing, File, Limits, Line, Repository, Tags, Use, draw, look
+from palaver.repomap import Definition, Drawing, File, Line, Repository, Tags, Use, draw, look
 from palaver.repomap.ranking import Source, rank
 from tests.repomap.made_up import COUNT, SHOP, written
 
@@ -135,20 +135,6 @@ def test_what_is_of_interest_comes_first(tmp_path: Path, interest: dict[str, set
     assert ("seldom_used" in text) is bool(interest)
 
 
-def test_languages_and_members_have_their_own_names(tmp_path: Path) -> None:
-    """A use in Go is not one of a Python function; `loading()` is not a use of a method, `x.loading()` is."""
-    files = {"a.py": "class A:\n    def loading(self): pass\n", "b.py": "def loaded(): pass\n", "c.py": "", "d.go": ""}
-
-    def ranks(**more: str) -> tuple[float, float]:
-        found = look(written(tmp_path, {**files, **{f"{name[0]}.{name[1:]}": text for name, text in more.items()}}))
-        names = rank([Source(file.family, file.tags or Tags()) for file in found.files]).names
-        return names[0, "loading"], names[1, "loaded"]
-
-    nothing = ranks()
-    assert ranks(cpy="loading()\n", dgo="package a\nfunc f() { loaded() }\n") == nothing
-    assert ranks(cpy="x.loading()\n")[0] > nothing[0]
-
-
 def test_nothing_in_a_map_is_hidden(tmp_path: Path) -> None:
     """Control characters, bidirectional marks and tags are replaced, in names and in lines."""
     hidden = "\u202e\u2066\u061c\u2028\x1b" + "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
@@ -157,14 +143,6 @@ def test_nothing_in_a_map_is_hidden(tmp_path: Path) -> None:
     assert not set(hidden) & set(text)
     assert text.splitlines()[1] == f"a{chr(0xFFFD) * 10}.py:"
     assert len(text.splitlines()) == 3
-
-
-def test_no_room_and_no_files_give_no_text(tmp_path: Path) -> None:
-    """The figures still tell what there is, and the head of a map tells if files were left out."""
-    assert (drawn(look(tmp_path)).text, drawn(look(tmp_path)).of_files) == ("", 0)
-    found = look(written(tmp_path, SHOP))
-    assert {(drawn(found, tokens).text, drawn(found, tokens).of_definitions) for tokens in (-1, 0, 30)} == {("", 9)}
-    assert "; not all files were read." in drawn(look(tmp_path, Limits(files=2))).text
 
 
 def test_another_process_draws_the_same() -> None:

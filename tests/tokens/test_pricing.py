@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import NotFound
 from palaver.messages import Usage
 from palaver.tokens import price, rates
 
@@ -50,13 +50,6 @@ def test_long_requests_cost_more_where_the_provider_says_so() -> None:
     )
 
 
-def test_the_hour_counts_where_the_provider_says_so() -> None:
-    """DeepSeek's old price list was cheaper at night (UTC 16:30 to 00:30)."""
-    day = datetime(2025, 6, 1, 12, tzinfo=UTC).timestamp()
-    night = datetime(2025, 6, 1, 20, tzinfo=UTC).timestamp()
-    assert rates("deepseek-chat", at=night).input < rates("deepseek-chat", at=day).input
-
-
 @given(TOKENS, TOKENS, TOKENS, TOKENS, st.sampled_from(["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "gpt-5.5"]))
 def test_the_parts_add_up(plain: int, read: int, written: int, output: int, model: str) -> None:
     """Input, cache read, cache write and output add up to the total, none negative, and none is free that was used."""
@@ -71,26 +64,6 @@ def test_the_parts_add_up(plain: int, read: int, written: int, output: int, mode
 
 def test_an_unknown_price_is_an_error() -> None:
     """Nothing is ever priced at zero for want of knowledge, and no host's price is taken that was not named."""
-    cases: list[str] = [
-        "no-such-model",
-        "ollama/deepseek-r1",  # one's own machine
-        "meta-llama/Llama-3.1-70B-Instruct",  # a maker who serves nobody; twenty hosts, twenty prices
-        "github_copilot/gpt-4o",  # a flat rate: the data have the model, without a price
-    ]
-    for model in cases:
+    for model in ("no-such-model", "ollama/deepseek-r1", "meta-llama/Llama-3.1-70B-Instruct", "github_copilot/gpt-4o"):
         with pytest.raises(NotFound, match="no price for the model"):
             price({"input_tokens": 1, "output_tokens": 1}, model)
-        with pytest.raises(NotFound):
-            rates(model)
-
-
-def test_a_usage_that_contradicts_itself_is_refused() -> None:
-    """More written to the cache than was read at all cannot be priced."""
-    broken = {
-        "input_tokens": 10,
-        "output_tokens": 1,
-        "cache_creation_input_tokens": 5,
-        "cache_creation": {"ephemeral_1h_input_tokens": 9},
-    }
-    with pytest.raises(InvalidInput):
-        price(broken, "claude-opus-4-6", JUNE)
