@@ -40,21 +40,6 @@ from palaver.messages import (
 from palaver.messages.forms import CONVENIENT
 from palaver.messages.media import sniff
 
-__all__ = [
-    "blocks",
-    "chat_dicts",
-    "clean_texts",
-    "dirty_json",
-    "dirty_texts",
-    "images",
-    "json_objects",
-    "messages",
-    "sounds",
-    "tool_calls",
-    "tool_results",
-    "usages",
-]
-
 _FINITE = st.floats(allow_nan=False, allow_infinity=False)
 _SMALL = st.integers(-(2**80), 2**80)
 _IMAGE_HEADS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"RIFF\0\0\0\0WEBP", b"II*\0", b"MM\0*")
@@ -149,35 +134,6 @@ def _without_bytes(media: Media) -> Media:
 
 
 @cache
-def _texts_blocks() -> st.SearchStrategy[TextContent]:
-    return _with_own(TextContent, content=clean_texts())
-
-
-@cache
-def _image_blocks() -> st.SearchStrategy[ImageContent]:
-    return _with_own(ImageContent, images=st.lists(images(), max_size=2))
-
-
-@cache
-def _audio_blocks() -> st.SearchStrategy[AudioContent]:
-    return _with_own(AudioContent, audio=st.lists(sounds(), max_size=2))
-
-
-@cache
-def _thinking_blocks() -> st.SearchStrategy[ThinkingContent]:
-    words = clean_texts(12)
-    return _with_own(
-        ThinkingContent,
-        content=words,
-        signature=words,
-        redacted=words,
-        provider=words,
-        model=words,
-        artefact=json_objects(),
-    )
-
-
-@cache
 def tool_calls() -> st.SearchStrategy[ToolCallContent]:
     """Return tool calls, with arguments as mappings, as text, and as text that is malformed."""
     words = clean_texts(12)
@@ -194,62 +150,50 @@ def tool_calls() -> st.SearchStrategy[ToolCallContent]:
 
 
 @cache
-def unknown_blocks() -> st.SearchStrategy[UnknownContent]:
-    """Return blocks of types that no version knows yet."""
+def _parts() -> tuple[st.SearchStrategy[Any], ...]:
+    """Return the blocks that a tool result may hold: text, media, and types that no version knows yet."""
     types = clean_texts(12).map(lambda name: f"later_{name}")
-    return st.builds(lambda kind, later: UnknownContent(type=kind, **later), types, _own_keys(UnknownContent))
-
-
-@cache
-def tool_results() -> st.SearchStrategy[ToolResultContent]:
-    """Return tool results, with text and with blocks."""
-    parts = _texts_blocks() | _image_blocks() | _audio_blocks() | unknown_blocks()
-    return _with_own(
-        ToolResultContent,
-        id=clean_texts(12),
-        content=clean_texts() | st.lists(parts, max_size=2),
-        is_error=st.booleans(),
-        metadata=json_objects(),
-        terminate=st.booleans(),
-        name=clean_texts(12),
+    return (
+        _with_own(TextContent, content=clean_texts()),
+        _with_own(ImageContent, images=st.lists(images(), max_size=2)),
+        _with_own(AudioContent, audio=st.lists(sounds(), max_size=2)),
+        st.builds(lambda kind, later: UnknownContent(type=kind, **later), types, _own_keys(UnknownContent)),
     )
 
 
 @cache
 def blocks() -> st.SearchStrategy[Content]:
     """Return blocks of every type."""
-    return st.one_of(
-        _texts_blocks(),
-        _image_blocks(),
-        _audio_blocks(),
-        _thinking_blocks(),
-        tool_calls(),
-        tool_results(),
-        unknown_blocks(),
+    words = clean_texts(12)
+    own = dict.fromkeys(("content", "signature", "redacted", "provider", "model"), words)
+    thoughts = _with_own(ThinkingContent, **own, artefact=json_objects())
+    results = _with_own(
+        ToolResultContent,
+        id=words,
+        content=clean_texts() | st.lists(st.one_of(_parts()), max_size=2),
+        is_error=st.booleans(),
+        metadata=json_objects(),
+        terminate=st.booleans(),
+        name=words,
     )
+    return st.one_of(*_parts(), thoughts, tool_calls(), results)
 
 
 @cache
 def usages() -> st.SearchStrategy[Usage]:
     """Return usage records in several vocabularies, and in none."""
     count = st.integers(0, 10**7) | st.none()
-    shapes = (
-        {"prompt_tokens": count, "completion_tokens": count, "total_tokens": count},
-        {"prompt_tokens": count, "prompt_tokens_details": st.none() | st.fixed_dictionaries({"cached_tokens": count})},
-        {
-            "input_tokens": count,
-            "output_tokens": count,
-            "cache_read_input_tokens": count,
-            "cache_creation_input_tokens": count,
-        },
-        {
-            "input_tokens": count,
-            "output_tokens": count,
-            "input_tokens_details": st.fixed_dictionaries({"cached_tokens": count}),
-        },
-        {"promptTokenCount": count, "candidatesTokenCount": count, "thoughtsTokenCount": count},
-        {"input": count, "output": count, "cacheRead": count, "cost": st.fixed_dictionaries({"total": _FINITE})},
-    )
+    cached = st.none() | st.fixed_dictionaries({"cached_tokens": count})
+    shapes: list[dict[str, st.SearchStrategy[Any]]] = [
+        dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), count)
+        | {"prompt_tokens_details": cached},
+        dict.fromkeys(
+            ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), count
+        ),
+        dict.fromkeys(("input_tokens", "output_tokens"), count) | {"input_tokens_details": cached},
+        dict.fromkeys(("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"), count),
+        dict.fromkeys(("input", "output", "cacheRead"), count) | {"cost": st.fixed_dictionaries({"total": _FINITE})},
+    ]
     known = st.one_of([st.fixed_dictionaries({}, optional=shape) for shape in shapes])
     return (known | json_objects()).map(Usage)
 
