@@ -1,47 +1,13 @@
 """A session with a mark in every place where words can go, and a look for marks in raw files."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
+from palaver import log, messages
 from palaver.ids import DialogId, SessionId
-from palaver.log import (
-    Approval,
-    BranchSummary,
-    CallStarted,
-    Compaction,
-    Custom,
-    Derived,
-    Entry,
-    ErrorEntry,
-    Handle,
-    Inbox,
-    Instructions,
-    Invocation,
-    Label,
-    LateResult,
-    MessageEntry,
-    Place,
-    Quarantine,
-    Run,
-    Section,
-    Toolset,
-    ToolSpec,
-    TurnEnded,
-    TurnStarted,
-)
-from palaver.messages import (
-    AssistantMessage,
-    ImageContent,
-    Media,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolMessage,
-    ToolResultContent,
-    UserMessage,
-)
 from palaver.session import Session, searchable
 from palaver.store import SourceRecord, Store
 from palaver.transcripts.sources import keep
@@ -69,8 +35,7 @@ class Planted:
     session: SessionId
     dialog: DialogId
     marks: Mapping[str, str]
-    said: tuple[Handle, ...]
-    made: frozenset[str] = field(default=frozenset())
+    said: tuple[log.Handle, ...]
 
 
 def plant(store: Store, folder: Path, who: str) -> Planted:
@@ -84,76 +49,55 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
     session = Session.create(
         store, m("name"), subject=m("subject"), workdir=m("workdir"), metadata={"k": m("metadata")}
     )
-    root = session.root
-    dialog = root.dialog_id
-    picture = b"\x89PNG\r\n\x1a\n" + m("media").encode()
-    said: list[Handle] = []
-
-    def turn(*entries: Entry) -> None:
-        said.extend(root.record(*entries))
-
-    turn(
-        Instructions(sections=(Section(name=m("section"), text=m("instructions")),)),
-        Toolset(tools=(ToolSpec(name="find", description=m("tool")),)),
-        TurnStarted(agent="a"),
-        MessageEntry(
-            message=UserMessage(contents=(TextContent(content=m("text")),), metadata={"note": m("message metadata")})
+    root, dialog = session.root, session.root.dialog_id
+    picture = messages.Media.from_bytes(b"\x89PNG\r\n\x1a\n" + m("media").encode())
+    asked = messages.UserMessage(
+        contents=(messages.TextContent(content=m("text")),), metadata={"note": m("message metadata")}
+    )
+    answered = messages.AssistantMessage(
+        contents=(
+            messages.ThinkingContent(content=m("thinking"), signature="c2ln"),
+            messages.ToolCallContent(id="c1", name="find", args={"q": m("arguments")}),
+            messages.ToolCallContent(id="c2", name="find", args={"q": 1}),
         ),
+        usage={"input_tokens": 3, "provider_says": m("usage")},
+        response_id="r1",
     )
-    turn(
-        MessageEntry(
-            message=AssistantMessage(
-                contents=(
-                    ThinkingContent(content=m("thinking"), signature="c2ln"),
-                    ToolCallContent(id="c1", name="find", args={"q": m("arguments")}),
-                    ToolCallContent(id="c2", name="find", args={"q": 1}),
-                ),
-                usage={"input_tokens": 3, "provider_says": m("usage")},
-                response_id="r1",
-            )
+    shown = (messages.TextContent(content=m("result")), messages.ImageContent(images=(picture,)))
+    said = [
+        *root.record(
+            log.Instructions(sections=(log.Section(name=m("section"), text=m("instructions")),)),
+            log.Toolset(tools=(log.ToolSpec(name="find", description=m("tool")),)),
+            log.TurnStarted(agent="a"),
+            log.MessageEntry(message=asked),
+            log.MessageEntry(message=answered),
+            log.CallStarted(call_id="c1", tool="find"),
+            log.MessageEntry(message=_result("c1", shown)),
+            log.MessageEntry(message=_result("c2", "short")),
+            log.ErrorEntry(error=m("error"), data={"detail": m("error data")}),
+            log.TurnEnded(),
+            log.Custom(custom_type="note", data={"x": [m("custom")]}),
         ),
-        CallStarted(call_id="c1", tool="find"),
-        MessageEntry(
-            message=ToolMessage(
-                contents=(
-                    ToolResultContent(
-                        id="c1",
-                        content=(
-                            TextContent(content=m("result")),
-                            ImageContent(images=(Media.from_bytes(picture),)),
-                        ),
-                    ),
-                )
-            )
+        *root.record(
+            log.Approval(call_id="c2", decision="edit", reason=m("reason"), arguments={"q": m("approved")}),
+            log.Inbox(message=messages.UserMessage(content=m("inbox"))),
+            log.LateResult(message=_result("c1", m("late"))),
+            beside=True,
         ),
-        MessageEntry(message=ToolMessage(contents=(ToolResultContent(id="c2", content="short"),))),
-        ErrorEntry(error=m("error"), data={"detail": m("error data")}),
-        TurnEnded(),
-        Custom(custom_type="note", data={"x": [m("custom")]}),
-    )
-    call, text = said[4], said[3]
-    beside = (
-        Approval(call_id="c2", decision="edit", reason=m("reason"), arguments={"q": m("approved")}),
-        Inbox(message=UserMessage(content=m("inbox"))),
-        LateResult(message=ToolMessage(contents=(ToolResultContent(id="c1", content=m("late")),))),
-    )
-    said.extend(root.record(*beside))
-    made = {"label", "summary", "invocation", "quarantined", "branch summary"}
-    run = Run(dialog=dialog, start=text.seq, stop=call.seq + 1)
-    place = Place(dialog=dialog, seq=text.seq)
-    root.record(Label(target=place, label=m("label")), beside=True)
-    root.record(Quarantine(target=Place(dialog=dialog, seq=call.seq, block=0), reason=m("quarantined")), beside=True)
-    root.record(Invocation(model="m", manifest={"version": 1, "saw": {"items": [m("invocation")]}}), beside=True)
-    root.record(
-        Compaction(
-            base=store.last(dialog).seq,
-            pieces=(Derived(text=m("summary"), sources=(run,)),),
-            policy="p",
-        )
-    )
+    ]
+    text, call = said[3:5]
+    run = log.Run(dialog=dialog, start=text.seq, stop=call.seq + 1)
     child = root.fork()
     child.put_text("on a branch")
-    root.record(BranchSummary(summary=m("branch summary"), dialog=child.dialog_id, sources=(run,)), beside=True)
+    root.record(
+        log.Label(target=log.Place(dialog=dialog, seq=text.seq), label=m("label")),
+        log.Quarantine(target=log.Place(dialog=dialog, seq=call.seq, block=0), reason=m("quarantined")),
+        log.Invocation(model="m", manifest={"version": 1, "saw": {"items": [m("invocation")]}}),
+        log.BranchSummary(summary=m("branch summary"), dialog=child.dialog_id, sources=(run,)),
+        beside=True,
+    )
+    summary = log.Derived(text=m("summary"), sources=(run,))
+    root.record(log.Compaction(base=store.last(dialog).seq, pieces=(summary,), policy="p"))
     file = folder / f"{who}.jsonl"
     file.write_text(m("source"))
     store.put_source(
@@ -163,7 +107,7 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
     )
     file.unlink()
     store.index(searchable)
-    return Planted(session.session_id, dialog, marks, tuple(said), frozenset(made & marks.keys()))
+    return Planted(session.session_id, dialog, marks, tuple(said))
 
 
 def found(folders: Iterable[Path], marks: Mapping[str, str]) -> dict[str, list[str]]:
@@ -177,3 +121,7 @@ def found(folders: Iterable[Path], marks: Mapping[str, str]) -> dict[str, list[s
                     if one.encode() in data:
                         hits.setdefault(where, []).append(path.name)
     return hits
+
+
+def _result(call: str, content: Any) -> messages.Message:  # noqa: ANN401 - a text or blocks
+    return messages.ToolMessage.from_result(messages.ToolResultContent(id=call, content=content))

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +27,7 @@ from palaver.tokens import Budget
 from palaver.view import Reason
 
 SECRET = "ZEBRA-9911"
-MODEL = "gpt-4o"
+MODEL, CLAUDE = "gpt-4o", "claude-opus-4-6"
 Places = Callable[[], Store]
 
 
@@ -53,40 +54,37 @@ def talked(store: Store) -> tuple[Dialog, Handle]:
     dialog = Session.create(store, "s").root
     dialog.put_text("Make it fast.")
     dialog.put_text(f"You must never say {SECRET}.")
-    place = dialog.messages.handle(1)
     thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic")
-    dialog.append(
-        AssistantMessage(
-            contents=(thought, TextContent(content="Fine.")),
-            response_id="r1",
-            model="claude-opus-4-6",
-        )
-    )
+    dialog.append(AssistantMessage(contents=(thought, TextContent(content="Fine.")), model=CLAUDE))
     dialog.put_text("Go on.")
-    return dialog, place
+    return dialog, dialog.messages.handle(1)
 
 
 def said(dialog: Dialog) -> str:
     """Return all that a dialog tells a model, or plans to."""
-    request = dialog.request("anthropic", "claude-opus-4-6", policy="palaver", budget=10_000)
+    request = dialog.request("anthropic", CLAUDE, policy="palaver", budget=10_000)
     view = dialog.view()
     shown = [repr(block.content) for exchange in view.exchanges for block in exchange.blocks()]
     return json.dumps([request.body, shown, repr(view.omissions)])
 
 
 def test_another_process_erases(process: Places) -> None:
-    """Who goes on with the dialog says nothing of it any more, without a reload; signed thoughts behind it are stale; his turn goes on."""
+    """Who goes on says nothing of it any more, without a reload; what was made of it goes too; signed thoughts after it are stale."""
     dialog, place = talked(process())
+    branch = dialog.fork()
+    branch.put_text("Here it is called HORSE-2.")
+    Session.open("s", dialog.store).merge(branch, dialog)
     assert SECRET in said(dialog)
-    dialog.calls.record(request := dialog.request("anthropic", "claude-opus-4-6"))
+    assert "HORSE-2" in said(dialog)
+    dialog.calls.record(request := dialog.request("anthropic", CLAUDE))
     assert b"signature" in request.data
-    erase(process(), entries=[place], thorough=False)
+    erase(process(), entries=[place, branch.messages.handle(-1)], thorough=False)
     assert SECRET not in said(dialog)
-    assert b"signature" not in dialog.request("anthropic", "claude-opus-4-6").data
-    fresh = Session.open("s", process()).root
-    assert said(dialog) == said(fresh)
+    assert "HORSE-2" not in said(dialog)
+    assert b"signature" not in dialog.request("anthropic", CLAUDE).data
+    assert said(dialog) == said(Session.open("s", process()).root)
     dialog.put_text("And on.")
-    dialog.calls.record(request := dialog.request("anthropic", "claude-opus-4-6"))
+    dialog.calls.record(request := dialog.request("anthropic", CLAUDE))
     assert dialog.calls[-1].request().data == request.data
 
 
@@ -104,48 +102,30 @@ def test_what_others_said_stays_unknown(process: Places) -> None:
     assert "Behind your back" in said(dialog.reload())
 
 
-@pytest.mark.parametrize("what", ["session", "dialog"])
-def test_who_goes_on_with_what_is_gone_is_told(process: Places, what: str) -> None:
+def test_who_goes_on_with_what_is_gone_is_refused(process: Places) -> None:
     """Nothing is made of what an object still has of a session, or a dialog, that was erased."""
-    dialog, _ = talked(process())
-    assert SECRET in said(dialog)
-    if what == "session":
-        erase(process(), session=dialog.session_id, thorough=False)
-    else:
-        erase(process(), dialog=dialog.dialog_id, thorough=False)
-    for asked in (dialog.view, lambda: dialog.request("openai-chat", MODEL), dialog.compaction.preview):
-        with pytest.raises(Erased):
-            asked()
+    for what in ("dialog", "session"):
+        dialog, _ = talked(process())
+        assert SECRET in said(dialog)
+        gone = dialog.session_id if what == "session" else dialog.dialog_id
+        erase(process(), **{what: gone}, thorough=False)  # type: ignore[arg-type]
+        for asked in (dialog.view, lambda it=dialog: it.request("openai-chat", MODEL), dialog.compaction.preview):
+            with pytest.raises(Erased):
+                asked()
 
 
 def test_what_a_block_took_back_hides_no_erasure(process: Places) -> None:
-    """Entries that a block wrote and took back leave their numbers to others: an erasure that is told under one of them is found."""
+    """Entries that a block wrote and took back leave their numbers to others: an erasure that is noted under one of them is found."""
     dialog, place = talked(process())
-
-    def block() -> None:
-        with dialog.store.transaction():
-            for number in range(3):
-                dialog.put_text(f"Taken back {number}")
-            assert "Taken back 2" in said(dialog)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        block()
+    with suppress(ZeroDivisionError), dialog.store.transaction():
+        for number in range(3):
+            dialog.put_text(f"Taken back {number}")
+        assert "Taken back 2" in said(dialog)
+        raise ZeroDivisionError
     erase(process(), entries=[place], thorough=False)
     dialog.marks.pin(dialog.messages.handle(0))
     assert SECRET not in said(dialog)
     assert "Taken back" not in said(dialog)
-
-
-def test_a_branch_summary_of_it_is_let_go_of(process: Places) -> None:
-    """What one branch was told of another leaves the requests of an object in use, when the words that it was made from are erased."""
-    dialog, _ = talked(process())
-    branch = dialog.fork()
-    branch.put_text(f"Here it is called {SECRET}-2.")
-    Session.open("s", dialog.store).merge(branch, dialog)
-    assert f"{SECRET}-2" in said(dialog)
-    erase(process(), entries=[branch.messages.handle(-1)], thorough=False)
-    assert f"{SECRET}-2" not in said(dialog)
 
 
 # --- what planning reads ----------------------------------------------------------------------------------------------------------
@@ -178,11 +158,10 @@ async def quiet(request: SummaryRequest, /) -> SummaryAnswer:
     return SummaryAnswer(text="\n\n".join(f"## {heading}\nNothing new." for heading in request.headings))
 
 
-def pictured(store: Store, pictures: int = 12) -> Dialog:
+def pictured(store: Store) -> Dialog:
     """Return a dialog of pictures, all but two of which are shown as lines, and with words of which parts are shown."""
     dialog = Session.create(store, "s").root
-    dialog.put_text("Make it fast.")
-    for number in range(pictures):
+    for number in range(8):
         picture = Media.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([number]) * 4_000)
         shown = (TextContent(content=f"See {number}."), ImageContent(images=(picture,)))
         dialog.append(UserMessage(contents=shown))
@@ -191,12 +170,12 @@ def pictured(store: Store, pictures: int = 12) -> Dialog:
     made = dialog.compaction.compose("palaver", Budget(max_tokens=100_000, max_media=2), model=MODEL)
     dialog.compaction.commit(made)
     shown_as = [block.reason for exchange in dialog.view().exchanges for block in exchange.blocks()]
-    assert shown_as.count(Reason.OFFLOADED) == pictures - 2
+    assert shown_as.count(Reason.OFFLOADED) == 6
     return dialog
 
 
 def test_planning_reads_no_payload_and_each_original_once() -> None:
-    """Views, plans, compactions with a summary and constraints read no bytes of pictures; the request reads those that it shows."""
+    """Views, plans and compactions with a summary read no bytes of pictures; the request reads those that it shows."""
     store = Counting(MemoryStore())
     dialog = pictured(cast("Store", store))
     for policy in sorted(POLICIES):
@@ -214,18 +193,16 @@ def test_planning_reads_no_payload_and_each_original_once() -> None:
 
 def test_a_lost_payload_stops_no_plan() -> None:
     """Whichever picture is lost, shown or not: plans are made, and the request says what is missing."""
-    dialog = pictured(MemoryStore(), 6)
+    dialog = pictured(MemoryStore())
     store = cast("Erasing", dialog.store)
-    lost = list(cast("MemoryStore", store).contents.blobs)
     with store.erasing() as eraser:
-        eraser.remove_blobs(lost)
+        eraser.remove_blobs(list(cast("MemoryStore", store).contents.blobs))
     for policy in sorted(POLICIES):
         dialog.compaction.compose(policy, 5_000, model=MODEL)
     assert "cannot be had" in json.dumps(dialog.request("openai-chat", MODEL).body)
 
 
-@pytest.mark.parametrize("others", [0, 40])
-def test_the_look_costs_what_is_new(others: int) -> None:
+def test_law_11_the_look_costs_what_is_new() -> None:
     """A view asks once what there is that was not looked at, however long the log is, and reads nothing twice."""
     store = Counting(MemoryStore())
     dialog, _ = talked(cast("Store", store))
@@ -233,11 +210,10 @@ def test_the_look_costs_what_is_new(others: int) -> None:
         dialog.put_text(f"more {number}")
     dialog.view()
     other = Session.open("s", cast("Store", store)).root
-    for number in range(others):
+    for number in range(40):
         other.marks.pin(other.messages.handle(number))
-    for new in (others, 0):
-        store.asked.clear()
-        last = cast("Reader", store).last(dialog.dialog_id).seq
+    last = cast("Reader", store).last(dialog.dialog_id).seq
+    for new in (40, 0):
         store.asked.clear()
         dialog.view()
         assert store.calls("last") == 1
@@ -246,26 +222,27 @@ def test_the_look_costs_what_is_new(others: int) -> None:
         assert len(looked) <= 2
 
 
-@pytest.mark.parametrize("how", ["quarantined", "erased"])
-def test_what_is_gone_is_in_no_record(how: str) -> None:
+def test_what_is_gone_is_in_no_record() -> None:
     """What a provider refused, and what nobody may have, is in no record, no request for a summary and no view."""
-    dialog = Session.create(MemoryStore(), "s").root
-    dialog.put_text(f"Find {SECRET}. You must never lose {SECRET}.")
-    for number in range(30):
-        dialog.put_text(f"answer {number} " + "word " * 60, role="assistant")
-        dialog.put_text(f"go {number}")
-    place = dialog.messages.handle(0)
-    if how == "erased":
-        erase(dialog.store, entries=[place])
-    else:
-        dialog.marks.quarantine(place)
-    read: list[str] = []
+    for how in ("quarantined", "erased"):
+        dialog = Session.create(MemoryStore(), "s").root
+        dialog.put_text(f"Find {SECRET}. You must never lose {SECRET}.")
+        for number in range(30):
+            dialog.put_text(f"answer {number} " + "word " * 60, role="assistant")
+            dialog.put_text(f"go {number}")
+        place = dialog.messages.handle(0)
+        if how == "erased":
+            erase(dialog.store, entries=[place])
+        else:
+            dialog.marks.quarantine(place)
+        asked: list[SummaryRequest] = []
 
-    async def reader(request: SummaryRequest, /) -> SummaryAnswer:
-        read.append(request.prompt())
-        return await quiet(request)
+        async def reader(request: SummaryRequest, /, asked: list[SummaryRequest] = asked) -> SummaryAnswer:
+            asked.append(request)
+            return await quiet(request)
 
-    made = asyncio.run(dialog.compaction.apreview(reader, budget=1_500, model=MODEL))
-    made.approve()
-    assert read
-    assert SECRET not in json.dumps([*read, made.to_dict(), dialog.request("openai-chat", MODEL).body])
+        made = asyncio.run(dialog.compaction.apreview(reader, budget=1_500, model=MODEL))
+        made.approve()
+        read = [request.prompt() for request in asked]
+        assert read
+        assert SECRET not in json.dumps([*read, made.to_dict(), dialog.request("openai-chat", MODEL).body]), how

@@ -3,8 +3,8 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
-from palaver.log import ERASED, KINDS, Erasure, Handle, MessageEntry, decode_entry, draft, stand_in
+from palaver.log import ERASED, KINDS, Erasure, Handle, decode_entry, draft, stand_in
 from palaver.messages import Message, Role
 from palaver.session import Session, searchable
 from palaver.session.erasure import erase, finish_erasures, preview_erasure
 from palaver.session.receipts import Receipt, verify_receipt
-from palaver.store import MemoryStore, SqliteStore, Store, open_store, verify_store
+from palaver.store import MemoryStore, SqliteStore, Store, verify_store
 from palaver.store.copying import copy_store
 from palaver.store.erasing import Placed
 from palaver.store.sql.erasing import SqlEraser
@@ -29,27 +29,7 @@ from palaver.transcripts import Importer, export, import_bundle
 from palaver.view import View, fold
 from palaver.wire import PROFILES
 from tests.kills import kill_this_process
-from tests.postgres import Server
 from tests.privacy.planted import plant
-from tests.store.postgres_backend import emptied
-
-
-@pytest.fixture
-def store() -> Store:
-    """Return an empty store."""
-    return MemoryStore()
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def every_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Return an empty store of each kind."""
-    url = {"memory": "memory:", "sqlite": str(tmp_path / "store.db")}.get(request.param)
-    if url is None:
-        server: Server = request.getfixturevalue("postgres_server")
-        url = emptied(server)
-    made = open_store(url)
-    yield made
-    made.close()
 
 
 def told(*messages: Message, store: Store | None = None) -> Session:
@@ -105,7 +85,7 @@ def test_no_kind_was_forgotten() -> None:
 
 
 def test_an_entry_of_a_later_version_becomes_a_tombstone_of_it() -> None:
-    """Nothing of a kind that is not known stays but its name; so it is in the store, a bundle and a replay."""
+    """Nothing of a kind that is not known stays but its name."""
     session = told(user("hi"))
     body = b'{"at":1.0,"kind":"hologram","secret":"x"}'
     session.store.append(session.root.dialog_id, [draft(decode_entry(body))[0]], 0)
@@ -113,35 +93,21 @@ def test_an_entry_of_a_later_version_becomes_a_tombstone_of_it() -> None:
     session.erase(entries=[Handle(session.root.dialog_id, 1)])
     stood = decode_entry(session.store.body(session.root.dialog_id, 1))
     assert (stood.kind, getattr(stood, "was", "")) == ("tombstone", "hologram")
-    target = MemoryStore()
-    import_bundle(target, _reader(b"".join(export(session.store, session.session_id, "bundle").pieces)))
-    assert list(target.headers(session.root.dialog_id)) == list(session.store.headers(session.root.dialog_id))
 
 
 def _reader(data: bytes) -> Callable[[int], bytes]:
-    pieces = iter([data])
-    held = bytearray()
-
-    def read(size: int) -> bytes:
-        held.extend(next(pieces, b""))
-        given, held[:] = bytes(held[:size]), held[size:]
-        return given
-
-    return read
+    return BytesIO(data).read
 
 
-@settings(max_examples=60)
-@given(said=sayings(), data=st.data())
+@settings(max_examples=40)
+@given(said=sayings().filter(bool), data=st.data())
 def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObject) -> None:
     """Whatever is erased of whatever was said: views are closed, requests of every profile pass their check, a fork opens and goes on."""
-    if not said:
-        return
     session = told(*said)
     root = session.root
-    last = session.store.last(root.dialog_id).seq
     child = root.fork()
     before = [len(root.messages), len(child.messages)]
-    gone = data.draw(st.sets(st.integers(0, last), min_size=1))
+    gone = data.draw(st.sets(st.integers(0, session.store.last(root.dialog_id).seq), min_size=1))
     receipt = session.erase(entries=[Handle(root.dialog_id, seq) for seq in sorted(gone)])
     assert verify_receipt(session.store, receipt).holds
     for dialog in session.dialogs:
@@ -155,32 +121,24 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
     assert fold(session.store, root.dialog_id) == session.root.view()
 
 
-def test_a_conversation_stays_readable(every_store: Store) -> None:
-    """Roles, calls and counts are as they were; erased words are one word, and a view says why."""
-    store = every_store
+def test_a_conversation_stays_readable(store: Store) -> None:
+    """Roles, calls and counts are as they were; erased words are one word, also in objects that were in use before."""
     session = told(*CONVERSATION, store=store)
     root = session.root
     handles = [root.messages.handle(index) for index in (1, 2, 3)]
     child = root.fork()
-    held = root.view()  # in hand before
+    assert root.view().exchanges  # in hand before
     session.erase(entries=handles)
-    assert held.exchanges
-    for dialog in session.dialogs:
+    for dialog in (*session.dialogs, root.reload(), child.reload()):
         assert [message.role for message in dialog.messages] == [message.role for message in CONVERSATION]
         assert [message.text_content() for message in dialog.messages][1:5] == [ERASED, ERASED, ERASED, "other"]
         call = dialog.messages[2].tool_calls()[0]
         assert (call.id, dict(call.args)) == ("a", {})
-        shown = dialog.view()
-        assert "must go" not in words(shown)
-        assert "to go" not in words(shown)
-    assert child.dialog_id == session.dialogs[1].dialog_id
-    for view in (root.reload().view(), child.reload().view()):  # objects that were in use before
-        assert "must go" not in words(view)
+        assert "must go" not in words(dialog.view())
 
 
-def test_what_was_made_of_it_goes_with_it(every_store: Store) -> None:
-    """A committed summary, a label, a recorded call and a shortened form of an erased entry are without its words; later ones are not touched."""
-    store = every_store
+def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
+    """A committed summary, a recorded call and a shortened form of an erased entry are without its words; labels of others stay."""
     session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
     root = session.root
     root.calls.record(root.request("anthropic", "claude-sonnet-4-5"))
@@ -189,8 +147,7 @@ def test_what_was_made_of_it_goes_with_it(every_store: Store) -> None:
     assert "why" in words(root.view())
     target = root.messages.handle(3)
     preview = preview_erasure(store, entries=[target])
-    assert len(preview.tombstones) == 2
-    assert len(preview.touched) == 1
+    assert (len(preview.tombstones), len(preview.touched)) == (2, 1)
     receipt = session.erase(entries=[target])
     assert {one.kind for one in receipt.tombstones} == {"message", "invocation", "compaction"}
     with pytest.raises(NotReproducible, match="erased"):
@@ -205,32 +162,29 @@ def test_handles_to_what_was_erased_say_so(store: Store) -> None:
     """An erased entry, block, dialog or session answers with `Erased`, its time and receipt; what never was is unknown."""
     session = told(*CONVERSATION, store=store)
     root = session.root
-    handle, last = root.messages.handle(1), root.messages.handle(6)
+    handle = root.messages.handle(1)
     receipt = session.erase(entries=[handle])
     for place in (handle, handle._replace(block=0), str(handle)):
         with pytest.raises(Erased) as error:
             session.recall(place)
         assert (error.value.receipt, error.value.at) == (receipt.id, receipt.at)
-    assert isinstance(session.recall(last), MessageEntry)
     with pytest.raises(NotFound):
         session.recall(Handle(root.dialog_id, 99))
     again = session.erase(entries=[handle])  # what is erased twice is erased
-    assert verify_receipt(store, receipt).holds
     assert verify_receipt(store, again).holds
     session.erase()
     for ask in (
         lambda: Session.open(session.session_id, store),
         lambda: session.recall(handle),
         lambda: root.put_text("x"),
+        lambda: erase(store, session=session.session_id),
     ):
         with pytest.raises(Erased):
             ask()
     assert verify_receipt(store, receipt).holds
-    with pytest.raises(Erased):
-        erase(store, session=session.session_id)
 
 
-def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(every_store: Store) -> None:
+def test_a_dialog_goes_with_its_children_or_leaves_tombstones(every_store: Store) -> None:
     """Erasing it alone is refused and changes nothing; with its children all are gone; with tombstones the children stay readable."""
     store = every_store
     session = told(*CONVERSATION, store=store)
@@ -248,8 +202,6 @@ def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(every_store:
     receipt = session.erase(dialog=child.dialog_id[:8], children=True)
     assert receipt.dialogs == (grandchild.dialog_id, child.dialog_id)
     assert [node.dialog_id for node in store.nodes(session.session_id)] == [root.dialog_id]
-    session.erase(dialog=root.dialog_id)
-    assert session.record.root is None
     assert verify_receipt(store, receipt).holds
 
 
@@ -261,15 +213,12 @@ def test_a_subject_goes_whole_and_leaves_the_others(store: Store) -> None:
     receipt = erase(store, subject="ann")
     assert len(receipt.sessions) == 2
     assert "ann" not in receipt.to_json()
-    assert [record.name for record in store.sessions()] == ["c"]
-    assert list(store.sessions(trashed=True)) == []
+    assert [record.name for record in (*store.sessions(), *store.sessions(trashed=True))] == ["c"]
     assert not verify_receipt(store, receipt).notes
     Session.create(store, "d", subject="ann")
     verdict = verify_receipt(store, receipt)
     assert verdict.holds
     assert "same subject" in verdict.notes[0]
-    with pytest.raises(InvalidInput, match="subject"):
-        erase(store, subject="nobody")
 
 
 def test_shared_payloads_stay_for_the_others(every_store: Store) -> None:
@@ -286,35 +235,11 @@ def test_shared_payloads_stay_for_the_others(every_store: Store) -> None:
     assert (second.blobs, store.has_blob(blob)) == ((blob,), False)
 
 
-def test_a_picture_that_is_said_again_during_an_erasure_is_kept() -> None:
-    """The last session that showed a picture is erased just before the step in which another says it again: the picture is there."""
-    picture = b"\x89PNG\r\n\x1a\n" + b"y" * 50
-
-    class Between(MemoryStore):
-        doomed: Session | None = None
-
-        @contextmanager
-        def transaction(self, lock: str = "") -> Iterator[None]:
-            if self.doomed is not None:
-                doomed, self.doomed = self.doomed, None
-                doomed.erase()
-            with super().transaction(lock):
-                yield
-
-    store = Between()
-    first, second = Session.create(store, "first"), Session.create(store, "second")
-    first.root.put_image(picture)
-    store.doomed = first
-    second.root.put_image(picture)
-    assert [record.name for record in store.sessions()] == ["second"]
-    assert len(list(store.blob_ids())) == 1
-    assert second.root.messages[0].contents
-
-
 def test_what_makes_no_sense_is_refused(store: Store) -> None:
-    """One thing has to be named, and options have to go with it."""
+    """One thing has to be named, it has to be there, and options have to go with it."""
     wrong: tuple[dict[str, Any], ...] = (
         {},
+        {"subject": "nobody"},
         {"session": "a", "subject": "b"},
         {"subject": "a", "children": True},
         {"dialog": "abcdef", "children": True, "tombstones": True},
@@ -339,20 +264,16 @@ def test_verify_finds_nothing_wrong_with_tombstones(every_store: Store, tmp_path
 
 def test_a_receipt_that_does_not_hold_says_why(store: Store) -> None:
     """A receipt that was changed is refused; one that names what is there, or a tombstone that is none, does not hold."""
-    session = told(*CONVERSATION, store=store)
-    other = told(user("hi"), store=store)
+    session, other = told(*CONVERSATION, store=store), told(user("hi"), store=store)
     receipt = session.erase(entries=[session.root.messages.handle(1)])
     fields = json.loads(receipt.to_json())
     changed = verify_receipt(store, json.dumps(fields | {"tombstones": []}))
     assert changed.problems == ("the receipt is not the one that the store gave",)
-    for wrong in ("", "{}", "[1]", "{", '{"version": 9}', "no such id"):
+    for wrong in ("", "{}", "[1]", '{"version": 9}', "no such id"):
         with pytest.raises(InvalidInput):
             verify_receipt(store, wrong)
-    lying = Receipt.from_json(
-        json.dumps(fields | {"sessions": [other.session_id], "dialogs": ["0" * 32], "sources": ["f" * 64]})
-    )
-    problems = verify_receipt(store, lying).problems
-    assert len(problems) == 4
+    lies = {"sessions": [other.session_id], "dialogs": ["0" * 32], "sources": ["f" * 64]}
+    assert len(verify_receipt(store, Receipt.from_json(json.dumps(fields | lies))).problems) == 4
     assert verify_receipt(MemoryStore(), receipt).problems
 
 
@@ -380,21 +301,23 @@ def test_an_import_does_not_bring_back_what_was_erased(store: Store, tmp_path: P
     assert wanted.outcome == "new"
 
 
-def test_bundles_and_copies_carry_tombstones_and_bring_nothing_back(store: Store) -> None:
+def test_bundles_and_copies_bring_nothing_back(store: Store) -> None:
     """A copied store and a bundle have the tombstones; an older bundle of an erased session is refused."""
     session = told(*CONVERSATION, store=store)
-    older = b"".join(export(store, session.session_id, "bundle").pieces)
+
+    def bundle() -> bytes:
+        return b"".join(export(store, session.session_id, "bundle").pieces)
+
+    older = bundle()
     receipt = session.erase(entries=[session.root.messages.handle(1)])
-    bundle = b"".join(export(store, session.session_id, "bundle").pieces)
-    assert b"to go" not in bundle
-    target = MemoryStore()
-    import_bundle(target, _reader(bundle))
+    assert b"to go" not in bundle()
+    target, copy = MemoryStore(), MemoryStore()
+    import_bundle(target, _reader(bundle()))
+    assert copy_store(store, copy).equal
     assert verify_receipt(target, receipt).holds
+    assert verify_receipt(copy, receipt).holds
     with pytest.raises(Conflict):
         import_bundle(store, _reader(older))
-    copy = MemoryStore()
-    assert copy_store(store, copy).equal
-    assert verify_receipt(copy, receipt).holds
     session.erase()
     with pytest.raises(Erased):
         import_bundle(store, _reader(older))
@@ -417,7 +340,7 @@ def test_damage_does_not_stop_an_erasure(tmp_path: Path) -> None:
 # --- crashes ----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", ["put_in_place", "remove_dialogs", "unnamed", "remember", "keep_receipt", "scrub"])
+@pytest.mark.parametrize("step", ["put_in_place", "remove_dialogs", "keep_receipt", "scrub"])
 def test_a_kill_leaves_all_of_it_or_nothing(tmp_path: Path, step: str) -> None:
     """A process killed (SIGKILL) in the middle of an erasure has erased nothing; killed behind it, the work is pending and can be finished."""
     path = tmp_path / "store.db"
@@ -456,13 +379,12 @@ def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
         os._exit(3)
 
 
-def test_an_erasure_and_writers_do_not_part_what_belongs_together(every_store: Store) -> None:
-    """A writer that knew the dialog goes on after an erasure as if it had known of it; one of an erased dialog is told."""
-    store = every_store
-    session = told(*CONVERSATION, store=store)
-    other = Session.open(session.session_id, store).root
+def test_who_wrote_on_during_an_erasure_goes_on(every_store: Store) -> None:
+    """A writer that knew the dialog goes on after an erasure as if it had known of it."""
+    session = told(*CONVERSATION, store=every_store)
+    other = Session.open(session.session_id, every_store).root
     session.erase(entries=[Handle(other.dialog_id, 1)])
     other.put_text("I knew nothing of it")
     assert_closed(other.reload().view())
-    assert store.verify(other.dialog_id) == ()
+    assert every_store.verify(other.dialog_id) == ()
     assert session.root.reload().messages[-1].role is Role.USER

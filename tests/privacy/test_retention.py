@@ -10,16 +10,10 @@ from palaver.messages import UserMessage
 from palaver.session import Session
 from palaver.session.receipts import verify_receipt
 from palaver.session.retention import age_of, retain, retention
-from palaver.store import MemoryStore, SessionRecord, Store
+from palaver.store import SessionRecord, Store
 
 DAY = 86_400.0
 NOW = 1_000 * DAY
-
-
-@pytest.fixture
-def store() -> Store:
-    """Return an empty store."""
-    return MemoryStore()
 
 
 def used(store: Store, name: str, days_ago: float, *, trashed: float | None = None, subject: str = "") -> SessionId:
@@ -38,60 +32,41 @@ def names(records: tuple[SessionRecord, ...]) -> list[str]:
     return sorted(record.name for record in records)
 
 
-def test_a_plan_changes_nothing_and_names_what_is_due(store: Store) -> None:
-    """What was last used before the bound is due, whenever it was made; a plan writes nothing."""
-    for name, days in (("old", 100), ("edge", 90), ("new", 5)):
-        used(store, name, days)
-    plan = retention(store, older_than=90 * DAY, at=NOW)
-    assert names(plan.to_trash) == ["old"]
-    assert (plan.to_erase, plan.kept) == ((), ())
-    assert names(tuple(store.sessions())) == ["edge", "new", "old"]
-
-
-def test_what_is_due_goes_into_the_trash_and_later_for_good(store: Store) -> None:
-    """First the trash, from which it can be taken back; what lies there long enough is erased, with a receipt; all else stays."""
+def test_what_is_due_goes_into_the_trash_and_then_for_good(store: Store) -> None:
+    """A plan writes nothing; first the trash; what lies there long enough is erased, with a receipt; all else stays."""
     used(store, "old", 100)
+    used(store, "edge", 90)
+    used(store, "his", 100, subject="bob")
     lain = used(store, "lain", 400, trashed=40)
     used(store, "thrown away lately", 400, trashed=3)
+    assert names(retention(store, older_than=90 * DAY, subject="bob", at=NOW).to_trash) == ["his"]
     plan = retention(store, older_than=90 * DAY, empty_trash=30 * DAY, at=NOW)
-    assert (names(plan.to_trash), names(plan.to_erase)) == (["old"], ["lain"])
+    assert (names(plan.to_trash), names(plan.to_erase), plan.kept) == (["his", "old"], ["lain"], ())
+    assert names(tuple(store.sessions())) == ["edge", "his", "old"]
     done = retain(store, plan)
-    assert len(done.trashed) == 1
+    assert len(done.trashed) == 2
     (receipt,) = done.receipts
     assert receipt.sessions == (lain,)
     assert verify_receipt(store, receipt).holds
-    assert names(tuple(store.sessions(trashed=True))) == ["old", "thrown away lately"]
+    assert names(tuple(store.sessions(trashed=True))) == ["his", "old", "thrown away lately"]
     assert retain(store, plan).trashed == (), "what was done is not done again"
+    with pytest.raises(InvalidInput):
+        retention(store, older_than=-1)
 
 
-def test_what_is_held_stays(store: Store) -> None:
-    """A hold keeps a session, is told of with its reason, and ends."""
-    held = used(store, "held", 100)
-    Session.open(held, store).hold("a law suit")
+def test_what_is_held_or_used_since_the_plan_stays(store: Store) -> None:
+    """A hold keeps a session, with its reason, and ends; what somebody went on with, or held, since the plan stays."""
+    going, held, due = (used(store, name, 100) for name in ("going", "held", "due"))
     plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
-    assert plan.to_erase == ()
+    assert names(plan.to_erase) == ["due", "going", "held"]
+    Session.open(going, store).dialogs[0].put_text("I am back")
+    Session.open(held, store).hold("a law suit")
+    done = retain(store, plan)
+    assert [receipt.sessions for receipt in done.receipts] == [(due,)]
+    plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
     assert {one.record.name: one.reason for one in plan.kept} == {"held": "held: a law suit"}
     Session.open(held, store).hold(None)
     assert names(retention(store, older_than=90 * DAY, trash=False, at=NOW).to_erase) == ["held"]
-
-
-def test_what_was_used_since_the_plan_stays(store: Store) -> None:
-    """Between looking and doing somebody went on with one session and held another: both stay."""
-    going, held, due = (used(store, name, 100) for name in ("going", "held", "due"))
-    plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
-    Session.open(going, store).dialogs[0].put_text("I am back")
-    Session.open(held, store).hold("wait")
-    done = retain(store, plan)
-    assert [receipt.sessions for receipt in done.receipts] == [(due,)]
-
-
-def test_only_a_subjects_sessions(store: Store) -> None:
-    """With a subject only its sessions are due; a negative age, which would make everything due, is refused."""
-    used(store, "hers", 100, subject="ann")
-    used(store, "his", 100, subject="bob")
-    assert names(retention(store, older_than=DAY, subject="ann", at=NOW).to_trash) == ["hers"]
-    with pytest.raises(InvalidInput):
-        retention(store, older_than=-1)
 
 
 def test_an_age_is_read() -> None:
