@@ -7,8 +7,8 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from palaver.tools.mcp import MCP
 from tests.peers.server import END_WITH_PARENT
@@ -32,48 +32,25 @@ def why_missing() -> str | None:
     return None
 
 
-def over_stdio(label: str = "everything", *, pid_file: Path | None = None, **declared: object) -> MCP:
-    """Declare the server as a program; its process id is written to a file when one is given."""
-    if pid_file is None:
-        return MCP.from_dict({"server_label": label, "command": "node", "args": (str(PROGRAM), "stdio"), **declared})
-    script = 'echo $$ > "$1"; exec node "$2" stdio'
-    return MCP.from_dict(
-        {"server_label": label, "command": "sh", "args": ("-c", script, "sh", str(pid_file), str(PROGRAM)), **declared}
-    )
-
-
-@dataclass(frozen=True)
-class Served:
-    """A server that speaks HTTP."""
-
-    url: str
-    process: "subprocess.Popen[str]"
-
-    @property
-    def port(self) -> str:
-        """Its port."""
-        return self.url.rpartition(":")[2].partition("/")[0]
+def over_stdio(**declared: object) -> MCP:
+    """Declare the server as a program."""
+    fields = {"server_label": "everything", "command": "node", "args": (str(PROGRAM), "stdio")}
+    return MCP.from_dict(fields | declared)
 
 
 @contextmanager
-def over_http(port: str = "0") -> Iterator[Served]:
-    """Run the server on a port of this machine, a free one unless one is named."""
+def over_http() -> Iterator[str]:
+    """Run the server on a free port of this machine; yield its address."""
     command = ["node", "--import", END_WITH_PARENT, "--import", SAY_PORT, str(PROGRAM), "streamableHttp"]
-    with subprocess.Popen(
-        command,
-        env=os.environ | {"PORT": port},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, env=os.environ | {"PORT": "0"}, text=True, **pipes) as process:
         said: queue.Queue[str] = queue.Queue()
         reader = threading.Thread(target=_listen, args=(process, said))
         reader.start()
         try:
             while "bound to" not in (line := said.get(timeout=START_SECONDS)):
                 pass
-            yield Served(f"http://127.0.0.1:{line.rpartition(' ')[2].strip()}/mcp", process)
+            yield f"http://127.0.0.1:{line.rpartition(' ')[2].strip()}/mcp"
         finally:
             process.kill()
             reader.join()

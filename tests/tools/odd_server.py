@@ -7,7 +7,7 @@ from typing import Any
 PAGES: dict[str | None, tuple[list[str], str | None]] = {
     None: (["first", "a b"], "2"),
     "2": (["a/b", "a:b"], "3"),
-    "3": (["a_b", "echo", "fail", "leave", "mute", "odd"], None),
+    "3": (["a_b", "echo", "fail", "leave", "odd"], None),
 }
 
 
@@ -29,8 +29,6 @@ def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         sys.exit(0)
     if name == "fail":
         return {"error": {"code": -32000, "message": "no such ticket"}}
-    if name == "mute":
-        return {"result": {"content": []}}
     if name == "odd":
         picture = {"type": "image", "data": "bm8gcGljdHVyZQ==", "mimeType": "image/x-unknown"}
         return {"result": {"content": [picture], "structuredContent": {"n": 1}, "isError": True}}
@@ -39,6 +37,8 @@ def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests until there are no more."""
+    if sys.argv[1:] == ["endless"]:
+        PAGES.update({None: (["x"], "2"), "2": ([], "2")})
     for line in sys.stdin:
         request = json.loads(line)
         parameters = request.get("params") or {}

@@ -1,6 +1,7 @@
 """The calls of one response: side by side, each reported when it is done, answered in their order."""
 
 import functools
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -19,49 +20,62 @@ def calls(*names: str) -> list[ToolCallContent]:
     return [ToolCallContent(f"c{number}", name, args={"n": number}) for number, name in enumerate(names)]
 
 
-def test_an_outcome_is_reported_when_it_is_there() -> None:
-    """A call that is done is reported while another before it still runs."""
+def test_calls_run_side_by_side_and_are_reported_when_done() -> None:
+    """A call that is done is reported while another before it still runs in its thread; outcomes stand in the order of the calls."""
     told: list[str] = []
+    gate = threading.Event()
 
-    async def main() -> None:
-        gate = anyio.Event()
+    def slow(n: int) -> int:
+        assert gate.wait(60)
+        return n
 
-        async def slow(n: int) -> int:
-            await gate.wait()
-            return n
+    async def quick(n: int) -> int:
+        return n
 
-        async def quick(n: int) -> int:
-            return n
+    async def on_outcome(call: ToolCallContent, outcome: ToolOutcome) -> None:
+        told.append(f"{call.id} {outcome.result.text()}")
+        gate.set()
 
-        async def on_outcome(call: ToolCallContent, outcome: ToolOutcome) -> None:
-            told.append(f"{call.id} {outcome.result.text()}")
-            gate.set()
-
-        await execute_all(Toolbox([slow, quick]), calls("slow", "quick"), on_outcome=on_outcome)
-
-    anyio.run(main)
+    run_both = functools.partial(execute_all, Toolbox([slow, quick]), calls("slow", "quick"), on_outcome=on_outcome)
+    assert [each.result.id for each in anyio.run(run_both)] == ["c0", "c1"]
     assert told == ["c1 1", "c0 0"]
 
 
-def test_a_repeat_within_the_response_is_not_run() -> None:
-    """The second of two equal calls waits for the first, and is answered with its result."""
-    runs: list[int] = []
+def test_a_repeat_is_not_run_unless_something_changed() -> None:
+    """R138, C22: it is answered with the earlier result, until a call that is not idempotent; `allow_repeat` and failures run again."""
+    runs: list[str] = []
 
-    @tool
-    def roll(side: int) -> int:
-        runs.append(side)
-        return 4
+    def read(path: str) -> str:
+        runs.append(path)
+        return f"text of {path}"
 
-    asked = [ToolCallContent(f"c{number}", "roll", args={"side": 6}) for number in range(3)]
-    outcomes = anyio.run(execute_all, Toolbox([roll]), asked)
-    assert [each.repeated for each in outcomes] == [False, True, True]
-    assert outcomes[2].result.text().endswith("It was:\n4")
-    assert runs == [6]
-    earlier = [outcomes[0].function_call]
-    again = anyio.run(functools.partial(execute_all, Toolbox([roll]), asked[:1], earlier=earlier))
-    assert [each.repeated for each in again] == [True]
-    free = anyio.run(execute_all, Toolbox([roll.extend(allow_repeat=True)]), asked)
-    assert [each.repeated for each in free] == [False] * 3
+    def write(path: str) -> None:
+        runs.append(f"write {path}")
+
+    def fail(path: str) -> None:
+        raise OSError(path)
+
+    def asked(names: str, *, again: bool = False) -> list[ToolOutcome]:
+        box = Toolbox([tool(idempotent=True, allow_repeat=again)(read), write, fail])
+
+        async def one_by_one() -> list[ToolOutcome]:
+            outcomes: list[ToolOutcome] = []
+            for number, name in enumerate(names.split()):
+                call = ToolCallContent(f"c{number}", name, args={"path": "a"})
+                outcomes += await execute_all(box, [call], earlier=[each.function_call for each in outcomes])
+            return outcomes
+
+        return anyio.run(one_by_one)
+
+    outcomes = asked("read read write read fail fail")
+    assert [each.repeated for each in outcomes] == [False, True, False, False, False, False]
+    assert runs == ["a", "write a", "a"]
+    assert "'read' was not run again: the same call, 'c0', has been answered" in outcomes[1].result.text()
+    assert outcomes[1].result.text().endswith("It was:\ntext of a")
+    assert [each.repeated for each in asked("read read", again=True)] == [False, False]
+    within = [ToolCallContent(f"c{number}", "read", args={"path": "a"}) for number in range(3)]
+    side_by_side = anyio.run(execute_all, Toolbox([read]), within)
+    assert [each.repeated for each in side_by_side] == [False, True, True]
 
 
 @pytest.mark.parametrize("when", ["start", "outcome"])

@@ -18,10 +18,10 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[everything.Served]:
+def served() -> Iterator[str]:
     """Run the server over HTTP, once for this file."""
-    with everything.over_http() as running:
-        yield running
+    with everything.over_http() as url:
+        yield url
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -29,8 +29,7 @@ def server(request: pytest.FixtureRequest) -> MCP:
     """Declare the server, over each transport."""
     if request.param == "stdio":
         return everything.over_stdio()
-    running: everything.Served = request.getfixturevalue("served")
-    return MCP("everything", running.url)
+    return MCP("everything", request.getfixturevalue("served"))
 
 
 async def ask(session: McpSession, name: str, context: CallContext | None = None, **arguments: Any) -> ToolOutcome:  # noqa: ANN401

@@ -1,6 +1,7 @@
 """Servers that misbehave, and what a declaration may say; needs no Node.js."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,56 +22,43 @@ async def ask(session: McpSession, name: str, **arguments: Any) -> ToolOutcome: 
     return await execute(Toolbox(session.functions), ToolCallContent("c", name, args=arguments))
 
 
+def with_server(work: Callable[[McpSession], Awaitable[None]], server: Any = SERVER) -> None:  # noqa: ANN401 - a declaration
+    """Connect, and work with the connection."""
+
+    async def main() -> None:
+        async with connect(server) as session:
+            await work(session)
+
+    anyio.run(main)
+
+
 def test_pages_and_odd_names() -> None:
     """Names that a tool cannot have become ones it can, each different, and the server hears its own."""
 
-    async def main() -> None:
-        async with connect(SERVER) as session:
-            names = [each.name for each in session.functions]
-            assert names == ["first", "a_b", "a_b_2", "a_b_3", "a_b_4", "echo", "fail", "leave", "mute", "odd"]
-            heard = [(await ask(session, name)).result.text() for name in names[1:5]]
-            assert heard == ["a b {}", "a/b {}", "a:b {}", "a_b {}"]
+    async def work(session: McpSession) -> None:
+        names = [each.name for each in session.functions]
+        assert names == ["first", "a_b", "a_b_2", "a_b_3", "a_b_4", "echo", "fail", "leave", "odd"]
+        heard = [(await ask(session, name)).result.text() for name in names[1:5]]
+        assert heard == ["a b {}", "a/b {}", "a:b {}", "a_b {}"]
 
-    anyio.run(main)
-
-
-def test_a_servers_own_error_keeps_the_connection() -> None:
-    """The code that clients use for a closed connection may be the server's: the connection stays."""
-
-    async def main() -> None:
-        async with connect(SERVER) as session:
-            connection = session._connection
-            failed = await ask(session, "fail")
-            assert failed.error == "MCP error -32000: no such ticket"
-            assert (await ask(session, "echo", n=1)).result.text() == 'echo {"n": 1}'
-            assert session._connection is connection
-
-    anyio.run(main)
+    with_server(work)
 
 
-def test_a_server_that_leaves_instead_of_answering() -> None:
-    """The call is an error, and is not sent to the next process; the next call is."""
+def test_a_server_that_errs_or_leaves() -> None:
+    """Its own error keeps the connection, whatever the code; where it leaves, the call is an error and the next one is answered."""
 
-    async def main() -> None:
-        async with connect(SERVER) as session:
-            gone = await ask(session, "leave")
-            assert "broke before it answered" in str(gone.error)
-            assert (await ask(session, "echo")).ending == "done"
+    async def work(session: McpSession) -> None:
+        connection = session._connection
+        assert (await ask(session, "fail")).error == "MCP error -32000: no such ticket"
+        odd = await ask(session, "odd")
+        assert (odd.ending, odd.result.text()) == ("failed", "no picture")
+        assert thaw(odd.result.metadata) == {"structured": {"n": 1}}
+        assert (await ask(session, "echo", n=1)).result.text() == 'echo {"n": 1}'
+        assert session._connection is connection
+        assert "broke before it answered" in str((await ask(session, "leave")).error)
+        assert (await ask(session, "echo")).ending == "done"
 
-    anyio.run(main)
-
-
-def test_results_that_show_nothing() -> None:
-    """No content is called that; bytes that are not an image are shown as the text they are; structured content is kept."""
-
-    async def main() -> None:
-        async with connect(SERVER) as session:
-            assert (await ask(session, "mute")).result.text() == "(no output)"
-            odd = await ask(session, "odd")
-            assert (odd.ending, odd.result.text()) == ("failed", "no picture")
-            assert thaw(odd.result.metadata) == {"structured": {"n": 1}}
-
-    anyio.run(main)
+    with_server(work)
 
 
 def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
@@ -80,16 +68,15 @@ def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
     script = 'test -e "$1" && exec "$2" "$3"'
     server = MCP("odd", command="sh", args=("-c", script, "sh", str(door), sys.executable, PROGRAM))
 
-    async def main() -> None:
-        async with connect(server) as session:
-            door.unlink()
-            await ask(session, "leave")
-            for _ in range(2):
-                assert "The MCP server 'odd' cannot be reached" in str((await ask(session, "echo")).error)
-            door.touch()
-            assert (await ask(session, "echo")).ending == "done"
+    async def work(session: McpSession) -> None:
+        door.unlink()
+        await ask(session, "leave")
+        for _ in range(2):
+            assert "The MCP server 'odd' cannot be reached" in str((await ask(session, "echo")).error)
+        door.touch()
+        assert (await ask(session, "echo")).ending == "done"
 
-    anyio.run(main)
+    with_server(work, server)
 
 
 def test_r113_a_wrong_declaration_is_refused() -> None:
@@ -124,16 +111,15 @@ def test_r113_words_for_approval() -> None:
 
 
 def test_only_allowed_tools_are_offered() -> None:
-    """`allowed_tools` leaves the others out; a name the server does not have is refused with what is close."""
+    """`allowed_tools` leaves the others out; a name the server does not have is refused with what is close. Fields are a declaration."""
+    fields = {"type": "mcp", "server_label": "odd", "command": sys.executable, "args": [PROGRAM]}
 
-    async def main() -> None:
-        async with connect(MCP("odd", command=sys.executable, args=(PROGRAM,), allowed_tools=["echo"])) as session:
-            assert [each.name for each in session.functions] == ["echo"]
-        with pytest.raises(NotFound, match=r"tool of the MCP server 'odd' 'ecko'\. Close: echo"):
-            async with connect(MCP("odd", command=sys.executable, args=(PROGRAM,), allowed_tools=["ecko"])):
-                pass
+    async def work(session: McpSession) -> None:
+        assert [each.name for each in session.functions] == ["echo"]
 
-    anyio.run(main)
+    with_server(work, fields | {"allowed_tools": ["echo"]})
+    with pytest.raises(NotFound, match=r"tool of the MCP server 'odd' 'ecko'\. Close: echo"):
+        with_server(work, fields | {"allowed_tools": ["ecko"]})
 
 
 def test_names_that_clash_get_the_label() -> None:
@@ -148,7 +134,7 @@ def test_names_that_clash_get_the_label() -> None:
     async def main() -> None:
         async with connect(SERVER) as one, connect(two) as other:
             box = Toolbox([echo, *one.functions, *other.functions])
-            assert {"echo", "odd_echo", "two_echo", "two_mute"} <= set(box.names)
+            assert {"echo", "odd_echo", "two_echo", "two_odd"} <= set(box.names)
             assert (await execute(box, ToolCallContent("c", "two_echo", args={"context": 1}))).ending == "done"
             assert [each.name for each in box if each.needs_approval] == ["two_echo"]
 
@@ -163,35 +149,13 @@ def test_a_server_that_cannot_be_used() -> None:
         (MCP("x", command="sh", args=("-c", "echo key $KEY >&2; exit 3"), env={"KEY": "s3cr3t"}), "key ***"),
         (MCP("x", command="cat", connect_timeout=1), "cannot be used"),
         (MCP("x", "http://127.0.0.1:9/mcp"), "ConnectError"),
+        (MCP("x", command=sys.executable, args=(PROGRAM, "endless")), "more than 1000 pages"),
     ]
 
-    async def main(server: MCP) -> None:
-        async with connect(server):
-            pass
+    async def work(_: McpSession) -> None:
+        raise AssertionError("it is connected")
 
     for server, why in cases:
         with pytest.raises(PalaverError, match="The MCP server 'x'") as caught:
-            anyio.run(main, server)
+            with_server(work, server)
         assert why in str(caught.value)
-
-
-def test_a_list_that_never_ends_is_given_up() -> None:
-    """A server that always has another page cannot hold the program."""
-    endless = MCP("odd", command=sys.executable, args=("-c", _ENDLESS), connect_timeout=20)
-
-    async def main() -> None:
-        async with connect(endless):
-            pass
-
-    with pytest.raises(PalaverError, match="more than 1000 pages"):
-        anyio.run(main)
-
-
-_ENDLESS = f"""
-import runpy, sys
-module = runpy.run_path({PROGRAM!r})
-pages = module["PAGES"]
-pages[None] = (["x"], "2")
-pages["2"] = ([], "2")
-module["main"]()
-"""
