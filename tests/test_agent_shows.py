@@ -248,7 +248,7 @@ class Held:
     journal: tuple[dict[str, Any], ...]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(params=CASES)
 def held(request: pytest.FixtureRequest, start_peer: Callable[[Path], Peer]) -> Held:
     """Hold the conversation one way."""
     name, streamed = request.param
@@ -330,37 +330,31 @@ def _block(block: Content) -> str:
 
 
 def test_one_log_and_valid_requests(held: Held) -> None:
-    """The log has the same entries whoever is asked; what arrived breaks no rule of its provider, and no type of its own package."""
+    """The log has the same entries whoever is asked; what arrived breaks no rule of its provider, and no type of its own package.
+
+    Each recorded call gives back the request that arrived; while nothing is compacted, all goes back that there is a place for. In the
+    server's own journal each request was answered as it should be, and has the instructions and a result for each call.
+    """
     assert told(held.dialog) == LOG.strip()
     for body in held.sent:
         asked = _of_today(body) if held.way.speaks == "anthropic" and not held.way.as_compiled else body
         assert validate(asked, profile(held.way.speaks, held.way.model.rpartition("/")[2])) == ()
         hold_to_types(held.way.speaks, {name: value for name, value in asked.items() if not name.startswith("stream")})
+    calls = [call.request() for call in held.dialog.calls]
+    assert len(calls) == len(held.sent)
+    assert {change.what for request in calls[:-1] for change in request.report.lost()} == held.way.loses
+    if held.way.as_compiled:
+        assert [thaw(request.body) for request in calls] == list(held.sent)
+    assert [entry["response"]["status"] for entry in held.journal] == STATUSES
+    for entry in held.journal:
+        read = entry["body"]["messages"]
+        called = [call["id"] for message in read for call in message.get("tool_calls") or ()]
+        assert [message["tool_call_id"] for message in read if message["role"] == "tool"] == called
+        assert "You keep the log" in str([message for message in read if message["role"] in {"system", "developer"}])
+    assert "image" in json.dumps(held.sent[0])
 
 
 def _of_today(body: dict[str, Any]) -> dict[str, Any]:
     """Return a request of LiteLLM's with the format where Anthropic's reference has it now: it still writes it as the beta had it."""
     rest = {name: value for name, value in body.items() if name != "output_format"}
     return rest | {"output_config": {"format": body["output_format"]}} if "output_format" in body else rest
-
-
-def test_the_requests_are_those_of_the_log(held: Held) -> None:
-    """Each recorded call gives back the request that arrived; while nothing is compacted, all goes back that there is a place for."""
-    calls = [call.request() for call in held.dialog.calls]
-    assert len(calls) == len(held.sent)
-    assert {change.what for request in calls[:-1] for change in request.report.lost()} == held.way.loses
-    if held.way.as_compiled:
-        assert [thaw(request.body) for request in calls] == list(held.sent)
-
-
-def test_the_server_understood_them(held: Held) -> None:
-    """In the server's own journal each request was answered as it should be, and has the instructions and a result for each call."""
-    assert [entry["response"]["status"] for entry in held.journal] == STATUSES
-    for entry in held.journal:
-        read = entry["body"]["messages"]
-        called = [call["id"] for message in read for call in message.get("tool_calls") or ()]
-        assert [message["tool_call_id"] for message in read if message["role"] == "tool"] == called
-        assert "You keep the log" in json.dumps(
-            [message for message in read if message["role"] in {"system", "developer"}]
-        )
-    assert "image" in json.dumps(held.sent[0])

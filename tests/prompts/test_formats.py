@@ -1,6 +1,5 @@
 """Formats: what is sent, what is read, and what a refusal tells."""
 
-import copy
 import json
 import pickle
 from dataclasses import dataclass, field
@@ -99,30 +98,22 @@ def test_r111_result_is_read_as_the_type() -> None:
 
 
 def test_the_schema_is_one_of_an_object() -> None:
-    """Whatever the type is, what goes to a provider has an object at the top, and no reference in its place."""
-    cases: list[Any] = [Person, Strict, Node, Point, Row, list[int], Point | Row, SCHEMA]
-    for source in cases:
+    """Whatever the type is, what is sent has an object at the top, and no reference in its place; OpenAI's envelopes are opened."""
+    for source, *_ in READ:
         schema = Format(source).schema
         assert schema["type"] == "object"
         assert "$ref" not in schema
         json.dumps(schema, default=dict)
+    responses = {"type": "json_schema", "name": "city", "schema": SCHEMA}
+    chat = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
+    assert Format(chat).schema == Format(responses).schema == Format(SCHEMA).schema
 
 
 def test_names() -> None:
     """The name is that of the type or the schema's title, spelt as every provider takes it; `answer` where there is none."""
-    assert Format(Person).name == "Person"
-    assert Format(SCHEMA).name == "City"
-    assert Format({"type": "object"}).name == "answer"
-    assert Format(list[int]).name == "list"
-    assert Format(SCHEMA, "a b/c!").name == "a_b_c"
-    assert Format(SCHEMA, "x" * 99).name == "x" * 64
-
-
-def test_openai_envelopes_are_opened() -> None:
-    """A schema as it stands in either of OpenAI's APIs is read for what is inside."""
-    chat = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
-    responses = {"type": "json_schema", "name": "city", "schema": SCHEMA}
-    assert Format(chat).schema == Format(responses).schema == Format(SCHEMA).schema
+    named = [Format(source).name for source in (Person, SCHEMA, {"type": "object"}, list[int])]
+    assert named == ["Person", "City", "answer", "list"]
+    assert [Format(SCHEMA, name).name for name in ("a b/c!", "x" * 99)] == ["a_b_c", "x" * 64]
 
 
 REFUSED: list[tuple[object, str, list[str], tuple[str, ...]]] = [
@@ -131,17 +122,12 @@ REFUSED: list[tuple[object, str, list[str], tuple[str, ...]]] = [
         (Strict, '{"id": 1, "more": 2}', ["more: Extra inputs"], ()),
         (Node, '{"name": "a", "parts": [{"name": "b"}, {}]}', ["parts[1].name: Field required"], ("parts[1].name",)),
         (list[int], "[1, 2]", ["'value' is a required property"], ("value",)),
-        (list[int], '{"value": [1, "x"]}', ["[1]: Input should be a valid integer"], ()),
         (SCHEMA, '{"people": 0, "mayor": 1}', ["'name' is a required property", "people: 0 is less than the minimum of 1", "'mayor' is not an expected property"], ("name",)),
         (SCHEMA, "Oslo", ["not JSON"], ()),
-        (SCHEMA, "", ["not JSON"], ()),
         (SCHEMA, '{"name": "a"} {"name": "b"}', ["not JSON"], ()),
         (SCHEMA, '{"name": "a", "people": NaN}', ["NaN is not a JSON number"], ()),
         (SCHEMA, '{"name": "a", "name": "b"}', ["'name' occurs twice"], ()),
-        (SCHEMA, '{"name": "a"', ["not JSON"], ()),
         (SCHEMA, "[" * 100_000, ["not JSON"], ()),
-        (SCHEMA, "null", ["None is not of type 'object'"], ()),
-        (Person, "[]", ["Input should be an object"], ()),
 ]  # fmt: skip
 
 
@@ -167,25 +153,19 @@ def test_one_fenced_block_is_the_answer() -> None:
     assert Format(SCHEMA).read(text) == json.loads(text)
 
 
+class Holder(BaseModel):
+    """Holds what JSON cannot say."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    thing: Runtime
+
+
 def test_wrong_format_is_refused() -> None:
-    """A value in the place of a type is the caller's mistake, told when the format is made."""
-    cases: list[Any] = [None, "json", 3, [Person], Person(name="a", age=1), object()]
-    for source in cases:
+    """A value in the place of a type, and what JSON cannot say: the caller's mistake, told when the format is made."""
+    wrong: list[Any] = [None, "json", 3, [Person], Person(name="a", age=1), Holder, {"type": "object", "x": object()}]
+    for source in wrong:
         with pytest.raises(InvalidInput):
             Format(source)
-
-
-def test_a_type_without_a_schema_is_refused() -> None:
-    """What JSON cannot say cannot be asked for."""
-
-    class Holder(BaseModel):
-        model_config = ConfigDict(arbitrary_types_allowed=True)
-        thing: Runtime
-
-    with pytest.raises(InvalidInput):
-        Format(Holder)
-    with pytest.raises(InvalidInput, match=r"format\.x"):
-        Format({"type": "object", "x": object()})
 
 
 def test_a_schema_may_refer_to_its_top() -> None:
@@ -197,30 +177,17 @@ def test_a_schema_may_refer_to_its_top() -> None:
 
 
 def test_formats_are_values() -> None:
-    """Equal ones are equal and hash alike; they survive copies and pickles; the schema cannot be changed."""
-    one = Format(Person)
-    assert one == Format(Person)
-    assert hash(one) == hash(Format(Person))
-    assert one != Format(Person, strict=False)
-    assert one != "Person"
-    for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):  # noqa: S301 - our own bytes
-        assert again == one
-        assert again.read('{"name": "a", "age": 1}') == Person(name="a", age=1)
+    """Equal ones are equal and hash alike; they survive pickles, and are stored as they are sent; the schema cannot be changed."""
+    adapter = TypeAdapter(Format)
+    for source in (Person, Node, list[int], SCHEMA):
+        one = Format(source, description="why", strict=False)
+        assert one == Format(source, description="why", strict=False) != Format(source)
+        assert len({one, pickle.loads(pickle.dumps(one))}) == 1  # noqa: S301 - our own bytes
+        assert adapter.validate_json(adapter.dump_json(one)) == one
+    with pytest.raises(ValidationError):
+        adapter.validate_python({"name": "x"})
     with pytest.raises(TypeError):
-        one.schema["properties"]["name"] = {}
-    assert repr(one) == "Format('Person')"
-
-
-def test_format_is_stored_as_sent() -> None:
-    """A call that is recorded holds its format as JSON, and gives an equal one back: the same name, schema and strictness."""
-    cases: list[Any] = [Person, Node, list[int], SCHEMA]
-    for source in cases:
-        adapter = TypeAdapter(Format)
-        made = Format(source, description="why", strict=False)
-        assert adapter.validate_json(adapter.dump_json(made)) == made
-        assert adapter.validate_python(made) is made
-        with pytest.raises(ValidationError):
-            adapter.validate_python({"name": "x"})
+        Format(Person).schema["properties"]["name"] = {}
 
 
 @given(
@@ -242,17 +209,6 @@ def test_type_reads_its_own_json(person: Person) -> None:
 
 
 # --- of a prompt -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_prompt_reads_with_its_format() -> None:
-    """`read` gives the model's instance, `parse` what stands in `message.parsed`; both refuse alike."""
-    prompt = Prompt(path="p", prompt="Who?", format=Person)
-    assert prompt.answer == Format(Person)
-    assert prompt.read('{"name": "a", "age": 1}') == Person(name="a", age=1)
-    assert prompt.parse('{"name": "a", "age": 1}') == {"name": "a", "age": 1, "colour": None, "kind": "friend"}
-    for read in (prompt.read, prompt.parse):
-        with pytest.raises(ParseError, match="age: Field required"):
-            read('{"name": "a"}')
 
 
 def test_format_and_parser_together() -> None:

@@ -24,15 +24,6 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 # --- rendering ---------------------------------------------------------------------------------------------------------
 
 
-def test_a20_construct_and_call() -> None:
-    """The seed's snippet: the text contains both arguments, and the metadata is kept."""
-    prompt = Prompt(
-        path="research/summarize", prompt="Summarize {topic} for {audience}.", metadata={"revision": "current"}
-    )
-    assert prompt(topic="native runtime", audience="maintainers") == "Summarize native runtime for maintainers."
-    assert prompt.metadata == {"revision": "current"}
-
-
 def test_a21_braces_variables_and_missing() -> None:
     """Doubled braces are literal and not variables, with variables or without (R106); what is missing is known before."""
     prompt = Prompt(path="p", prompt="{{x}} {y}")
@@ -53,24 +44,18 @@ def test_r104_missing_variables_are_named() -> None:
 
 
 def test_r107_variables() -> None:
-    """Attributes, items, conversions and nested specifications count; doubled braces do not."""
-    cases: list[Any] = [
-        ("{a.b} {c[0]} {d!r} {e:>{width}}", {"a", "c", "d", "e", "width"}),
-        ("{a:{b}{c}}", {"a", "b", "c"}),
-        ("plain", set()),
-        ("{{a}}{{", set()),
-        ("{self}", {"self"}),
-    ]
-    for template, names in cases:
+    """Attributes, items, conversions and nested specifications count; doubled braces do not. What is malformed is refused when made."""
+    cases: dict[str, set[str]] = {
+        "{a.b} {c[0]} {d!r} {e:>{width}}": {"a", "c", "d", "e", "width"},
+        "{a:{b}{c}}": {"a", "b", "c"},
+        "plain {{a}}{{": set(),
+        "{self}": {"self"},
+    }
+    for template, names in cases.items():
         assert Prompt(path="p", prompt=template).template_vars == names
-
-
-def test_r107_malformed_templates_are_refused() -> None:
-    """Positional fields, single braces and over-deep specifications are refused when the prompt is made."""
-    cases: list[Any] = ["{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"]
-    for template in cases:
+    for malformed in ("{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"):
         with pytest.raises(InvalidInput):
-            Prompt(path="p", prompt=template)
+            Prompt(path="p", prompt=malformed)
 
 
 def test_r105_str_format() -> None:
@@ -214,7 +199,7 @@ def test_r110_parsers() -> None:
 
 
 def test_r119_tags() -> None:
-    """Elements, fenced blocks and signals are read, each under its name, several of one name in order."""
+    """Elements, fenced blocks and signals are read, each under its name, in order; required ones that are missing are named."""
     parser = DefaultTagParser(xml_tags=["a", "ab", "a.c"], md_tags=["python"], signal_tags=["DONE", "MORE"])
     text = '<a n="1"> 1 </a>x<a\n>2\n3</a><ab>y</ab><abc>no</abc><a>cut\n```python\nprint()\n```\n<DONE>'
     assert parser.parse(text) == {
@@ -223,16 +208,11 @@ def test_r119_tags() -> None:
         "md_tags": {"python": ["print()"]},
         "signal_tags": {"DONE": True, "MORE": False},
     }
-
-
-def test_r119_required_tags() -> None:
-    """Required tags count whether they are listed as well or not; what is missing is named, with the answer."""
     parser = DefaultTagParser(required_xml_tags=["answer"], required_md_tags=["json"])
     assert parser.parse("<answer>1</answer>\n```json\n{}\n```")["xml_tags"] == {"answer": ["1"]}
     with pytest.raises(ParseError, match="<answer>, ```json") as caught:
         parser.parse("nothing")
-    assert caught.value.missing == ("<answer>", "```json")
-    assert caught.value.content == "nothing"
+    assert (caught.value.missing, caught.value.content) == (("<answer>", "```json"), "nothing")
 
 
 def test_fences_as_models_write_them() -> None:

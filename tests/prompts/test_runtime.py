@@ -1,6 +1,5 @@
 """The runtime: what names mean, in isolation from every other runtime."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,42 +9,24 @@ from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_ru
 from palaver.tools import Function, tool
 
 
-def test_r175_prompts_by_path() -> None:
-    """A registered prompt is found by its path as the very object; an unknown path names what is close."""
-    runtime = Runtime()
-    prompt = Prompt(path="research/agent", prompt="hi")
-    assert runtime.register_prompt(prompt) == "research/agent"
-    assert runtime.get_prompt("research/agent") is prompt
-    with pytest.raises(NotFound) as caught:
-        runtime.get_prompt("research/agnet")
-    assert isinstance(caught.value, KeyError)
-    assert caught.value.close == ("research/agent",)
-    with pytest.raises(NotFound) as caught:
-        runtime.get_prompt("x:agent")
-    assert "research/agent" in caught.value.close
-
-
-def test_r175_namespaces() -> None:
-    """The same path may stand in several namespaces; a bare path falls back to the default one."""
+def test_r175_r179_prompts_by_path_and_namespace() -> None:
+    """A prompt is found by its path as the very object; a bare path falls back to the default namespace; overwriting can be forbidden."""
     runtime = Runtime(default_namespace="mine")
-    mine, theirs = Prompt(path="p", prompt="1"), Prompt(path="p", prompt="2")
-    assert runtime.register_prompt(mine, namespace="mine") == "mine:p"
+    mine, theirs = Prompt(path="research/agent", prompt="1"), Prompt(path="research/agent", prompt="2")
+    assert runtime.register_prompt(mine, namespace="mine") == "mine:research/agent"
     runtime.register_prompt(theirs, namespace="theirs")
-    assert runtime.get_prompt("p") is mine
-    assert runtime.get_prompt("theirs:p") is theirs
-    assert runtime.prompts() == ("mine:p", "theirs:p")
-
-
-def test_r179_overwriting() -> None:
-    """A taken key is replaced unless that is forbidden; then the first stays."""
-    runtime = Runtime()
-    first, second = Prompt(path="p", prompt="1"), Prompt(path="p", prompt="2")
-    runtime.register_prompt(first)
+    assert runtime.get_prompt("research/agent") is mine
+    assert runtime.get_prompt("theirs:research/agent") is theirs
+    assert runtime.prompts() == ("mine:research/agent", "theirs:research/agent")
+    with pytest.raises(NotFound) as caught:
+        runtime.get_prompt("mine:research/agnet")
+    assert isinstance(caught.value, KeyError)
+    assert "mine:research/agent" in caught.value.close
     with pytest.raises(ValueError, match="already registered"):
-        runtime.register_prompt(second, overwrite=False)
-    assert runtime.get_prompt("p") is first
-    runtime.register_prompt(second)
-    assert runtime.get_prompt("p") is second
+        runtime.register_prompt(theirs, namespace="mine", overwrite=False)
+    assert runtime.get_prompt("research/agent") is mine
+    runtime.register_prompt(theirs, namespace="mine")
+    assert runtime.get_prompt("research/agent") is theirs
 
 
 def test_r164_context_managers_by_class_name() -> None:
@@ -67,32 +48,18 @@ def test_r164_context_managers_by_class_name() -> None:
 
 def test_r165_a_class_without_name_is_refused() -> None:
     """No name, an empty one or one that is no text is a ValueError."""
-
-    class Nameless: ...
-
-    class Empty:
-        name = ""
-
-    class Number:
-        name = 3
-
-    for manager in (Nameless, Empty, Number):
+    for fields in ({}, {"name": ""}, {"name": 3}):
         with pytest.raises(ValueError, match="name"):
-            Runtime().register_context_manager(manager)
+            Runtime().register_context_manager(type("Manager", (), fields))
 
 
-@pytest.fixture
-def other_default() -> Iterator[Runtime]:
-    """Put a runtime in the default's place for one test."""
-    runtime = Runtime()
-    before = set_default_runtime(runtime)
-    yield runtime
-    set_default_runtime(before)
-
-
-def test_r177_the_default_runtime(other_default: Runtime) -> None:
+def test_r177_the_default_runtime() -> None:
     """The default runtime is the one that was set."""
-    assert get_default_runtime() is other_default
+    before = set_default_runtime(mine := Runtime())
+    try:
+        assert get_default_runtime() is mine
+    finally:
+        set_default_runtime(before)
 
 
 # --- tools -------------------------------------------------------------------------------------------------------------------
@@ -139,8 +106,7 @@ def names(prompt: Prompt) -> list[str]:
 
 def test_r127_references_to_functions(runtime: Runtime) -> None:
     """`pkg.tools:name` and `pkg:name` mean the registered function; the original prompt stays as it was."""
-    cases: list[Any] = ["web.tools:search", "web:search"]
-    for ref in cases:
+    for ref in ("web.tools:search", "web:search"):
         prompt = Prompt(path="p", prompt="", function_list=[ref, "fetch"])
         resolved = prompt.resolve(runtime)
         assert resolved.function_list[0] is search
@@ -235,33 +201,6 @@ def test_r179_taken_keys() -> None:
     assert (runtime.tools(), runtime.tactics()) == (("search",), ("research",))
     assert (runtime.configs(), runtime.invokers()) == (("lab",), ("mine",))
     assert runtime.get_invoker("mine") is list
-
-
-def test_configurations_are_copies() -> None:
-    """What is registered cannot be changed from outside, nor through what is given out."""
-    runtime, given_config = Runtime(), {"global": {"model_name": "m"}}
-    runtime.register_config("lab", given_config)
-    given_config["global"]["model_name"] = "other"
-    assert runtime.get_config("lab") == {"global": {"model_name": "m"}}
-    with pytest.raises(TypeError):
-        runtime.get_config("lab")["global"]["model_name"] = "x"
-
-
-def test_a_tactic_without_a_name_is_refused() -> None:
-    """Either attribute will do (C25); with neither there is nothing to be found by."""
-
-    class Named(Tactical):
-        tactic_type = ""
-        name = "by-name"
-
-    class Nameless(Tactical):
-        tactic_type = ""
-
-    runtime = Runtime()
-    runtime.register_tactic(Named)
-    assert runtime.get_tactic("by-name") is Named
-    with pytest.raises(InvalidInput, match="tactic_type"):
-        runtime.register_tactic(Nameless)
 
 
 def test_r178_two_runtimes_are_isolated_in_everything(runtime: Runtime) -> None:
