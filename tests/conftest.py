@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgres, recorded
-from tests.demand.table import Table
 from tests.peers import server
 from tests.postgres_wheel import wheel_server
 
@@ -104,16 +103,3 @@ def postgres_server() -> Iterator[postgres.Server]:
     """Return a running PostgreSQL server, the one in the wheel; `url()` returns the address of a new store."""
     with wheel_server() as running:
         yield running
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of scenarios if any ran."""
-    scenarios = Table()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                scenarios.take(report)
-    if scenarios.rows:
-        terminalreporter.section("scenarios")
-        for line in scenarios.lines():
-            terminalreporter.write_line(line)

@@ -20,7 +20,6 @@ from palaver import (
     open_store,
     tool,
 )
-from palaver.store.lease import Leasing, acquire
 from tests.forking import serve
 from tests.kills import dying_store, kill_this_process
 
@@ -118,13 +117,5 @@ def batch(address: str, name: str) -> None:
     agent.respond()
 
 
-def hold(address: str, name: str, seconds: float) -> None:
-    """Take a lease, and die with it."""
-    store = open_store(address)
-    assert isinstance(store, Leasing)
-    acquire(store, name, holder="the dead", seconds=seconds)
-    kill_this_process()
-
-
 if __name__ == "__main__":
-    serve(turn, batch, hold)
+    serve(turn, batch)

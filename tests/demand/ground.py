@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from palaver import (
     AssistantMessage,
     Dialog,
-    MemoryStore,
     Request,
     Session,
     Store,
@@ -40,19 +38,15 @@ PAGE = "\n".join(f"line {number} of some output" for number in range(120))
 
 
 class Place:
-    """Where a session lies. Each `open` is what another process would get; in memory there is one store for all."""
+    """Where a session lies. Each `open` is what another process would get."""
 
-    def __init__(self, kind: str, address: str) -> None:
-        """Name the kind of store, and its address."""
-        self.kind = kind
+    def __init__(self, address: str) -> None:
+        """Name the address of the store."""
         self.address = address
-        self._memory = MemoryStore()
         self._opened: list[Store] = []
 
     def open(self) -> Store:
         """Open the store anew."""
-        if self.kind == "memory":
-            return self._memory
         self._opened.append(open_store(self.address))
         return self._opened[-1]
 
@@ -62,37 +56,20 @@ class Place:
             self._opened.pop().close()
 
 
-@dataclass
-class Proof:
-    """Judges whether what a user has can be sent to everybody, and keeps whom it was judged for.
+def valid(dialog: Dialog, *, then: str | None = "Go on.", **call: Any) -> dict[str, Request]:  # noqa: ANN401
+    """Hold the next request of a dialog to every profile, and return the requests by profile.
 
-    Attributes:
-        properties: The test's properties, which the table is made of.
+    A dialog holds a request to its profile; beyond that it is held to the vendor's own types, to JSON, and to the one rule that all have.
     """
-
-    properties: list[tuple[str, object]] = field(default_factory=list)
-
-    def note(self, what: str, name: str) -> None:
-        """Keep that a store or a profile was covered."""
-        if (what, name) not in self.properties:
-            self.properties.append((what, name))
-
-    def valid(self, dialog: Dialog, *, then: str | None = "Go on.", **call: Any) -> dict[str, Request]:  # noqa: ANN401
-        """Hold the next request of a dialog to every profile, and give the requests by profile."""
-        asked = {name: dialog.request(name, model, then=then, **call) for name, model in MODELS.items()}
-        for name, request in asked.items():
-            self.sendable(name, request)
-        return asked
-
-    def sendable(self, name: str, request: Request) -> None:
-        """Hold a request of a dialog, which holds it to its profile, to the vendor's own types, to JSON, and to the one rule that all have."""
+    asked = {name: dialog.request(name, model, then=then, **call) for name, model in MODELS.items()}
+    for name, request in asked.items():
         body = json.loads(request.data.decode("utf-8"), parse_constant=_refuse)
         assert body == thaw(request.body)
         if not request.history:
             hold_to_types(name, body)
         made, answered = wire_ids(request)
         assert made == answered, f"{name}: each call has its result, in order"
-        self.note("profile", name)
+    return asked
 
 
 def _refuse(word: str) -> None:

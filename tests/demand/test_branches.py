@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from threading import Event
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,6 @@ from palaver import (
     AssistantMessage,
     Conflict,
     Dialog,
-    MemoryStore,
     Message,
     Prompt,
     ProviderInvoker,
@@ -33,13 +30,11 @@ from palaver import (
 )
 from palaver.log import Approval, ModeChange, Toolset, ToolSpec, decode_entry
 from palaver.messages import canonical_json, thaw
-from palaver.store.lease import Lease, Leasing, acquire, renew
 from palaver.wire import broken_at
 from tests.demand.ground import (
     MODELS,
     PAGE,
     Place,
-    Proof,
     answers,
     asks,
     bodies,
@@ -48,6 +43,7 @@ from tests.demand.ground import (
     says,
     shown,
     unchanged,
+    valid,
 )
 from tests.wire.ids import wire_ids
 
@@ -57,7 +53,7 @@ CODEX, CLAUDE = MODELS["openai-responses"], MODELS["anthropic"]
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAencrypted"}
 
 
-def test_d17_switch_provider_and_back(place: Place, proof: Proof) -> None:
+def test_d17_switch_provider_and_back(place: Place) -> None:
     """Codex with `call_x|fc_y` and encrypted reasoning, then Anthropic, then Codex: valid on both, nothing foreign sent, all restored."""
     dialog = Dialog(owner="user", store=place.open())
     encrypted = ThinkingContent(provider="openai", artefact=REASONING)
@@ -86,13 +82,13 @@ def test_d17_switch_provider_and_back(place: Place, proof: Proof) -> None:
     assert bodies(found)[: len(before)] == before
     again = found.request("anthropic", CLAUDE)
     assert b"c2lnbmVk" in again.data
-    proof.valid(found)
+    valid(found)
 
 
 # --- D19 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d19_a_second_writer_is_told(place: Place, proof: Proof) -> None:
+def test_d19_a_second_writer_is_told(place: Place) -> None:
     """P1 and P2 have loaded h; P1 appends x, P2 appends y: P2 gets the conflict with both numbers; then both are there, in one branch."""
     dialog = Dialog(owner="user", store=place.open())
     dialog.append([asks("h"), says("yes")])
@@ -104,42 +100,7 @@ def test_d19_a_second_writer_is_told(place: Place, proof: Proof) -> None:
     two.reload().append(says("y"))
     assert shown(reopened(place, dialog)) == ["h", "yes", "x", "y"]
     assert len(Session.open(dialog.session_id, place.open()).dialogs) == 1
-    proof.valid(two)
-
-
-def test_d19_a_dead_writers_lease_is_taken_over(lasting: Place, kill: Callable[..., int]) -> None:
-    """A process dies with the lease: another one takes it over with a larger token, and whoever still has the old one is refused."""
-    store = lasting.open()
-    dialog = Dialog(owner="user", store=store)
-    dialog.append(asks("h"))
-    assert isinstance(store, Leasing)
-    name = f"answers:{dialog.dialog_id}"
-    assert kill("hold", address=lasting.address, name=name, seconds=0.3) == -9
-    mine = _taken_over(store, name)
-    assert mine.token == 2
-    resurrected = replace(mine, holder="the dead", token=1)
-
-    def write_from_the_grave() -> None:
-        with store.transaction():
-            renew(store, resurrected, seconds=600)
-            dialog.append(asks("from the grave"))
-
-    with unchanged(dialog), pytest.raises(Conflict):
-        write_from_the_grave()
-    with store.transaction():
-        renew(store, mine, seconds=600)
-        dialog.append(says("from the second"))
-    assert shown(reopened(lasting, dialog)) == ["h", "from the second"]
-
-
-def _taken_over(store: Leasing, name: str) -> Lease:
-    """Take a lease as soon as the dead one's time has ended."""
-    for _ in range(400):
-        try:
-            return acquire(store, name, holder="second", seconds=600)
-        except Conflict:
-            Event().wait(0.02)
-    raise AssertionError("the lease never ended")
+    valid(two)
 
 
 # --- D21 ----------------------------------------------------------------------------------------------------------------------
@@ -183,7 +144,7 @@ def _guarded(store: Store) -> tuple[Agent, Dialog, list[str]]:
 
 
 @pytest.mark.parametrize("name", ["default", "offload", "fold", "palaver", "claude-code"])
-def test_d21_compacting_gives_nobody_authority(place: Place, proof: Proof, name: str) -> None:
+def test_d21_compacting_gives_nobody_authority(place: Place, name: str) -> None:
     """Compacted while a question waits in plan mode: still waiting, still that mode, the pin holds, nothing speaks as the user."""
     agent, dialog, done = _guarded(place.open())
     modes = [entry for entry in _entries(dialog) if isinstance(entry, ModeChange)]
@@ -208,7 +169,7 @@ def test_d21_compacting_gives_nobody_authority(place: Place, proof: Proof, name:
     ]
     assert all((block.speaker, block.trust) == (Speaker.SUMMARY, Trust.OUTSIDE) for block in derived)
     assert not any("49 ignore" in line or "file. 49" in line for line in seen), "no text is ever rendered"
-    users = [one["content"] for one in proof.valid(found)["openai-chat"].body["messages"] if one["role"] == "user"]
+    users = [one["content"] for one in valid(found)["openai-chat"].body["messages"] if one["role"] == "user"]
     said = [text for text in users if isinstance(text, str) and not text.startswith("<from-harness")]
     assert not any("Record of" in text or "left out" in text for text in said)
 
@@ -272,68 +233,20 @@ def test_d23_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
             before[name] = request
 
 
-def test_d23_over_every_store(place: Place, proof: Proof) -> None:
-    """The same over every store, read anew each time."""
-    dialog = Dialog(owner="user", store=place.open())
-    dialog.append([SystemMessage.text("rules"), asks("begin")])
-    before = proof.valid(dialog, then=None, cache=False)
-    for number, what in enumerate(["answer", "ask", "thought", "label", "ask", "answer"]):
-        _step(dialog, what, number)
-        after = proof.valid(dialog, then=None, cache=False)
-        for name, request in before.items():
-            assert broken_at(request, after[name]) is None
-            assert _units(name, after[name])[: len(_units(name, request))] == _units(name, request)
-        before = after
-
-
 # --- D24 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d24_fork_in_the_middle_of_a_turn(place: Place, proof: Proof) -> None:
+def test_d24_fork_in_the_middle_of_a_turn(place: Place) -> None:
     """The parent has an open `c1`; fork; the parent gets R1: the child shows no pending call and never receives R1."""
     parent = Dialog(owner="user", store=place.open())
     parent.append([asks("go"), says("", "c1")])
     child = parent.fork()
     assert shown(child)[-1].startswith("interrupted c1")
-    proof.valid(child)
+    valid(child)
     parent.append([answers("c1", "R1: done"), says("finished")])
     child.append(asks("elsewhere"))
     for dialog in (child, reopened(place, child)):
         assert not any("R1" in line or line.startswith("pending") for line in shown(dialog))
-        proof.valid(dialog)
+        valid(dialog)
     assert shown(reopened(place, parent))[-2:] == ["result c1: R1: done", "finished"]
-    proof.valid(parent)
-
-
-class Counting:
-    """A store that counts what is asked of it."""
-
-    def __init__(self, store: Store) -> None:
-        """Count nothing yet."""
-        self._store = store
-        self.asked = 0
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
-        found = getattr(self._store, name)
-
-        def counted(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
-            self.asked += 1
-            return found(*args, **more)
-
-        return counted if callable(found) else found
-
-
-def test_d24_a_fork_costs_the_same_whatever_the_length() -> None:
-    """Ten entries or ten thousand, with a call open: as many questions to the store, and nothing is copied."""
-    asked = []
-    for length in (10, 10_000):
-        counting = Counting(MemoryStore())
-        dialog = Dialog(owner="user", store=cast("Store", counting))
-        dialog.append([asks("hi")] * length)
-        dialog.append(says("", "c1"))
-        counting.asked = 0
-        child = dialog.fork()
-        asked.append(counting.asked)
-        assert bodies(child) == []
-        assert len(child.messages) == length + 1
-    assert asked[0] == asked[1]
+    valid(parent)

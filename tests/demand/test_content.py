@@ -33,11 +33,37 @@ from palaver.ids import BlobId
 from palaver.messages import restore
 from palaver.tokens import count_request, counter
 from palaver.wire import profile
-from tests.demand.ground import MODELS, PAGE, Place, Proof, answers, asks, reopened, says, shown
+from tests.demand.ground import MODELS, PAGE, Place, answers, asks, reopened, says, shown, valid
 from tests.wire.ids import wire_ids
 from tests.wire.pictures import png
 
 MIB = 1_048_576
+
+
+# --- D15 ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_d15a_what_is_no_text(place: Place) -> None:
+    """Half a surrogate pair in arguments, as an object and as JSON; NUL and every byte in a result; empty words: valid, and recalled."""
+    binary = "".join(map(chr, range(256))) + "\0\udcff"
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append(asks("go"))
+    spelled: tuple[dict[str, Any] | str, ...] = ({"command": "echo 현\ud99c"}, '{"command": "echo 현\\ud99c"}')
+    for number, args in enumerate(spelled):
+        call = ToolCallContent(id=f"c{number}", name="shell", args=args)
+        dialog.append([AssistantMessage(contents=(TextContent(content=""), call)), answers(f"c{number}", binary)])
+    dialog.append([says("", "c2"), answers("c2", "")])
+    for _ in range(3):
+        for request in valid(reopened(place, dialog)).values():
+            assert "현" in request.data.decode()
+            assert b"\\ud99c" not in request.data.lower()
+        dialog.append([says("ok"), asks("next")])
+    found = reopened(place, dialog)
+    (call,) = found.messages[1].tool_calls()
+    assert original(found.messages[1], "command", call.args["command"]) == "echo 현\ud99c"
+    result = found.recall(f"{dialog.messages.handle(2)}:0")
+    assert isinstance(result, ToolResultContent)
+    assert original(found.messages[2], "content", result.text()) == binary
 
 
 def original(message: Any, place: str, text: str) -> str:  # noqa: ANN401 - any message
@@ -45,57 +71,7 @@ def original(message: Any, place: str, text: str) -> str:  # noqa: ANN401 - any 
     return restore(text, [change for change in message.normalized if change.place.endswith(place)])
 
 
-# --- D15 ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_d15a_half_a_surrogate_pair_in_arguments(place: Place, proof: Proof) -> None:
-    """`현` and half a pair in a call's arguments, as an object and as the model's own JSON: valid from then on, and the original is known."""
-    dialog = Dialog(owner="user", store=place.open())
-    dialog.append(asks("go"))
-    spoilt = ToolCallContent(id="c1", name="shell", args={"command": "echo 현\ud99c"})
-    dialog.append([AssistantMessage(contents=(spoilt,)), answers("c1")])
-    written = ToolCallContent(id="c2", name="shell", args='{"command": "echo 현\\ud99c"}')
-    dialog.append([AssistantMessage(contents=(written,)), answers("c2")])
-    for request in proof.valid(reopened(place, dialog)).values():
-        assert "현" in request.data.decode()
-        assert b"\\ud99c" not in request.data.lower()
-    (call,) = reopened(place, dialog).messages[1].tool_calls()
-    assert original(dialog.messages[1], "command", call.args["command"]) == "echo 현\ud99c"
-
-
-def test_d15b_cut_at_every_length() -> None:
-    """10,000 emoji cut by somebody who counts in UTF-16, at each of 20,000 lengths: every text can be stored and sent."""
-    units = ("\U0001f600" * 10_000).encode("utf-16-le")
-    for length in range(0, len(units) + 1, 2):
-        cut = units[max(0, length - 200) : length].decode("utf-16-le", errors="surrogatepass")
-        text = UserMessage.text(cut).text_content()
-        text.encode("utf-8")
-        assert len(text) >= len(cut) // 2
-
-
-def test_d15c_binary_output_and_empty_words(place: Place, proof: Proof) -> None:
-    """NUL and every other byte in a result, an empty text beside a call, an empty result: valid, and the result can be recalled."""
-    binary = "".join(map(chr, range(256))) + "\0\udcff"
-    dialog = Dialog(owner="user", store=place.open())
-    dialog.append(asks("go"))
-    call = ToolCallContent(id="c1", name="shell", args={})
-    dialog.append(AssistantMessage(contents=(TextContent(content=""), call)))
-    dialog.append(answers("c1", binary))
-    dialog.append([says("", "c2"), answers("c2", "")])
-    for _ in range(3):
-        proof.valid(reopened(place, dialog))
-        dialog.append([says("ok"), asks("next")])
-    result = reopened(place, dialog).recall(f"{dialog.messages.handle(2)}:0")
-    assert isinstance(result, ToolResultContent)
-    assert original(result_of(dialog, 2), "content", result.text()) == binary
-
-
-def result_of(dialog: Dialog, index: int) -> Any:  # noqa: ANN401 - a message
-    """Return a message of a dialog."""
-    return dialog.messages[index]
-
-
-def test_d15e_errors_that_feed_themselves(place: Place, proof: Proof) -> None:
+def test_d15e_errors_that_feed_themselves(place: Place) -> None:
     """An error and an empty answer, three times: no message is made of errors, requests do not grow, and the fourth answer stands."""
     provider = ScriptedProvider([{"error": "down"}] * 3 + ["At last."])
     prompt = Prompt(path="demand/e", prompt="Go.")
@@ -104,17 +80,17 @@ def test_d15e_errors_that_feed_themselves(place: Place, proof: Proof) -> None:
     for _ in range(3):
         with pytest.raises(AgentFailure):
             agent.respond()
-        proof.valid(agent.current_dialog.reload(), then=None)
+        valid(agent.current_dialog.reload(), then=None)
     assert agent.respond().content == "At last."
     assert len({request.data for request in provider.requests}) == 1
     dialog = reopened(place, agent.current_dialog)
     for _ in range(3):
         dialog.append(AssistantMessage(contents=()))
-        proof.valid(dialog)
+        valid(dialog)
     assert shown(dialog) == ["go", "At last."]
 
 
-def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place, proof: Proof) -> None:
+def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place) -> None:
     """Words, a result and a picture that no validator finds fault with: set aside, every later request of every provider is without them.
 
     The requests are valid, the originals come back, and so does the view when it is undone.
@@ -126,11 +102,11 @@ def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place, proof
     )
     messages = dialog.messages
     places = [str(messages.handle(0)), str(messages.handle(2)), f"{messages.handle(4)}:1"]
-    sound = {name: request.data for name, request in proof.valid(dialog).items()}
+    sound = {name: request.data for name, request in valid(dialog).items()}
     for refused in places:
         reopened(place, dialog).marks.quarantine(refused, "400: blocked by content filtering policy")
     found = reopened(place, dialog)
-    for name, request in proof.valid(found).items():
+    for name, request in valid(found).items():
         assert b"POISON" not in request.data
         assert not request.report.lost(), name
     assert "POISON words" in str(found.recall(places[0]))
@@ -138,7 +114,7 @@ def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place, proof
     assert isinstance(found.recall(places[2]), ImageContent)
     for refused in places:
         found.marks.lift(refused)
-    again = {name: request.data for name, request in proof.valid(reopened(place, dialog)).items()}
+    again = {name: request.data for name, request in valid(reopened(place, dialog)).items()}
     assert again == sound
 
 
@@ -148,43 +124,37 @@ def picture(number: int, size: int) -> ImageContent:
 
 
 @pytest.mark.parametrize("size", [3_750_000, 10 * MIB])
-def test_d15f_a_picture_of_ten_megabytes(place: Place, proof: Proof, size: int) -> None:
+def test_d15f_a_picture_of_ten_megabytes(place: Place, size: int) -> None:
     """A picture over a provider's limit is a line with a handle there; later turns of mere text are valid, and the picture is whole."""
     dialog = Dialog(owner="user", store=place.open())
     dialog.append(UserMessage(contents=(TextContent(content="look"), picture(1, size))))
     dialog.append([says("seen"), asks("and now?")])
     found = reopened(place, dialog)
-    requests = (
-        proof.valid(found) if place.kind == "memory" else {"anthropic": found.request("anthropic", MODELS["anthropic"])}
-    )
-    for name, request in requests.items():
-        limit = profile(name, MODELS[name]).media.image_bytes
-        assert limit is not None
-        over = -(-(len(png()) + size) // 3) * 4 > limit
-        assert bool(request.report.lost()) is over or name != "anthropic"
-        assert len(request.data) <= profile(name).request_bytes
+    request = found.request("anthropic", MODELS["anthropic"])
+    limit = profile("anthropic", MODELS["anthropic"]).media.image_bytes
+    assert limit is not None
+    assert bool(request.report.lost()) is (-(-(len(png()) + size) // 3) * 4 > limit)
+    assert len(request.data) <= profile("anthropic").request_bytes
     (whole,) = images(found)
     assert len(found.store.blob(BlobId(whole.digest))) == len(png()) + size
     assert isinstance(found.recall(f"{dialog.messages.handle(0)}:1"), ImageContent)
 
 
-def test_d15g_sixty_three_pictures(place: Place, proof: Proof) -> None:
+def test_d15g_sixty_three_pictures(place: Place) -> None:
     """63 images, 101 MiB, a third of the window's tokens: every later turn of text is within bytes and tokens, and none is lost."""
     dialog = Dialog(owner="user", store=place.open())
     for number in range(63):
         dialog.append(UserMessage(contents=(TextContent(content=f"picture {number}"), picture(number, 1_682_000))))
         dialog.append(says(f"seen {number}"))
     found = reopened(place, dialog)
-    for name in ("anthropic", "openai-chat") if place.kind == "memory" else ("anthropic",):
-        model = MODELS[name]
-        accepted = profile(name, model)
-        limits = {"max_bytes": accepted.request_bytes, "max_media": accepted.media.count}
-        budget = replace(Budget.from_window(model), **limits)
-        request = found.request(name, model, policy="palaver", budget=budget, then="In a word, what were they?")
-        assert len(request.data) <= profile(name, model).request_bytes
-        assert "what were they?" in request.data[-400:].decode()
-        assert all(f"picture {number}" in request.data.decode() for number in (0, 62))
-        proof.note("profile", name)
+    model = MODELS["anthropic"]
+    accepted = profile("anthropic", model)
+    limits = {"max_bytes": accepted.request_bytes, "max_media": accepted.media.count}
+    budget = replace(Budget.from_window(model), **limits)
+    request = found.request("anthropic", model, policy="palaver", budget=budget, then="In a word, what were they?")
+    assert len(request.data) <= accepted.request_bytes
+    assert "what were they?" in request.data[-400:].decode()
+    assert all(f"picture {number}" in request.data.decode() for number in (0, 62))
     size = Meter(counter("claude-opus-4-5")).view(found.view())
     assert size.media < Budget.from_window("claude-opus-4-5").limit, "tokens alone would never have told"
     assert sum(len(found.store.blob(BlobId(one.digest))) for one in images(found)) > 101 * MIB
@@ -199,7 +169,7 @@ def images(dialog: Dialog) -> list[Media]:
 # --- D16 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d16_the_provider_reuses_ids(place: Place, proof: Proof) -> None:
+def test_d16_the_provider_reuses_ids(place: Place) -> None:
     """Every turn's call is `shell:0` with other arguments: each is run once and paired with its own result; ids on the wire are unique."""
     ran: list[str] = []
 
@@ -223,7 +193,7 @@ def test_d16_the_provider_reuses_ids(place: Place, proof: Proof) -> None:
         agent.respond()
     assert ran == [f"run {number}" for number in range(12)]
     dialog = reopened(place, agent.current_dialog)
-    for name, request in proof.valid(dialog).items():
+    for name, request in valid(dialog).items():
         made, answered = wire_ids(request)
         assert made == answered
         assert len(made) == 12
@@ -239,7 +209,7 @@ def test_d16_the_provider_reuses_ids(place: Place, proof: Proof) -> None:
 RAW: Mapping[str, int] = {"input": 12, "output": 15_104, "cacheRead": 819_661, "cacheWrite": 93_130}
 
 
-def test_d22_token_size(place: Place, proof: Proof) -> None:
+def test_d22_token_size(place: Place) -> None:
     """Usage of 12 calls, whose cache reads were added up: the context is the total that the last one told, 163,978."""
     usage = Usage({**RAW, "total": 163_978})
     assert Usage({**RAW, "totalTokens": 163_978}).total_tokens == usage.total_tokens
@@ -251,7 +221,7 @@ def test_d22_token_size(place: Place, proof: Proof) -> None:
     dialog.append(says("Done.", usage=usage, model="claude-opus-4-6"))
     found = list(reopened(place, dialog).messages)
     assert found[-1].usage.context_tokens == 163_978
-    proof.valid(dialog)
+    valid(dialog)
 
 
 def test_d22_tools_and_instructions_count() -> None:
