@@ -62,25 +62,17 @@ class TiresOfIt(ContextManager):
     """Fails half way: when the conversation is long."""
 
     name = "tires-of-it"
+    error: BaseException = RuntimeError("too long for me")
 
     def __call__(self, dialog: Any) -> Any:
         """Give the dialog as it is, while it is short."""
         if len(dialog.messages) > 60:
-            raise RuntimeError("too long for me")
+            raise self.error
         return dialog
 
 
-class NoPolicy:
-    """Nothing that manages a context."""
-
-
-class Leaves(ContextManager):
-    """Fails half way by ending the program: when the conversation is long."""
+class Leaves(TiresOfIt):
+    """Ends the program instead."""
 
     name = "leaves"
-
-    def __call__(self, dialog: Any) -> Any:
-        """Give the dialog as it is, while it is short."""
-        if len(dialog.messages) > 60:
-            raise SystemExit(0)
-        return dialog
+    error = SystemExit(0)

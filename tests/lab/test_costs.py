@@ -4,7 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from bench.replays import calls_of, held, session
+from bench.replays import calls_of, session
 from palaver.lab import entrant, sheet
 from palaver.lab.loading import Loaded, loaded
 from palaver.lab.sessions import Session, replayed
@@ -25,15 +25,3 @@ def test_a_replay_costs_what_its_session_has_in_messages(tmp_path: Path) -> None
     """Of four times the length, each message costs hardly more than before: what a replay does grows with the session, not with its square."""
     short, long = (_calls(tmp_path / f"{rounds}.json", rounds, "palaver") for rounds in (30, 120))
     assert long < 1.5 * short
-
-
-def test_a_run_holds_one_session_at_a_time(tmp_path: Path) -> None:
-    """Over five sessions it holds hardly more memory at most than over one."""
-    most = []
-    for many in (1, 5):
-        inside = tmp_path / str(many)
-        inside.mkdir()
-        for number in range(many):
-            (inside / f"{number}.json").write_text(json.dumps(session(15, seed=number)))
-        most.append(held(inside, tmp_path / f"out-{many}", ("lllm",), BUDGET))
-    assert most[1] < 1.5 * most[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from palaver.context import Meter
 from palaver.lab import Problem, Results, Settings, Table, run_lab
-from palaver.lab.finder import Finder, Quoted
 from palaver.lab.loading import loaded
 from palaver.lab.looks import Looks, Shown
 from palaver.lab.measuring import Recording
@@ -54,68 +52,26 @@ def test_a_passage_by_hand() -> None:
     ]
 
 
-def test_a_text_quotes_what_it_has_in_the_words_of_the_log() -> None:
-    """White space and what stands around do not matter; a word left out, put in or changed does, and so does a name alone."""
-    quoted = Quoted(Finder(["value_7", "src/a.py"]), [LINE, "src/a.py"])
-    for text in (LINE, f"so he said:\n> {LINE.replace(' ', '  ')}", LINE[LINE.index("value") :], LINE[:44]):
-        assert quoted.names(text) == {"value_7"}, text
-    for text in ("value_7", LINE.replace("nobody", "none").replace("server", "host"), "src/a.py value_7", LINE[20:60]):
-        assert quoted.names(text) == frozenset(), text
-
-
-_WORD = st.sampled_from(["value_7", "src/a.py", "4096", "the", "port", "of", "it", "is", "=", "read", "old", "no"])
-
-
-@given(
-    log=st.lists(st.lists(_WORD, max_size=40), max_size=3),
-    text=st.lists(_WORD, max_size=40),
-    end=st.integers(0, 40),
-)
-def test_more_of_a_text_quotes_no_less(log: list[list[str]], text: list[str], end: int) -> None:
-    """A text that goes on holds what it held when it stopped at a word; a text of the log holds what any part of it does."""
-    quoted = Quoted(Finder(["value_7", "src/a.py", "4096"]), [" ".join(words) for words in log])
-    part, whole = quoted.names(" ".join(text[:end])), quoted.names(" ".join(text))
-    assert part <= whole
-    for words in log:
-        said = " ".join(words)
-        assert quoted.names(" ".join(words[:end])) <= quoted.names(said) <= set(said.split())
-
-
 # --- views -------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Held:
-    """What some views of a session hold.
+    """What some views of a session hold."""
 
-    Attributes:
-        recording: Its dialog.
-    """
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.names = frozenset(need.name for needs in recording.things.needs for need in needs)
+        self.last = list(recording.trace.views())[-1][1]
 
-    recording: Recording
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """All that calls refer to."""
-        return frozenset(need.name for needs in self.recording.things.needs for need in needs)
-
-    @cached_property
-    def last(self) -> View:
-        """The view of everything before the last call."""
-        return list(self.recording.trace.views())[-1][1]
-
-    def quoted(self, view: View) -> frozenset[str]:
-        """Give what a view holds as content."""
-        return self._those(view, Shown.quotes)
-
-    def words(self, view: View) -> frozenset[str]:
-        """Give what a view holds as words."""
-        return self._those(view, Shown.holds)
-
-    def _those(self, view: View, holds: Callable[[Shown, str], bool]) -> frozenset[str]:
+    def quoted(self, view: View, holds: Callable[[Shown, str], bool] = Shown.quotes) -> frozenset[str]:
+        """Return what a view holds as content."""
         shown = Shown(self.recording.looks)
         shown.take(view)
         return frozenset(name for name in self.names if holds(shown, name))
+
+    def words(self, view: View) -> frozenset[str]:
+        """Return what a view holds as words."""
+        return self.quoted(view, Shown.holds)
 
 
 @pytest.fixture(scope="module")

@@ -48,15 +48,3 @@ def test_looking_at_what_changed_is_looking_at_all(steps: list[Step], data: st.D
             assert going.stable == sum(tokens for (_, tokens), _ in both)
             assert going.goes_on == (_units(looks, view)[: len(_units(looks, before))] == _units(looks, before))
         before = view
-
-
-@given(steps=conversations(least=4, most=8))
-@settings(deadline=None, max_examples=12)
-def test_calls_are_where_responses_begin(steps: list[Step]) -> None:
-    """Each response of the whole log is a call, and the view before it holds everything up to the entry before, and not the response."""
-    log = played(steps)
-    found = trace(log.store, log.dialog)
-    assert [call.first for call in found.calls] == list(found.responses)
-    for call, view in found.views():
-        assert view == fold(log.store, log.dialog, call.seq, whole=True)
-        assert call.first not in {each.first for each in view.exchanges}

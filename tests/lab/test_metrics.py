@@ -4,14 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.lab.finder import Finder, Index
 from palaver.lab.metrics import (
     Worth,
     beats,
     front,
     identifiers,
     in_arguments,
-    paired_interval,
     ratio_interval,
 )
 from palaver.lab.optimum import Load, optimum
@@ -31,28 +29,6 @@ def test_arguments_are_read_for_their_values() -> None:
     """The names of arguments are the tool's own, and no reference; what is nested counts."""
     args = {"user_id": "sara_doe_496", "items": [{"order_no": "#W123"}, 4096, True, None], "note": "go on"}
     assert in_arguments(args) == {"sara_doe_496", "W123", "4096"}
-
-
-_NAME = st.text("ab1_./-@ ", min_size=1, max_size=6)
-
-
-@given(names=st.lists(_NAME, max_size=6), text=st.text("ab1_./-@ ", max_size=40))
-def test_many_names_are_found_as_each_alone(names: list[str], text: str) -> None:
-    """The finder finds a name where a plain search finds it as a whole; one without any word is never found."""
-    wanted = {name for name in names if any(letter.isalnum() or letter == "_" for letter in name)}
-    assert Finder(names).found(text) == {name for name in wanted if _stands(name, text)}
-
-
-def _stands(name: str, text: str) -> bool:
-    def goes_on(letter: str) -> bool:
-        return letter.isalnum() or letter == "_"
-
-    return any(
-        text.startswith(name, place)
-        and not (place and goes_on(text[place - 1]) and goes_on(name[0]))
-        and not (goes_on(text[place + len(name) : place + len(name) + 1]) and goes_on(name[-1]))
-        for place in range(len(text))
-    )
 
 
 # --- money -------------------------------------------------------------------------------------------------------
@@ -84,22 +60,6 @@ def test_recalls_are_charged_as_calls() -> None:
     assert recall_charge(0, 0, 1_000, SHEET) == 0
 
 
-def test_a_tie_in_one_and_worse_in_the_other_is_beaten() -> None:
-    """For the same recall only the cheapest is on the front, for the same bill only the one that keeps most; equal ones are all on it."""
-    points = {
-        "cheap": Worth(1.0, 0.5),
-        "twin": Worth(1.0, 0.5),
-        "dearer, same recall": Worth(1.5, 0.5),
-        "dear": Worth(2.0, 0.9),
-        "same bill, less": Worth(2.0, 0.8),
-        "worse in both": Worth(3.0, 0.4),
-    }
-    assert front(points) == {"cheap", "twin", "dear"}
-    assert not beats(points["cheap"], points["twin"])
-    assert beats(points["cheap"], points["dearer, same recall"])
-    assert not beats(points["cheap"], points["dear"])
-
-
 @given(st.dictionaries(st.integers(), st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1))
 def test_the_front_beats_all_others(found: dict[int, tuple[int, int]]) -> None:
     """None of the front beats another of it, and whatever is not on it is beaten by one that is."""
@@ -125,16 +85,6 @@ def test_without_a_cache_every_token_read_costs_as_input() -> None:
 # --- search ----------------------------------------------------------------------------------------------------
 
 
-def test_a_search_ranks_rare_words_first() -> None:
-    """A text with the rare word comes before those with common ones, and only those asked for are given."""
-    index = Index()
-    for text in ("the tests pass", "the tests fail in zebra.py", "the tests are slow"):
-        index.add(text)
-    assert list(index.search("the tests in zebra", first=1)) == [1]
-    assert list(index.search("the tests in zebra", among={0, 2})) == [0, 2]
-    assert list(index.search("nothing of this")) == []
-
-
 # --- intervals -------------------------------------------------------------------------------------------------------------
 
 
@@ -146,34 +96,3 @@ def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_figure() -> Non
     assert one is not None
     assert one.value == 0.4
     assert one.low < 0.4 < one.high
-
-
-def test_a_difference_is_paired() -> None:
-    """Where one is better by the same on every session, the interval is that, however different the sessions are."""
-    theirs = [(float(number), 10.0) for number in range(20)]
-    ours = [(above + 1, below) for above, below in theirs]
-    found = paired_interval(ours, theirs, resamples=200)
-    assert found is not None
-    assert found == pytest.approx((0.1, 0.1, 0.1))
-
-
-def test_a_request_below_the_least_prefix_costs_as_input() -> None:
-    """What is too short to be cached is not written to the cache."""
-    assert _bill((0, 999, 0)) == 999
-    assert _bill((0, 1_000, 0)) == 1_250
-
-
-def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:
-    """There is a sheet, it says that it has no dollars, and policies get no rates."""
-    found = sheet("my-own-model")
-    assert (found.currency, found.input) == ("input tokens", 1.0)
-    known = sheet("claude-sonnet-4-5", lifetime=60.0)
-    assert (known.currency, known.lifetime) == ("USD", 60.0)
-    assert known.cache_read < known.input < known.cache_write
-
-
-def test_an_interval_of_one_session_is_its_figure() -> None:
-    """Nothing can be resampled from one session; and nothing is measured without anything below."""
-    assert ratio_interval([(1.0, 4.0)], resamples=10) == (0.25, 0.25, 0.25)
-    assert ratio_interval([(0.0, 0.0)]) is None
-    assert ratio_interval([]) is None

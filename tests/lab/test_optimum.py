@@ -48,23 +48,3 @@ def test_no_choice_of_cuts_is_cheaper(new: list[int], cold: set[int], prefix: in
     every = [cuts for count in range(len(new) + 1) for cuts in combinations(range(len(new)), count)]
     best = min(_cost(load, cuts) for cuts in every)
     assert optimum(load, SHEET) == pytest.approx(best)
-
-
-def test_a_conversation_that_fits_and_is_short_is_never_cut() -> None:
-    """Three calls of 100 tokens behind a prefix of 1,000: a cut costs more than it saves."""
-    load = Load(new=(100, 100, 100), warm=(False, True, True), prefix=1_000, output=0, after=250, room=10_000)
-    assert optimum(load, SHEET) == pytest.approx(1_000 * 1.25 + 125 + 110 + 125 + 120 + 125)
-
-
-def test_a_long_conversation_is_searched_within_bounds() -> None:
-    """Of 3,000 calls, each third may have a cut: the bill is finite, and no more than that of cutting only where it must be."""
-    load = Load(new=(50,) * 3_000, warm=(True,) * 3_000, prefix=100, output=0, after=500, room=5_000)
-    forced, held = 0.0, 100
-    for _ in range(3_000):
-        if held + 50 > 5_000:
-            forced += 100 * 0.1 + 500 * 1.25
-            held = 600
-        else:
-            forced += held * 0.1 + 50 * 1.25
-            held += 50
-    assert 0 < optimum(load, SHEET) <= forced

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from palaver.lab.metrics import paired_share
 from palaver.lab.results import PolicyRow, ReplayRow, Run
 from palaver.lab.scores import COMPARED, able, table
 
@@ -54,14 +53,6 @@ def test_a_call_that_nobody_can_send_takes_nobody_off_the_front() -> None:
     assert {name for name, each in none.items() if each.best} == {"palaver"}
 
 
-def test_who_did_not_come_to_every_end_is_not_compared_with() -> None:
-    """A policy that failed somewhere or broke a law has the fewest infeasible calls of nothing: it does not set the measure."""
-    failed = [*rows("lllm", 7), row("lllm", 7, status="failed")]
-    found = made(rows("palaver", infeasible=1), failed, rows("cat", infeasible=1, broken=1, cost=0.1))
-    assert {name for name, each in found.items() if each.best} == {"palaver"}
-    assert able([]) == ()
-
-
 def test_a_word_list_is_on_one_front_and_not_on_the_other() -> None:
     """More words for less are the front of words; what they cost as content, and what there is of it, is the other."""
     found = made(rows("palaver", cost=1.0), rows("lllm", cost=0.9, in_view=9, evidence=2, evidence_cost=0.5))
@@ -84,32 +75,3 @@ def test_differences_are_paired() -> None:
     assert single.high - single.low > 1.0
     assert not found["palaver"].differences
     assert found["palaver"].beats is None
-
-
-def test_only_sessions_that_both_came_to_the_end_of_are_compared() -> None:
-    """A session that one failed on is in no difference; where there is none in common, or no default policy, there is no difference."""
-    failed = [replace(each, status="failed") if each.session == "7" else each for each in rows("lllm")]
-    found = made(rows("palaver"), failed)
-    assert found["lllm"].differences["bill"].value == 0.0
-    assert found["lllm"].scores["bill"].value != found["palaver"].scores["bill"].value
-    apart = made(rows("palaver")[:2], rows("lllm")[2:])
-    assert (dict(apart["lllm"].differences), apart["lllm"].beats) == ({}, None)
-    alone = made(rows("lllm"), run=replace(RUN, policies=("lllm", "cat")))
-    assert (dict(alone["lllm"].differences), alone["lllm"].beats) == ({}, None)
-    one = made(rows("palaver", 1), rows("lllm", 1))["lllm"].differences["bill"]
-    assert (one.value, one.low, one.high) == (0.0, None, None)
-
-
-def test_the_same_seed_gives_the_same_share() -> None:
-    """How often one wins is counted over the same resamplings as intervals; of nothing, and without resampling, there is no share."""
-    ours, theirs = [(float(number % 3),) for number in range(30)], [(1.0,) for _ in range(30)]
-
-    def wins(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-        return one[0] > other[0]
-
-    share = paired_share(ours, theirs, wins, resamples=300, seed=3)
-    assert share is not None
-    assert 0.2 < share < 0.6
-    assert share == paired_share(ours, theirs, wins, resamples=300, seed=3)
-    assert paired_share(ours, theirs, wins, resamples=0) is None
-    assert paired_share([], [], wins) is None
