@@ -1,12 +1,14 @@
-"""Properties of single adapters: the bytes that arrive, time-outs, the caller's clients, and LiteLLM without network or output."""
+"""Adapters: the laws of providers; the bytes that arrive, time-outs, the caller's clients, and LiteLLM without network or output."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import anthropic
 import anyio
@@ -18,11 +20,14 @@ from palaver.messages import thaw
 from palaver.models import Provider, collect
 from palaver.models.anthropic import AnthropicProvider
 from palaver.models.google import GoogleProvider
+from palaver.models.litellm import LiteLLMProvider
 from palaver.models.openai import OpenAIProvider
+from palaver.testing.provider_laws import ProviderLaws, Question
 from tests.models.asking import answer, ask
-from tests.models.peer_questions import FIXTURES
 from tests.peers.server import Peer
+from tests.wire.scenes import BASH
 
+FIXTURES = Path(__file__).parent / "fixtures" / "answers.json"
 APIS = pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 
 
@@ -130,3 +135,124 @@ assert "TIKTOKEN_CACHE_DIR" not in os.environ and "FROM_DOTENV" not in os.enviro
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+
+
+# --- the laws of providers: the vendors' own clients talk to the peer server, which others wrote ---------------------------
+
+QUESTIONS = (
+    Question("say hello"),
+    Question("think first"),
+    Question("look around", (BASH,)),
+    Question("think and call", (BASH,)),
+    Question("call without arguments", (BASH,)),
+    Question("run out of room"),
+    Question("say something forbidden"),
+    Question("be limited", fails="rate"),
+    Question("write a novel", fails="overflow"),
+    Question("open the door", fails="auth"),
+    Question("be another model", fails="model"),
+    Question("take a wrong parameter", fails="refused"),
+    Question("be busy", fails="down"),
+    Question("be broken", fails="down"),
+    Question("drop the request", fails="down"),
+    Question("answer gibberish", fails="broken"),
+    Question("hang up", fails="down"),
+)
+CUT = Question("hang up in the middle", fails="broken")
+"""Only a streamed answer can be cut in the middle by this server."""
+
+
+class PeerLaws(ProviderLaws):
+    """The laws over the peer server."""
+
+    sends_thinking: ClassVar[bool] = False
+    peer: Peer
+
+    @pytest.fixture(autouse=True)
+    def _with_peer(self, start_peer: Callable[..., Peer]) -> None:
+        self.peer = start_peer(FIXTURES)
+
+    def questions(self) -> Iterable[Question]:
+        """Ask everything that the server knows."""
+        return QUESTIONS
+
+    def lost(self, question: Question) -> frozenset[str]:
+        """Expect thinking to stay behind where the API has no field for it, or the server does not sign it."""
+        return frozenset({"thinking"} if "think" in question.text and not self.sends_thinking else ())
+
+    def test_retry_after_arrives(self) -> None:
+        """It passes through the vendor's client."""
+        limited = [heard.error for heard in self._heard() if heard.question.fails == "rate"]
+        assert [error.retry_after for error in limited if error is not None] == [7.0, 7.0]
+
+    def test_cut_answer_keeps_its_beginning(self) -> None:
+        """The connection closes in the middle of a stream."""
+        error = self._failure(self._request(CUT, stream=True))
+        assert (error.kind, error.retryable) == ("broken", True)
+        assert "This sentence".startswith(error.partial.text_content()[:13])
+        assert error.partial.text_content()
+        assert error.partial.error
+
+
+@pytest.mark.peer
+class TestOpenAIChat(PeerLaws):
+    """Chat completions over the openai client."""
+
+    model = "gpt-5.2"
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return OpenAIProvider(base_url=f"{self.peer.url}/v1", api_key="none")
+
+
+@pytest.mark.peer
+class TestOpenAIResponses(PeerLaws):
+    """Responses over the openai client."""
+
+    model = "gpt-5.2"
+    sends_thinking = True
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return OpenAIProvider(api="responses", base_url=f"{self.peer.url}/v1", api_key="none")
+
+    def questions(self) -> Iterable[Question]:
+        """Ask everything; this server reports filtered content as a failed response."""
+        return [replace(one, fails="down") if "forbidden" in one.text else one for one in QUESTIONS]
+
+
+@pytest.mark.peer
+class TestAnthropic(PeerLaws):
+    """Messages over the anthropic client."""
+
+    model = "claude-opus-4-6"
+    sends_thinking = True
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return AnthropicProvider(base_url=self.peer.url, api_key="none")
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")  # of LiteLLM's own modules
+class TestLiteLLM(PeerLaws):
+    """OpenAI over LiteLLM."""
+
+    model = "openai/gpt-5.2"
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return LiteLLMProvider(api_base=f"{self.peer.url}/v1", api_key="none")
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason")  # the server says FUNCTION_CALL; Google does not
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # of google-genai, from aiohttp
+class TestGoogle(PeerLaws):
+    """Generated content over the google-genai client."""
+
+    model = "gemini-2.5-pro"
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return GoogleProvider(api_key="none", http_options={"base_url": self.peer.url, "api_version": "v1beta"})

@@ -1,33 +1,37 @@
 """Answers read from the JSON of each API: whole and streamed alike, wherever the stream is cut, and valid at any moment."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import suppress
+from json import JSONDecodeError
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.errors import ProviderError
+from palaver.errors import InvalidInput, ProviderError
 from palaver.messages import (
-    APITypes,
     AssistantMessage,
     Content,
     ImageContent,
     StopReason,
     TextContent,
-    ThinkingContent,
     ToolCallContent,
     UnknownContent,
     UserMessage,
     decode,
     encode,
 )
+from palaver.models import Assembly, End, Event, TextDelta, ToolCallDelta, collect
 from palaver.models.answers import AnswerReader, AnthropicAnswer, ChatAnswer, GeminiAnswer, ResponsesAnswer
+from palaver.models.assembly import NO_ARGUMENTS_YET
+from palaver.models.client import ClientProvider, transport_error
 from palaver.session import Dialog
-from palaver.wire import profile
+from palaver.wire import Request, profile
 from tests.models.api_answers import STREAMS, WHOLES, Json, contents, cutting
+from tests.models.asking import answer as answer_of
 from tests.models.asking import ask
 from tests.wire.pictures import png
 from tests.wire.scenes import BASH, MODELS, Scene
@@ -132,15 +136,8 @@ def test_nonsense_raises_only_provider_errors(api: str, pieces: list[Json]) -> N
 
 def test_unknown_part_is_kept() -> None:
     """Also one with the type of one of our blocks."""
-    cases: list[Json] = [
-        {},
-        {"type": 7},
-        {"type": ""},
-        {"type": "text"},
-        {"type": "thinking", "thinking": 1},
-        {"changes": []},
-    ]
-    for item in cases:
+    odd: list[Json] = [{}, {"type": 7}, {"type": "text"}, {"type": "thinking", "thinking": 1}, {"changes": []}]
+    for item in odd:
         message = whole("openai-responses", {"status": "completed", "output": [item]})
         assert len(message.contents) == 1
         assert decode(encode(message)[0]) == message
@@ -173,76 +170,46 @@ def responses(output: list[Json], **more: object) -> Json:
 
 
 TEXT = [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}]
-CALLS = {"tool_calls": [call("bash", "{}")]}
-STOPS: list[tuple[str, Json, StopReason | None]] = [
-    *(
-        ("openai-chat", {"choices": [{"message": {"content": "x"}, "finish_reason": word}]}, reason)
-        for word, reason in (
-            ("stop", StopReason.STOP),
-            ("length", StopReason.LENGTH),
-            ("content_filter", StopReason.CONTENT_FILTER),
-            ("eos", None),
-        )
-    ),
-    ("openai-chat", {"choices": [{"message": CALLS, "finish_reason": "stop"}]}, StopReason.TOOL_CALLS),
-    ("openai-chat", {"choices": [{"message": CALLS, "finish_reason": "length"}]}, StopReason.LENGTH),
-    ("openai-responses", responses(TEXT), StopReason.STOP),
-    ("openai-responses", responses(TEXT) | {"status": "incomplete"}, StopReason.LENGTH),
-    *(
-        ("openai-responses", responses(TEXT, incomplete_details={"reason": why}) | {"status": "incomplete"}, reason)
-        for why, reason in (
-            ("max_output_tokens", StopReason.LENGTH),
-            ("content_filter", StopReason.CONTENT_FILTER),
-        )
-    ),
-    *(
-        ("anthropic", {"content": [{"type": "text", "text": "a"}], "stop_reason": word}, reason)
-        for word, reason in (
-            ("end_turn", StopReason.STOP),
-            ("stop_sequence", StopReason.STOP),
-            ("pause_turn", StopReason.STOP),
-            ("max_tokens", StopReason.LENGTH),
-            ("model_context_window_exceeded", StopReason.LENGTH),
-            ("refusal", StopReason.ERROR),
-        )
-    ),
-]
+STOP, LENGTH = StopReason.STOP, StopReason.LENGTH
+WORDS: dict[str, dict[str, StopReason | None]] = {
+    "openai-chat": {"stop": STOP, "length": LENGTH, "content_filter": StopReason.CONTENT_FILTER, "eos": None},
+    "anthropic": {
+        **dict.fromkeys(("end_turn", "stop_sequence", "pause_turn"), STOP),
+        **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), LENGTH),
+        "refusal": StopReason.ERROR,
+    },
+}
 
 
 def test_stop_reason() -> None:
     """The provider's own word stays in the metadata; a model that calls a tool stops for it."""
-    for api, data, expected in STOPS:
-        message = whole(api, data)
-        assert message.stop_reason is expected, data
-        own = data.get("stop_reason") or (data.get("choices") or [{}])[0].get("finish_reason")
-        assert own is None or message.metadata["stop_reason"] == own
+    for api, words in WORDS.items():
+        for word, expected in words.items():
+            choice = {"choices": [{"message": {"content": "x"}, "finish_reason": word}]}
+            message = whole(api, choice | {"content": [{"type": "text", "text": "a"}], "stop_reason": word})
+            assert (message.stop_reason, message.metadata["stop_reason"]) == (expected, word)
+    for word, expected in (("stop", StopReason.TOOL_CALLS), ("length", LENGTH)):
+        assert chat({"tool_calls": [call("bash", "{}")]}, word).stop_reason is expected
+    cut = responses(TEXT) | {"status": "incomplete"}
+    filtered = cut | {"incomplete_details": {"reason": "content_filter"}}
+    for data, expected in ((cut, LENGTH), (filtered, StopReason.CONTENT_FILTER)):
+        assert whole("openai-responses", data).stop_reason is expected
 
 
 REFUSED = TextContent.from_dict({"content": "I will not.", "part_type": "refusal"})
+REFUSAL = {"type": "refusal", "refusal": "I will not."}
 CITATION = {"type": "char_location", "cited_text": "a"}
-REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 SERVER_TOOL = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
-SIGNED = [
-    {"text": "Hm.", "thought": True, "thoughtSignature": "YQ=="},
-    {"text": "So.", "thoughtSignature": "Yg=="},
-    {"functionCall": {"id": "c1", "name": "bash", "args": {"a": 1}}, "thoughtSignature": "Yw=="},
+MADE = [call("bash", '{"a"'), call("bash", ": 1}"), call("ba", "", "c2"), call("sh", "{}", "c2")]
+PIECES: list[Json] = [
+    *({"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in MADE),
+    {"choices": [{"delta": {}, "finish_reason": "stop"}]},
 ]
 BLOCKS: dict[str, tuple[AssistantMessage, tuple[Content, ...]]] = {
     "refusal, chat": (chat({"content": None, "refusal": "I will not."}), (REFUSED,)),
     "refusal, responses": (
-        whole(
-            "openai-responses",
-            responses([{"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}]),
-        ),
+        whole("openai-responses", responses([{"type": "message", "content": [REFUSAL]}])),
         (REFUSED,),
-    ),
-    "reasoning item without its status": (
-        whole("openai-responses", responses([REASONING | {"status": "completed"}])),
-        (ThinkingContent(provider="openai", model="gpt-5.2", artefact=REASONING),),
-    ),
-    "phase": (
-        whole("openai-responses", responses([TEXT[0] | {"phase": "commentary"}])),
-        (TextContent.from_dict({"content": "a", "phase": "commentary"}),),
     ),
     "text in parts, Mistral": (
         chat({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
@@ -257,30 +224,8 @@ BLOCKS: dict[str, tuple[AssistantMessage, tuple[Content, ...]]] = {
         (ToolCallContent("c1", "bash", args='{"command": "ls'),),
     ),
     "calls without index, name in pieces": (
-        streamed(
-            "openai-chat",
-            [
-                *(
-                    {"choices": [{"delta": {"tool_calls": [piece]}}]}
-                    for piece in (
-                        call("bash", '{"a"'),
-                        call("bash", ": 1}"),
-                        call("ba", "", "c2"),
-                        call("sh", "{}", "c2"),
-                    )
-                ),
-                {"choices": [{"delta": {}, "finish_reason": "stop"}]},
-            ],
-        ),
+        streamed("openai-chat", PIECES),
         (ToolCallContent("c1", "bash", args='{"a": 1}'), ToolCallContent("c2", "bash")),
-    ),
-    "signatures, Gemini": (
-        whole("gemini", {"candidates": [{"content": {"parts": SIGNED}, "finishReason": "STOP"}]}),
-        (
-            ThinkingContent("Hm.", provider="google", model=MODELS["gemini"], artefact={"thoughtSignature": "YQ=="}),
-            TextContent.from_dict({"content": "So.", "thoughtSignature": "Yg=="}),
-            ToolCallContent("c1", "bash", args={"a": 1}, artefact={"thoughtSignature": "Yw=="}),
-        ),
     ),
 }
 
@@ -291,11 +236,6 @@ def test_blocks_of_special_answers() -> None:
         assert message.contents == expected
         if expected == (REFUSED,):
             assert message.stop_reason is StopReason.ERROR
-
-
-def test_api_type_is_recorded() -> None:
-    """Responses and completions differ in what they take back."""
-    assert whole("openai-responses", responses(TEXT)).api_type is APITypes.RESPONSE
 
 
 def test_anthropic_block_is_whole_in_a_stream() -> None:
@@ -349,7 +289,6 @@ def test_failure_inside_an_answer() -> None:
     """The error has what arrived before it."""
     cases: list[tuple[str, Json, str]] = [
         ("openai-chat", {"error": {"message": "Overloaded", "code": 503}}, "down"),
-        ("openai-chat", {"error": "out of memory"}, "down"),
         ("openai-responses", {"type": "error", "code": "rate_limit_exceeded", "message": "slow down"}, "rate"),
         ("openai-responses", {"type": "response.failed", "response": FAILED}, "down"),
         ("openai-responses", {"type": "error", "error": TOO_LONG}, "overflow"),
@@ -373,3 +312,102 @@ def test_served_model_is_kept_in_the_metadata() -> None:
         assert message.metadata["served_model"] == "m-2026"
         assert message.response_id
         assert (message.usage.input_tokens, message.usage.cache_read_tokens, message.usage.output_tokens) == (3, 2, 3)
+
+
+def assembled(event: ToolCallDelta) -> Assembly:
+    """Assemble one event."""
+    assembly = Assembly(model="m")
+    assembly.add(event)
+    return assembly
+
+
+def test_cut_arguments_keep_the_reason() -> None:
+    """They are never read as an empty object; at the end, no arguments are none."""
+    cut = assembled(ToolCallDelta(0, "c1", "bash", '{"command": "rm -')).partial.tool_calls()[0]
+    assert (cut.raw_args, cut.args) == ('{"command": "rm -', {})
+    assert cut.error
+    named = assembled(ToolCallDelta(0, "c1", "bash"))
+    assert named.partial.tool_calls()[0].error == NO_ARGUMENTS_YET
+    assert named.message().tool_calls()[0] == ToolCallContent("c1", "bash")
+
+
+async def _events(*events: Event) -> AsyncIterator[Event]:
+    for event in events:
+        yield event
+
+
+def test_collect_returns_the_message_of_the_end() -> None:
+    """Without an end it raises, with what arrived."""
+    message = AssistantMessage(content="Hello")
+    assert anyio.run(collect, _events(TextDelta("Hello"), End(message))) is message
+    with pytest.raises(ProviderError) as caught:
+        anyio.run(collect, _events(TextDelta("Hel")))
+    assert (caught.value.kind, caught.value.partial.content) == ("broken", "Hel")
+
+
+# --- the common part of the adapters: which exceptions are failures of a call, and which are defects ------------------------
+
+CHUNK = {"id": "c", "choices": [{"delta": {"content": "Half"}}]}
+LAST = {"id": "c", "choices": [{"delta": {}, "finish_reason": "stop"}]}
+RESET = ConnectionResetError("reset")
+
+
+class Line(ClientProvider[object]):
+    """A provider that sends these pieces, and raises those that are exceptions."""
+
+    def __init__(self, *pieces: object) -> None:
+        """Set the pieces."""
+        super().__init__("line", "openai-chat", None)
+        self.pieces = pieces
+
+    def _make(self) -> object:
+        return object()
+
+    async def _close(self, client: object) -> None:
+        """Do nothing."""
+
+    def _reader(self, request: Request) -> AnswerReader:
+        return ChatAnswer(request, self.name)
+
+    async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
+        del request
+        for piece in self.pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    def _mapped(self, error: Exception, model: str) -> None:
+        del error, model
+
+
+def test_broken_line_is_an_error_with_what_arrived() -> None:
+    """Before anything arrived, the provider is down; afterwards, its answer is broken."""
+    cases: list[tuple[list[object], str, str | None]] = [
+        ([RESET], "down", None),
+        ([CHUNK, RESET], "broken", "Half"),
+        ([CHUNK], "broken", "Half"),
+        ([CHUNK, JSONDecodeError("cut", '{"a":', 5)], "broken", "Half"),
+        ([None], "broken", ""),
+        ([["a"]], "broken", ""),
+    ]
+    for pieces, kind, partial in cases:
+        with pytest.raises(ProviderError) as caught:
+            answer_of(Line(*pieces), ask(stream=True))
+        assert (caught.value.kind, caught.value.provider) == (kind, "line")
+        found = caught.value.partial
+        assert (found and found.text_content()) == partial
+        assert found is None or found.error
+
+
+def test_line_may_break_after_the_stop_reason() -> None:
+    """Nothing of the answer is missing then."""
+    assert answer_of(Line(CHUNK, LAST, RESET), ask(stream=True)).content == "Half"
+
+
+def test_defect_is_not_a_failure_of_the_provider() -> None:
+    """It is raised unchanged."""
+    cases: list[Exception] = [TypeError("a defect"), InvalidInput("ours"), KeyError("x")]
+    for error in cases:
+        with pytest.raises(type(error)):
+            answer_of(Line(CHUNK, error), ask(stream=True))
+        assert transport_error(error, "p", "m") is None

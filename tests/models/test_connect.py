@@ -18,7 +18,6 @@ def test_string_names_provider_and_model() -> None:
         ("openai/gpt-5.2", "openai", "openai-chat", "gpt-5.2"),
         ("openai-responses/gpt-5.2", "openai", "openai-responses", "gpt-5.2"),
         ("anthropic/claude-opus-4-6", "anthropic", "anthropic", "claude-opus-4-6"),
-        ("google/gemini-2.5-pro", "google", "gemini", "gemini-2.5-pro"),
         ("gemini/gemini-2.5-pro", "google", "gemini", "gemini-2.5-pro"),
         ("litellm/anthropic/claude-opus-4-6", "litellm", "openai-chat", "anthropic/claude-opus-4-6"),
         ("openai/some/nested:model", "openai", "openai-chat", "some/nested:model"),
@@ -41,10 +40,8 @@ def test_unknown_string_lists_what_is_close() -> None:
     """And every prefix."""
     cases: list[tuple[str, str]] = [
         ("opena/gpt-5", "'openai'"),
-        ("script:file", "'scripted'"),
         ("gpt-5", "openai/"),
         ("openai/", ""),
-        ("", ""),
     ]
     for spec, close in cases:
         with pytest.raises(InvalidInput, match="does not name a model") as caught:
@@ -61,16 +58,6 @@ def test_missing_key_says_what_to_do() -> None:
             answer(provider, ask(profile=provider.profile_for(model).name, model=model))
         assert (caught.value.kind, caught.value.provider, caught.value.retryable) == ("auth", provider.name, False)
         assert "key" in caught.value.hint
-
-
-def test_unreachable_server_is_down() -> None:
-    """A port of this machine where nobody listens: no status, and worth a retry."""
-    for spec in ["openai/gpt-5.2", "anthropic/claude-opus-4-6"]:
-        provider, model = connect_model(spec, base_url="http://127.0.0.1:9", api_key="none")
-        with pytest.raises(ProviderError) as caught:
-            answer(provider, ask(profile=provider.profile_for(model).name, model=model))
-        error = caught.value
-        assert (error.kind, error.status, error.retryable, error.partial) == ("down", None, True, None)
 
 
 def test_adapters_are_imported_when_asked_and_name_their_extra() -> None:

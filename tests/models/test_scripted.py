@@ -10,10 +10,10 @@ import pytest
 
 from palaver.errors import ContextOverflow, InvalidInput, ProviderError, RateLimited
 from palaver.messages import AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCallContent
-from palaver.models import BlockEvent, Provider, ScriptedProvider, TextDelta, read_script
+from palaver.models import Provider, ScriptedProvider, read_script
 from palaver.testing.provider_laws import ProviderLaws, Question
 from palaver.wire import Request
-from tests.models.asking import answer, ask, events
+from tests.models.asking import answer, ask
 from tests.wire.scenes import BASH
 
 
@@ -75,16 +75,6 @@ def test_exceptions_are_raised() -> None:
             answer(ScriptedProvider([error]), ask())
 
 
-def test_streamed_answer_has_pieces_of_the_wanted_size() -> None:
-    """A whole one has one delta for each block."""
-    script = [{"text": "0123456789", "tool_calls": [{"name": "bash", "arguments": {"command": "ls"}}]}]
-    whole = events(ScriptedProvider(script), ask())
-    assert [event.text for event in whole if isinstance(event, TextDelta)] == ["0123456789"]
-    streamed = events(ScriptedProvider(script, chunk=4), ask(stream=True))
-    assert [event.text for event in streamed if isinstance(event, TextDelta)] == ["0123", "4567", "89"]
-    assert not any(isinstance(event, BlockEvent) for event in [*whole, *streamed])
-
-
 def test_error_has_the_text_before_it() -> None:
     """Cut arguments stay text."""
     call = {"name": "bash", "arguments": '{"command": "rm -'}
@@ -129,17 +119,10 @@ def test_wrong_script_names_the_fault(tmp_path: Path) -> None:
     """And the number of the answer."""
     cases: list[tuple[str | None, str]] = [
         ("{", "not valid JSON"),
-        ('{"answer": []}', "not a list"),
         ('["ok", 7]', "Answer 2"),
         ('[{"txet": "x"}]', "txet"),
-        ('[{"text": 7}]', "text: Input should be a valid string"),
-        ("[{}]", "empty"),
         ('[{"error": "late"}]', "'rate'"),
-        ('[{"error": 7}]', "error"),
         ('[{"tool_calls": [{"arguments": {}}]}]', "tool_calls.0.name"),
-        ('[{"tool_calls": [{"name": "a", "args": {}}]}]', "args"),
-        ('[{"tool_calls": "bash"}]', "list"),
-        ('[{"text": "x", "stop_reason": "because"}]', "stop_reason"),
         (None, "cannot be read"),
     ]
     for content, says in cases:
