@@ -9,7 +9,6 @@ import pytest
 from palaver.store import Store
 from palaver.testing.store_laws import Backend, Begun, begin
 from tests.damage.history import History, history
-from tests.forking import forking
 from tests.postgres import Server
 from tests.store.backends import MemoryBackend, SqliteBackend
 from tests.store.postgres_backend import PostgresBackend
@@ -73,22 +72,3 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def known() -> History:
     """Return a history with one of everything that writes."""
     return history()
-
-
-@pytest.fixture(scope="session")
-def deed() -> Iterator[Callable[..., int]]:
-    """Return what has a process do a deed of `tests.store.writing`."""
-    with forking("tests.store.writing") as made:
-        yield made
-
-
-@pytest.fixture
-def at_once(deed: Callable[..., int], tmp_path: Path) -> Callable[..., list[str]]:
-    """Return what has processes do a deed at once, and returns what each of them said."""
-
-    def run(what: str, processes: int = 1, **wanted: object) -> list[str]:
-        files = [tmp_path / f"said-{number}" for number in range(processes)]
-        assert deed("at_once", what=what, files=[str(file) for file in files], **wanted) == 0, "the report is above"
-        return [file.read_text() for file in files]
-
-    return run

@@ -2,33 +2,70 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, nullcontext, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
+from palaver.errors import StoreError
 from palaver.ids import DialogId
 from palaver.store import Store, open_store
 from palaver.testing.store_laws import begin
+from palaver.testing.store_laws.backend import forked, words
 from tests.damage.history import History
+from tests.damage.sqlite_disk import Disk, sqlite_on
 from tests.damage.sweeps import Judge, Tally
-from tests.forking import forking
 from tests.postgres import Server
 from tests.postgres_wheel import wheel_server
 from tests.store.postgres_backend import connected
 
-Deed = Callable[..., int]
-_KILLED = -signal.SIGKILL
+FORK = get_context("fork")
 
 
-@pytest.fixture(scope="module")
-def deed() -> Iterator[Deed]:
-    """Return what has a process play it."""
-    with forking("tests.damage.playing") as made:
-        yield made
+def die() -> None:
+    """End this process as nobody can prevent."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def play(known: History, url: str, told: Path, start: int = 0, steps: int = 0, acts: int = 0) -> bool:
+    """Play a history in a process that dies, and return whether it did; each step that is durable is a byte in a file.
+
+    Args:
+        known: The history.
+        url: The address of the store.
+        told: The file of acknowledgements: what the kernel has taken survives SIGKILL.
+        start: How many steps are made already.
+        steps: It dies after so many steps more, before the last is acknowledged; 0 to continue to the end.
+        acts: It dies after so many writes and flushes of its SQLite file; 0 for never.
+    """
+
+    def work() -> None:
+        disk = Disk()
+        disk.watch = lambda: die() if acts and len(disk.notes) >= acts else None
+        failing = sqlite_on(disk) if acts else nullcontext()
+        with failing, told.open("ab", buffering=0) as file, closing(open_store(url)) as store:
+            for number, step in enumerate(known.steps[start:], start + 1):
+                step(store)
+                if steps and number == start + steps:
+                    die()
+                file.write(b"!")
+
+    status = forked(work)
+    assert status in {0, signal.SIGKILL}
+    return status != 0
+
+
+def write_for_ever(url: str, told: Path, place: DialogId) -> None:
+    """Append numbered entries until somebody kills this process, or its server."""
+    with closing(open_store(url)) as store, told.open("ab", buffering=0) as file, suppress(StoreError):
+        while True:
+            last = store.last(place)
+            store.append(place, [words(b"%d " % (last.seq + 1) * 300)], last.turn_head)
+            file.write(b"!")
 
 
 def acknowledged(told: Path) -> int:
@@ -61,25 +98,25 @@ def judged(judge: Judge, url: str, told: Path, where: str) -> int:
 
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-def test_law_4_kill_after_a_step(known: History, deed: Deed, url: str, tmp_path: Path, stride: int) -> None:
+def test_law_4_kill_after_a_step(known: History, url: str, tmp_path: Path, stride: int) -> None:
     """Killed when a step is durable and before it is acknowledged; the next process continues, to the end."""
     judge, told, made = Judge(known, on=0), tmp_path / "told", 0
     while made < len(known.steps):
         steps = min(stride, len(known.steps) - made)
-        assert deed("play", url=url, told=str(told), start=made, steps=steps) == _KILLED
+        assert play(known, url, told, start=made, steps=steps)
         made = judged(judge, url, told, f"killed after step {made + steps}")
     judge.tally.sound("killed after a step")
 
 
 @pytest.mark.parametrize("stride", [71, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-def test_law_4_kill_at_a_write_of_the_file(known: History, deed: Deed, tmp_path: Path, stride: int) -> None:
+def test_law_4_kill_at_a_write_of_the_file(known: History, tmp_path: Path, stride: int) -> None:
     """Killed after any write or flush of the file, opening it included."""
-    judge, acts, code = Judge(known, on=0), 1, _KILLED
-    while code == _KILLED:
+    judge, acts, died = Judge(known, on=0), 1, True
+    while died:
         folder = tmp_path / str(acts)
         folder.mkdir()
         told, url = folder / "told", str(folder / "store.db")
-        code = deed("play", url=url, told=str(told), acts=acts)
+        died = play(known, url, told, acts=acts)
         judged(judge, url, told, f"killed after act {acts}")
         acts += stride
     judge.tally.sound("killed at a write of the file")
@@ -95,29 +132,19 @@ def test_law_4_kill_at_any_instant(url: str, tmp_path: Path, rounds: int) -> Non
             before = [store.last(dialog).seq + 1 for dialog in dialogs]
             folder = tmp_path / f"round-{number}"
             folder.mkdir()
-            threads = [writing_for_ever(url, folder / dialog, dialog) for dialog in dialogs]
+            writers = [FORK.Process(target=write_for_ever, args=(url, folder / one, one)) for one in dialogs]
+            for writer in writers:
+                writer.start()
             while not all(acknowledged(folder / dialog) for dialog in dialogs):
                 Event().wait(0.01)
             Event().wait(draw.random() * 0.3)
-            for dialog, thread in zip(dialogs, threads, strict=True):
-                os.kill(int((folder / f"{dialog}.pid").read_text()), signal.SIGKILL)
-                thread.join()
+            for writer in writers:
+                writer.kill()
+                writer.join()
             settled(url)
             for dialog, start in zip(dialogs, before, strict=True):
                 _count(tally, store, dialog, start + acknowledged(folder / dialog), f"kill {number}")
     tally.sound(f"{writing} processes killed at once")
-
-
-def writing_for_ever(url: str, told: Path, dialog: DialogId) -> Thread:
-    """Have a process write, until somebody kills it or its server."""
-
-    def work() -> None:
-        with forking("tests.damage.playing") as deed:
-            deed("write_for_ever", url=url, told=str(told), dialog=dialog)
-
-    thread = Thread(target=work)
-    thread.start()
-    return thread
 
 
 def _count(tally: Tally, store: Store, dialog: DialogId, known: int, where: str) -> None:
@@ -149,11 +176,12 @@ def test_law_4_kill_of_the_postmaster(mortal: Server, tmp_path: Path, rounds: in
         with closing(open_store(url)) as store:
             before = store.last(dialog).seq + 1
 
-        thread = writing_for_ever(url, told, dialog)
+        writer = FORK.Process(target=write_for_ever, args=(url, told, dialog))
+        writer.start()
         while acknowledged(told) < 5:
             Event().wait(0.01)
         mortal.kill()
-        thread.join()  # its store raises, and it ends
+        writer.join()  # its store raises, and it ends
         mortal.start()
         with closing(open_store(url)) as store:
             _count(tally, store, dialog, before + acknowledged(told), f"postmaster {number}")

@@ -4,16 +4,35 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from multiprocessing import get_context
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
+from palaver.errors import Conflict
 from palaver.ids import DialogId
 from palaver.store import Store, open_store
-from palaver.testing.store_laws import Begun
-from palaver.testing.store_laws.backend import forked
+from palaver.testing.store_laws import Begun, begin
+from palaver.testing.store_laws.backend import forked, words
 
-AtOnce = Callable[..., list[str]]
+FORK = get_context("fork")
+
+
+def at_once(folder: Path, processes: int, work: Callable[[], str]) -> list[str]:
+    """Have processes do the same at once, and return what each of them returned."""
+
+    def tell(file: Path) -> None:
+        file.write_text(work())
+
+    files = [folder / f"said-{number}" for number in range(processes)]
+    children = [FORK.Process(target=tell, args=(file,)) for file in files]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert {child.exitcode for child in children} == {0}
+    return [file.read_text() for file in files]
 
 
 @pytest.fixture
@@ -26,22 +45,42 @@ def store(url: str) -> Iterator[Store]:
 @pytest.mark.parametrize(
     ("processes", "each"), [(4, 25), pytest.param(8, 1250, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])]
 )
-def test_law_5_many_processes_one_dialog(url: str, begun: Begun, at_once: AtOnce, processes: int, each: int) -> None:
+def test_law_5_many_processes_one_dialog(url: str, begun: Begun, tmp_path: Path, processes: int, each: int) -> None:
     """Each appends after the head it knows and again when it was not first: nothing is lost, doubled, or out of its order."""
-    said = [
-        list(map(int, one.split())) for one in at_once("compete", processes, url=url, dialog=begun.dialog, count=each)
-    ]
+
+    def compete() -> str:
+        written = [os.getpid()]
+        with closing(open_store(url)) as store:
+            head = store.last(begun.dialog).turn_head
+            while len(written) <= each:
+                try:
+                    (header,) = store.append(begun.dialog, [words(b"%d:%d" % (written[0], len(written)))], head)
+                    head = header.turn_head
+                    written.append(header.seq)
+                except Conflict as told:
+                    head = int(str(told.actual))
+        return " ".join(map(str, written))
+
+    said = [list(map(int, one.split())) for one in at_once(tmp_path, processes, compete)]
     bodies = dict(begun.store.bodies(begun.dialog))
     assert sorted(seq for one in said for seq in one[1:]) == sorted(bodies) == list(range(processes * each))
     for pid, *written in said:
-        assert [bodies[seq] for seq in written] == [b"%d:%d" % (pid, number) for number in range(each)]
+        assert [bodies[seq] for seq in written] == [b"%d:%d" % (pid, number + 1) for number in range(each)]
     assert begun.store.verify(begun.dialog) == ()
     sys.stdout.write(f"{os.cpu_count()} CPUs: {processes} processes, {len(bodies)} entries\n")
 
 
-def test_many_processes_make_the_same_store(url: str, at_once: AtOnce) -> None:
+def test_many_processes_make_the_same_store(url: str, tmp_path: Path) -> None:
     """Processes that start on an empty place at once make one store, and each finds all that was written."""
-    dialogs = at_once("write_new", 4, url=url)
+
+    def write() -> str:
+        with closing(open_store(url)) as store:
+            begun = begin(store)
+            for number in range(20):
+                begun.say(b"%d" % number)
+            return begun.dialog
+
+    dialogs = at_once(tmp_path, 4, write)
     with closing(open_store(url, create=False)) as store:
         assert len(list(store.sessions())) == len(set(dialogs)) == 4
         for dialog in dialogs:
