@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from palaver import Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls, question
+from palaver import Prompt
+from palaver.agent import Agent, Decision, question
 from palaver.agent.approvals import annotate
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
-from palaver.models import ScriptedProvider
 from palaver.tools import CallContext, tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, both, calling, kinds, results, roles, scripted, sent
+from tests.agent.helper import both, calling, kinds, results, roles, scripted, sent
 
 
 def bank() -> tuple[list[int], Prompt]:
@@ -84,31 +81,6 @@ def test_others_of_the_batch_do_not_wait() -> None:
     agent.respond()
     assert roles(agent.current_dialog).count("tool") == 3
     assert paid == [4, 50]
-
-
-def test_a_decision_in_another_process_days_later(tmp_path: Path) -> None:
-    """Nothing waits in memory: the store is all that the three processes share."""
-    path = tmp_path / "store.db"
-
-    def answer(request: Request) -> object:
-        return "Paid." if any(m["role"] == "tool" for m in request.body["messages"]) else calling("pay", amount=5)
-
-    def agent_over(store: Store) -> tuple[list[int], Agent]:
-        paid, prompt = bank()
-        return paid, Agent("bank", prompt, MODEL, ProviderInvoker(ScriptedProvider(answer)), store=store)
-
-    with closing(SqliteStore(path)) as store:
-        _, agent = agent_over(store)
-        agent.open("till", session_name="till")
-        assert agent.respond("pay 5", return_session=True).state == "waiting"
-    with closing(SqliteStore(path)) as store:  # a page that knows no agent
-        dialog = Session.open("till", store).root
-        (call,) = open_calls(dialog)
-        decide(dialog, call.id, Decision(decision="approve", by="ann"))
-    with closing(SqliteStore(path)) as store:
-        paid, agent = agent_over(store)
-        assert agent.resume("till").respond().content == "Paid."
-        assert paid == [5]
 
 
 def test_an_approver_decides_at_once() -> None:

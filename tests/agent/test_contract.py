@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from palaver import Prompt
-from palaver.errors import AgentFailure, ParseError, RepairFailed
+from palaver.errors import ParseError, RepairFailed
 from palaver.prompts import DefaultHandler
 from palaver.tools import CallContext, tool
 from tests.agent.helper import attempts, calling, kinds, offered, roles, scripted, sent
@@ -140,35 +140,6 @@ def test_r111_a_format_is_sent_and_checked() -> None:
     asked = provider.requests[0].body["response_format"]["json_schema"]
     assert asked["schema"]["properties"] == schema["properties"]
     assert "sum" in sent(provider.requests[1])[-1][1]
-
-
-class Raising:
-    """A handler that raises wherever it is asked."""
-
-    def on_exception(self, session: object) -> Prompt:
-        """Raise."""
-        raise ZeroDivisionError(f"the handler's own, in {type(session).__name__}")
-
-    on_interrupt = on_interrupt_final = on_exception
-
-
-def test_a_handler_that_raises_on_a_result() -> None:
-    """The tool's own words are recorded, the call fails, and the next call continues without running the tool again."""
-    ran: list[str] = []
-
-    @tool
-    def once(what: str) -> str:
-        """Do it once."""
-        ran.append(what)
-        return "done"
-
-    prompt = Prompt(path="t/p", prompt="Go.", function_list=[once], handler=Raising())
-    agent, _ = scripted([calling("once", what="it"), "fine"], prompt)
-    with pytest.raises(AgentFailure):
-        agent.respond("go")
-    assert agent.respond().content == "fine"
-    assert ran == ["it"]
-    assert agent.current_dialog.messages[3].text_content() == "done"
 
 
 def test_a_failure_crosses_to_another_process() -> None:

@@ -144,8 +144,7 @@ def test_r111_refused_answer_has_the_reasons() -> None:
 
 def test_one_fenced_block_is_the_answer() -> None:
     """A model that was asked in words, not held to a schema, may put its answer into a fenced block."""
-    cases: list[Any] = ["```json\n{}\n```", "Here it is:\n```\n{}\n```\nDone.", "```JSON\n{}```", "  {}  "]
-    for fence in cases:
+    for fence in ("```json\n{}\n```", "Here it is:\n```\n{}\n```\nDone.", "```JSON\n{}```", "  {}  "):
         assert Format(SCHEMA).read(fence.replace("{}", '{"name": "Oslo"}')) == {"name": "Oslo"}
     with pytest.raises(ParseError):  # which of two would be meant cannot be known
         Format(SCHEMA).read('```\n{"name": "a"}\n```\n```\n{"name": "b"}\n```')

@@ -266,8 +266,7 @@ class Recording:
 
 def test_r115_a_handler_of_ones_own() -> None:
     """It takes the prompt and the session or the session alone, and is an object or a class; it must return a prompt."""
-    cases: list[Any] = [Recording(), Recording]
-    for handler in cases:
+    for handler in (Recording(), Recording):
         task, session = Prompt(path="t", prompt="", handler=handler), object()
         assert task.on_exception(session).path == "again"
         assert task.on_interrupt(session).path == "results"

@@ -87,47 +87,43 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 """Any small JSON value."""
 
 
-def near(schema: Any, root: Any = None) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a schema
+_OF_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    "string": st.sampled_from(["", "x", "a", "aaax", "zz"]),
+    "integer": st.integers(-5, 5),
+    "number": st.sampled_from([0, 1, -4, 0.5, -2.5, 2.0]),
+    "boolean": st.booleans(),
+    "null": st.none(),
+}
+
+
+def near(schema: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a schema
     """Return values that mostly fit a schema, and some that nearly do."""
-    root = schema if root is None else root
-    return st.one_of(_fitting(schema, root), _fitting(schema, root), JSON)
+    return st.one_of(_fitting(schema), _fitting(schema), JSON)
 
 
-def _fitting(schema: Any, root: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401, C901, PLR0911, PLR0912 - one branch a keyword
-    if not isinstance(schema, dict) or not schema:
-        return JSON
-    if "$ref" in schema:
-        return JSON
-    if "const" in schema:
-        return st.just(schema["const"])
-    if "enum" in schema:
-        return st.sampled_from(schema["enum"])
-    if "anyOf" in schema:
-        return st.one_of([near(each, root) for each in schema["anyOf"]])
-    match schema.get("type"):
-        case "object":
-            return _objects(schema, root)
-        case "array" if "prefixItems" in schema:
-            return st.tuples(*[near(each, root) for each in schema["prefixItems"]]).map(list)
-        case "array":
-            return st.lists(near(schema.get("items"), root), max_size=3)
-        case "string":
-            return st.sampled_from(["", "x", "a", "aaax", "zz"])
-        case "integer":
-            return st.integers(-5, 5)
-        case "number":
-            return st.sampled_from([0, 1, -4, 0.5, -2.5, 2.0])
-        case "boolean":
-            return st.booleans()
-        case "null":
-            return st.none()
+def _fitting(schema: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401, PLR0911 - one branch a keyword
+    match schema:
+        case {"const": value}:
+            return st.just(value)
+        case {"enum": values}:
+            return st.sampled_from(values)
+        case {"anyOf": kinds}:
+            return st.one_of([near(each) for each in kinds])
+        case {"type": "object"}:
+            return _objects(schema)
+        case {"type": "array", "prefixItems": kinds}:
+            return st.tuples(*[near(each) for each in kinds]).map(list)
+        case {"type": "array"}:
+            return st.lists(near(schema.get("items")), max_size=3)
+        case {"type": kind}:
+            return _OF_TYPE[kind]
     return JSON
 
 
-def _objects(schema: Any, root: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a schema
-    properties = {name: near(each, root) for name, each in schema.get("properties", {}).items()}
+def _objects(schema: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a schema
+    properties = {name: near(each) for name, each in schema.get("properties", {}).items()}
     needed = {name: each for name, each in properties.items() if name in schema.get("required", ())}
     optional = {name: each for name, each in properties.items() if name not in needed}
     if isinstance(schema.get("additionalProperties"), dict):
-        return st.dictionaries(st.sampled_from(["p", "q"]), near(schema["additionalProperties"], root), max_size=2)
+        return st.dictionaries(st.sampled_from(["p", "q"]), near(schema["additionalProperties"]), max_size=2)
     return st.fixed_dictionaries(needed, optional=optional)

@@ -47,24 +47,15 @@ class Options(TypedDict, total=False):
 
 def test_r125_declared_by_signature() -> None:
     """R126: name, docstring, types and defaults are what the model reads; what is required is what has no default."""
-    assert weather.to_tool() == {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "description": "Report the weather.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "city": {"type": "string", "description": "The city's name."},
-                    "days": {"type": "integer", "default": 3, "description": "(default: 3)"},
-                },
-                "required": ["city"],
-                "additionalProperties": False,
-            },
-            "strict": False,
-        },
-    }
+    city = {"type": "string", "description": "The city's name."}
+    days = {"type": "integer", "default": 3, "description": "(default: 3)"}
+    declared = weather.to_tool()["function"]
+    assert declared["parameters"]["properties"] == {"city": city, "days": days}
+    assert declared["parameters"]["required"] == ["city"]
+    assert declared["parameters"]["additionalProperties"] is False
+    assert (declared["name"], declared["description"], declared["strict"]) == ("weather", "Report the weather.", False)
     assert weather.spec == ToolSpec(name="weather", description="Report the weather.", parameters=weather.parameters)
+    assert weather("Oslo", days=1) == "Oslo: sun for 1 days", "it is still the function"
 
 
 STREET = {
@@ -265,7 +256,7 @@ def test_r120_an_implementation_is_linked_later() -> None:
 
 
 def test_a_tool_cannot_be_changed_from_outside() -> None:
-    """Schemas are read-only, copies are copies, and what was given may change later without effect."""
+    """Schemas are read-only, and what was given may change later without effect."""
     properties = {"a": {"type": "integer"}}
     function = Function("f", properties=properties, metadata={"k": [1]})
     properties["a"]["type"] = "string"
@@ -273,8 +264,6 @@ def test_a_tool_cannot_be_changed_from_outside() -> None:
         function.properties["a"]["type"] = "string"
     with pytest.raises(TypeError):
         function.metadata["k"].append(2)
-    function.to_tool()["function"]["parameters"]["properties"]["a"]["type"] = "string"
-    assert function.properties["a"]["type"] == "integer"
     assert function == Function("f", properties={"a": {"type": "integer"}}, metadata={"k": [1]})
     assert pickle.loads(pickle.dumps(function)) == function  # noqa: S301 - our own bytes
 
@@ -291,21 +280,10 @@ def test_a_context_is_not_a_parameter() -> None:
 
 def test_strict_is_claimed_where_it_can_hold() -> None:
     """Every object closed, every property required, no keyword outside the subset; and never against the declaration."""
-    cases: list[Any] = [
-        (str, True),
-        (Literal["a", "b"], True),
-        (list[Street], True),
-        (int | Street, True),
-        (Options, False),
-        (dict[str, int], False),
-        (Any, False),
-        (tuple[int, str], False),
-        (set[int], False),
-    ]
-    for kind, strict in cases:
-        function = taking(kind)
-        assert function.to_tool()["function"]["strict"] is strict
-        assert function.extend(strict=False).to_tool()["function"]["strict"] is False
+    strict: list[Any] = [str, Literal["a", "b"], list[Street], int | Street]
+    for kind in [*strict, Options, dict[str, int], Any, tuple[int, str], set[int]]:
+        assert taking(kind).to_tool()["function"]["strict"] is (kind in strict)
+        assert taking(kind).extend(strict=False).to_tool()["function"]["strict"] is False
 
 
 def test_r122_a_processor_makes_the_text() -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, thaw
+from palaver.messages import ImageContent, Media, ToolCallContent, thaw
 from palaver.tools import CallContext, Function, Progress, Toolbox, ToolOutcome, ToolReply, execute, tool
 from tests.tools.calling import run
 
@@ -73,8 +73,6 @@ def test_images_are_blocks() -> None:
     mixed = run(says(("see", PNG, {"n": 1}))).result
     assert [type(each).__name__ for each in mixed.content] == ["TextContent", "ImageContent", "TextContent"]
     assert mixed.text() == 'see\n{"n":1}'
-    blocks = (TextContent("a"), ImageContent(images=[PNG]))
-    assert run(says(blocks)).result.content == blocks
 
 
 def test_a_reply_says_more_than_a_value() -> None:
@@ -82,8 +80,6 @@ def test_a_reply_says_more_than_a_value() -> None:
     outcome = run(says(ToolReply("no such file", terminate=True, is_error=True, metadata={"path": "x"})))
     assert (outcome.ending, outcome.error, outcome.executed) == ("failed", "no such file", True)
     assert (outcome.result.terminate, thaw(outcome.result.metadata)) == (True, {"path": "x"})
-    block = ToolResultContent("other", "text", terminate=True, metadata={"k": 1})
-    assert run(says(block)).result == ToolResultContent("c1", "text", terminate=True, metadata={"k": 1}, name="say")
 
 
 def test_a_long_text_keeps_its_ends() -> None:
@@ -117,15 +113,8 @@ def test_r137_an_unknown_tool_is_an_error_result() -> None:
 
 def test_r121_wrong_arguments_are_an_error_result() -> None:
     """Each fault with its place; of typed functions and of declared schemas alike."""
-    typed = run(search, limit="many", order="newest", quary="x")
-    assert [line.partition(":")[0] for line in str(typed.error).splitlines()] == [
-        "'search' was not run",
-        "- query",
-        "- limit",
-        "- order",
-        "- quary",
-        "Correct them and call it again.",
-    ]
+    typed = str(run(search, limit="many", order="newest", quary="x").error)
+    assert [line.partition(":")[0] for line in typed.splitlines()[1:-1]] == ["- query", "- limit", "- order", "- quary"]
     declared = Function("search", parameters=search.parameters, function=search.function)
     found = str(run(declared, limit="many", quary="x").error)
     assert "- limit: 'many' is not of type 'integer'" in found
@@ -179,20 +168,13 @@ class Sticky:
         raise RuntimeError("no text")
 
 
-def _recurse(depth: int = 0) -> int:
-    return _recurse(depth + 1) + 1
+def _recurse() -> int:
+    return _recurse() + 1
 
 
 def _loop() -> list[Any]:
     found: list[Any] = []
     found.append(found)
-    return found
-
-
-def _deep() -> list[Any]:
-    found: list[Any] = []
-    for _ in range(100_000):
-        found = [found]
     return found
 
 
@@ -211,7 +193,7 @@ MISBEHAVIOURS: dict[str, Callable[[], Any]] = {
     "interrupts": _raise(KeyboardInterrupt()),
     "recurses": _recurse,
     "returns a loop": _loop,
-    "returns something deep": _deep,
+    "returns something deep": lambda: functools.reduce(lambda inner, _: [inner], range(100_000), list[Any]()),
     "returns what cannot be printed": Sticky,
     "returns a lock": threading.Lock,
     "returns a generator": lambda: (each for each in range(3)),
@@ -276,26 +258,25 @@ def test_a_tool_that_hangs_is_abandoned() -> None:
     assert told.wait(60)
 
 
-def test_a_hanging_thread_lets_the_program_end(tmp_path: Path) -> None:
+HANGING = """
+import threading, anyio
+from palaver.messages import ToolCallContent
+from palaver.tools import Toolbox, execute, tool
+hang = tool(name='hang', timeout=0.1)(lambda: threading.Event().wait())
+print(anyio.run(execute, Toolbox([hang]), ToolCallContent('c', 'hang')).ending)
+"""
+
+
+def test_a_hanging_thread_lets_the_program_end() -> None:
     """A program whose tool hangs for ever ends when it is done."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import threading, anyio\n"
-        "from palaver.messages import ToolCallContent\n"
-        "from palaver.tools import Toolbox, execute, tool\n"
-        "hang = tool(name='hang', timeout=0.1)(lambda: threading.Event().wait())\n"
-        "print(anyio.run(execute, Toolbox([hang]), ToolCallContent('c', 'hang')).ending)\n",
-        encoding="utf-8",
-    )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("timeout\n", "")
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_callers_cancellation_passes(asynchronous: bool) -> None:
     """A cancelled caller gets its cancellation, not an outcome, and the tool is told."""
-    begun = threading.Event()
-    told = threading.Event()
+    begun, told = threading.Event(), threading.Event()
 
     def block(context: CallContext) -> None:
         begun.set()

@@ -1,7 +1,6 @@
 """Servers that misbehave, and what a declaration may say; needs no Node.js."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,12 @@ import pytest
 
 from palaver.errors import InvalidInput, NotFound, PalaverError
 from palaver.messages import ToolCallContent, thaw
-from palaver.tools import Toolbox, ToolOutcome, execute, tool
+from palaver.tools import Toolbox, execute, tool
 from palaver.tools.mcp import MCP, McpSession, connect
+from tests.tools.calling import ask, with_server
 
 PROGRAM = str(Path(__file__).with_name("odd_server.py"))
 SERVER = MCP("odd", command=sys.executable, args=(PROGRAM,))
-
-
-async def ask(session: McpSession, name: str, **arguments: Any) -> ToolOutcome:  # noqa: ANN401 - JSON
-    """Call a tool."""
-    return await execute(Toolbox(session.functions), ToolCallContent("c", name, args=arguments))
-
-
-def with_server(work: Callable[[McpSession], Awaitable[None]], server: Any = SERVER) -> None:  # noqa: ANN401 - a declaration
-    """Connect, and work with the connection."""
-
-    async def main() -> None:
-        async with connect(server) as session:
-            await work(session)
-
-    anyio.run(main)
 
 
 def test_pages_and_odd_names() -> None:
@@ -41,7 +26,7 @@ def test_pages_and_odd_names() -> None:
         heard = [(await ask(session, name)).result.text() for name in names[1:5]]
         assert heard == ["a b {}", "a/b {}", "a:b {}", "a_b {}"]
 
-    with_server(work)
+    with_server(SERVER, work)
 
 
 def test_a_server_that_errs_or_leaves() -> None:
@@ -58,7 +43,7 @@ def test_a_server_that_errs_or_leaves() -> None:
         assert "broke before it answered" in str((await ask(session, "leave")).error)
         assert (await ask(session, "echo")).ending == "done"
 
-    with_server(work)
+    with_server(SERVER, work)
 
 
 def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
@@ -76,7 +61,7 @@ def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
         door.touch()
         assert (await ask(session, "echo")).ending == "done"
 
-    with_server(work, server)
+    with_server(server, work)
 
 
 def test_r113_a_wrong_declaration_is_refused() -> None:
@@ -117,9 +102,9 @@ def test_only_allowed_tools_are_offered() -> None:
     async def work(session: McpSession) -> None:
         assert [each.name for each in session.functions] == ["echo"]
 
-    with_server(work, fields | {"allowed_tools": ["echo"]})
+    with_server(fields | {"allowed_tools": ["echo"]}, work)
     with pytest.raises(NotFound, match=r"tool of the MCP server 'odd' 'ecko'\. Close: echo"):
-        with_server(work, fields | {"allowed_tools": ["ecko"]})
+        with_server(fields | {"allowed_tools": ["ecko"]}, work)
 
 
 def test_names_that_clash_get_the_label() -> None:
@@ -157,5 +142,5 @@ def test_a_server_that_cannot_be_used() -> None:
 
     for server, why in cases:
         with pytest.raises(PalaverError, match="The MCP server 'x'") as caught:
-            with_server(work, server)
+            with_server(server, work)
         assert why in str(caught.value)
