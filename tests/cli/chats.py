@@ -59,6 +59,14 @@ def prints() -> str:
 
 '''
 
+CONTROLLED = """
+import fcntl, sys, termios
+from palaver.cli import main
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+sys.exit(main())
+"""
+"""The entry point on a terminal that controls it: Ctrl-C is a signal. PROMPT_TOOLKIT_NO_CPR: nobody answers where the cursor is."""
+
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
 PROMPTED = "\x1b[?2004h"  # a prompt asks for marked pastes once, after it switched the terminal to single keys
 
@@ -105,7 +113,8 @@ class Chats:
     @contextmanager
     def terminal(self, *words: object, **environment: str) -> Iterator[Terminal]:
         """Chat in another process, on a terminal; it is killed at the end of the block if it still runs."""
-        found = Terminal(self, [str(word) for word in words], environment)
+        home = {"XDG_DATA_HOME": str(self.folder / "data"), "LC_ALL": "C.UTF-8", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        found = Terminal(CONTROLLED, "chat", *words, "--store", self.store, **home | environment)
         try:
             yield found
         finally:
@@ -113,27 +122,20 @@ class Chats:
 
 
 class Terminal:
-    """A chat on a pseudo-terminal."""
+    """A Python program on a pseudo-terminal."""
 
     PATIENCE = 40.0
 
-    def __init__(self, chats: Chats, words: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, program: str, *words: object, **environment: str) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 220, 0, 0))
-        program = (
-            "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-            "from palaver.cli import main; sys.exit(main())"
-        )
-        home = {"XDG_DATA_HOME": str(chats.folder / "data"), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        home |= {"PROMPT_TOOLKIT_NO_CPR": "1"}  # nobody answers where the cursor is
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, "chat", *words, "--store", str(chats.store)],
+            [sys.executable, "-c", program, *map(str, words)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            env=os.environ | home | environment,
-            cwd=chats.folder,
+            env=os.environ | {"TERM": "xterm-256color"} | environment,
         )
         os.close(slave)
         self.raw = ""

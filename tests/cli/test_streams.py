@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.chats import Terminal
 from tests.cli.commands import PROGRAM, Palaver, child, rollout, talk
 from tests.formats.samples import Claude, call, text
 
@@ -91,15 +91,14 @@ def test_standard_output_that_is_full(stocked: Palaver) -> None:
 def test_a_reader_that_goes_away(palaver: Palaver) -> None:
     """A pipe into `head` ends the command without a complaint; its exit code says that not all was written."""
     palaver.imported(long_talk(400))
-    for words in ("show talk", "show talk --json"):
-        command = [*PROGRAM, *words.split(), "--store", str(palaver.store)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
-            assert ran.stdout is not None
-            assert ran.stderr is not None
-            assert ran.stdout.readline()
-            ran.stdout.close()
-            complaint = ran.stderr.read()
-        assert (ran.returncode, complaint) == (141, b""), words
+    command = [*PROGRAM, "show", "talk", "--store", str(palaver.store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        assert ran.stdout.readline()
+        ran.stdout.close()
+        complaint = ran.stderr.read()
+    assert (ran.returncode, complaint) == (141, b"")
 
 
 # --- terminals --------------------------------------------------------------------------------------------------------------------
@@ -115,31 +114,13 @@ sys.exit(max(codes))
 
 def on_a_terminal(store: Path, *commands: str, **environment: str) -> tuple[int, str]:
     """Run commands in a child whose three streams are a terminal, and return the largest exit code and what the terminal got."""
-    ours, theirs = pty.openpty()
     words = json.dumps([[*one.split(), "--store", str(store)] for one in commands])
-    with subprocess.Popen(
-        [sys.executable, "-c", SEVERAL, words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "PAGER": "cat", **environment},
-    ) as ran:
-        os.close(theirs)
-        os.write(ours, b"n\n")  # to whatever is asked
-        got = b""
-        while piece := _read(ours):
-            got += piece
-    os.close(ours)
-    return ran.returncode, got.decode()
-
-
-def _read(terminal: int) -> bytes:
+    terminal = Terminal(SEVERAL, words, **{"COLUMNS": "80", "PAGER": "cat", **environment})
     try:
-        return os.read(terminal, 1 << 16)
-    except OSError as error:
-        if error.errno != errno.EIO:  # how Linux says that the other side was closed
-            raise
-        return b""
+        terminal.keys("n\n")  # to whatever is asked
+        return terminal.ended(), terminal.raw
+    finally:
+        terminal.end()
 
 
 def test_progress_and_colours_are_for_terminals(palaver: Palaver) -> None:

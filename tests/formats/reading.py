@@ -23,11 +23,18 @@ class Read:
     """What a reader emitted for a file, by kind."""
 
     path: Path
-    conversations: list[Conversation] = field(default_factory=list)
-    branches: list[Branch] = field(default_factory=list)
-    puts: list[Put] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[Event | Loss]
+    conversations: list[Conversation] = field(init=False)
+    branches: list[Branch] = field(init=False)
+    puts: list[Put] = field(init=False)
+    losses: list[Loss] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Sort the events by kind."""
+        self.conversations = [event for event in self.events if isinstance(event, Conversation)]
+        self.branches = [event for event in self.events if isinstance(event, Branch)]
+        self.puts = [event for event in self.events if isinstance(event, Put)]
+        self.losses = [event for event in self.events if isinstance(event, Loss)]
 
     def codes(self) -> Counter[str]:
         """Count the losses by code, without those of what most recordings leave out."""
@@ -81,20 +88,8 @@ def events_of(path: Path, limits: Limits | None = None) -> Iterator[Event | Loss
 
 
 def read_file(path: Path, limits: Limits | None = None) -> Read:
-    """Read a file, and sort the events by kind."""
-    read = Read(path)
-    for event in events_of(path, limits):
-        read.events.append(event)
-        match event:
-            case Conversation():
-                read.conversations.append(event)
-            case Branch():
-                read.branches.append(event)
-            case Put():
-                read.puts.append(event)
-            case Loss():
-                read.losses.append(event)
-    return read
+    """Read a whole file."""
+    return Read(path, list(events_of(path, limits)))
 
 
 def written(folder: Path, data: bytes, name: str = "file") -> Path:

@@ -91,10 +91,6 @@ class Claude:
         message = {**about, "content": list(blocks), "stop_reason": None, "usage": usage}
         self.record("assistant", uuid, message=message, requestId="req", **values)
 
-    def other(self, **values: Any) -> None:  # noqa: ANN401
-        """Add a record that stands outside the chain."""
-        self.records.append(values)
-
     def bytes(self) -> bytes:
         """Return the file."""
         return jsonl(*self.records)

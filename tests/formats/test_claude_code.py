@@ -108,17 +108,6 @@ def test_sidechain_is_a_dialog_of_the_sub_agent(tmp_path: Path) -> None:
         assert (found.counted(), found.conversations[0].main) == (6, "main"), agent
 
 
-def test_file_of_a_sub_agent_is_part_of_a_session(tmp_path: Path) -> None:
-    """A file that holds nothing but a sidechain has it as its first dialog, and names the session it belongs to."""
-    session = sidechain("abc123")
-    session.records = [record for record in session.records if record["isSidechain"]]
-    found = read(tmp_path, session)
-    assert [(branch.dialog, branch.parent, branch.relation) for branch in found.branches] == [("main", None, "root")]
-    (conversation,) = found.conversations
-    assert (conversation.key, conversation.part_of) == ("session-1/agent:abc123", "session-1")
-    assert found.counted() == 3
-
-
 def test_compaction_shows_what_the_agent_saw(tmp_path: Path) -> None:
     """Afterwards the view is the summary and what follows; the whole is still there."""
     for logical in ["a3", "not-in-the-file"]:

@@ -11,8 +11,7 @@ from palaver import Session
 from palaver.formats import open_source
 from palaver.formats.records import Record
 from palaver.ids import SessionId, new_session_id
-from palaver.integrations.claude_lane import Lane, lanes_of, newest_summary
-from palaver.log import Handle
+from palaver.integrations.claude_lane import Lane, lanes_of
 from palaver.session import searchable
 from palaver.store import MemoryStore, SessionRecord, Store
 from palaver.testing.logs import sketch
@@ -125,17 +124,6 @@ def test_a_sub_agent_is_a_dialog_of_the_session(store: Store, session: SessionId
     mirrored(store, session, prompt("u9", "anew"), subpath="subagents/agent-1")
     assert loaded(store, session, "subagents/agent-1") == [prompt("u9", "anew")]
     assert said(store, session) == ["main"]
-
-
-def test_summary_of_the_sdk_is_kept(store: Store, session: SessionId) -> None:
-    """The newest summary is found, by its own process and another one; a label behind it changes nothing."""
-    lane = mirrored(store, session, prompt("u1", "one"))
-    lane.summarize({"custom_title": "T\ud800", "n": 1})
-    dialog = Session.open(session, store).root
-    dialog.marks.label(Handle(dialog.dialog_id, 0), "start")
-    found = newest_summary(store, lanes_of(store, session)[""])
-    assert found is not None
-    assert found.data == {"custom_title": "T\ud800", "n": 1}
 
 
 JSON = st.recursive(

@@ -12,18 +12,17 @@ from palaver import MemoryStore
 from palaver.errors import InvalidInput
 from palaver.integrations.keyed import in_thread
 from palaver.store import Store
+from tests.integrations.test_langgraph import at, checkpoint
 from tests.threads import WAIT
 
-base = pytest.importorskip("langgraph.checkpoint.base", reason="langgraph is not installed: ./run integrations")
-adapter = pytest.importorskip("palaver.integrations.langgraph")
+adapter = pytest.importorskip("palaver.integrations.langgraph", reason="langgraph is not installed: ./run integrations")
 
-AT = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+AT = at("t")
 
 
 def put(saver: Any, number: int) -> None:  # noqa: ANN401 - LangGraph's own
     """Write a checkpoint that says a number."""
-    values = {"channel_values": {"x": number}, "channel_versions": {"x": number}}
-    made = {**base.empty_checkpoint(), "id": f"{number:08d}", **values}
+    made = checkpoint(number, {"x": number}, {"x": number})
     saver.put(AT, made, {"step": number}, {"x": number})
 
 

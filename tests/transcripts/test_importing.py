@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,46 +12,25 @@ from palaver.errors import StoreError
 from palaver.ids import DialogId
 from palaver.log import Draft, Header, MessageEntry, decode_entry, draft
 from palaver.messages import UserMessage
-from palaver.store import SqliteStore
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import sketch
 from palaver.transcripts import Imported, Importer, in_order, kept
 from palaver.view import fold
+from tests.formats.samples import Claude, text
 
 
-def line(number: int, kind: str, content: object, **more: object) -> str:
-    """Return a record of a Claude Code session, the child of the one before it."""
-    message: dict[str, object] = {"role": kind, "content": content}
-    if kind == "assistant":
-        usage = {"input_tokens": 1, "output_tokens": 1}
-        message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
-    record = {
-        "type": kind,
-        "uuid": f"00000000-0000-4000-8000-{number:012d}",
-        "parentUuid": f"00000000-0000-4000-8000-{number - 1:012d}" if number else None,
-        "sessionId": "11111111-1111-4111-8111-111111111111",
-        "timestamp": f"2026-01-01T00:{number // 60:02d}:{number % 60:02d}.000Z",
-        "cwd": "/home/someone/project",
-        "isSidechain": False,
-        "message": message,
-    }
-    return json.dumps(record | more)
-
-
-def answer(number: int, words: str) -> str:
-    """Return an answer of the model."""
-    return line(number, "assistant", [{"type": "text", "text": words}])
-
-
-def talk(count: int) -> list[str]:
-    """Return a session of user and assistant in turn."""
-    return [answer(n, f"answer {n}") if n % 2 else line(n, "user", f"question {n}") for n in range(count)]
-
-
-def branched(count: int) -> list[str]:
-    """Return a session with a rewind: question 2 was asked anew after the rest."""
-    again = line(count, "user", "question 2 again", parentUuid="00000000-0000-4000-8000-000000000001")
-    return [*talk(count), again, answer(count + 1, "another way")]
+def talk(count: int, *, rewound: bool = False) -> list[str]:
+    """Return a session of user and assistant in turn; rewound, question 2 was asked anew after the rest."""
+    session = Claude()
+    for n in range(count):
+        if n % 2:
+            session.model(f"r{n}", f"msg_{n}", text(f"answer {n}"))
+        else:
+            session.user(f"r{n}", f"question {n}")
+    if rewound:
+        session.user(f"r{count}", "question 2 again", after="r1")
+        session.model(f"r{count + 1}", f"msg_{count + 1}", text("another way"))
+    return [json.dumps(record) for record in session.records]
 
 
 def written(path: Path, lines: Sequence[str]) -> Path:
@@ -86,10 +61,10 @@ def test_session_is_imported_whole_with_its_source(tmp_path: Path) -> None:
     (source,) = store.sources(one.session_id)
     assert source.raw is not None
     assert b"".join(kept(store, source.raw)) == path.read_bytes()
-    assert store.session(one.session_id).workdir == "/home/someone/project"
+    assert store.session(one.session_id).workdir == "/home/u/project"
     entries = [decode_entry(body) for _, body in store.bodies(DialogId(str(one.main)))]
     records = [entry.source.record for entry in entries if isinstance(entry, MessageEntry) and entry.source]
-    assert records == [f"00000000-0000-4000-8000-{n:012d}" for n in range(4)]
+    assert records == [f"r{n}" for n in range(4)]
     other = MemoryStore()
     (bare,) = Importer(other, keep_source=False).import_path(path)
     assert other.sources(bare.session_id)[0].raw is None
@@ -117,7 +92,7 @@ def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
     for outcome in ["grown", "rewritten"]:
         store = MemoryStore()
         lines = talk(6)
-        lines[3] = answer(3, "another answer")
+        lines[3] = lines[3].replace("answer 3", "another answer")
         one = written(tmp_path / "one.jsonl", talk(4) if outcome == "grown" else talk(6))
         other = written(tmp_path / "other.jsonl", talk(6) if outcome == "grown" else lines)
         first = DialogId(str(imported(store, one).main))
@@ -140,7 +115,7 @@ def test_rewritten_branch_keeps_what_it_shares(tmp_path: Path) -> None:
     """Its own first record was changed, or the part that it shares was: it begins with what both have now."""
     for place, words in ((4, "question 2 edited"), (1, "edited answer")):
         store = MemoryStore()
-        lines = branched(4)
+        lines = talk(4, rewound=True)
         first = imported(store, written(tmp_path / "s.jsonl", lines))
         lines[place] = lines[place].replace("question 2 again", words).replace("answer 1", words)
         other = imported(store, written(tmp_path / "s.jsonl", lines))
@@ -201,7 +176,7 @@ class FullStore(MemoryStore):
 def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:
     """A full device leaves no half session in sight; importing again gives what one import would have."""
     for room in [0, 5, 7, 9]:
-        path = written(tmp_path / "s.jsonl", branched(8))
+        path = written(tmp_path / "s.jsonl", talk(8, rewound=True))
         store, whole = FullStore(), MemoryStore()
         store.room = room
         with pytest.raises(StoreError):
@@ -211,31 +186,3 @@ def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:
         one, other = imported(store, path), imported(whole, path)
         assert len(list(store.sessions())) == 1, room
         assert (shown(store, one), one.dialogs) == (shown(whole, other), other.dialogs), room
-
-
-_KILLED = """
-import os, signal, sys
-from palaver.store import SqliteStore
-from palaver.transcripts import Importer
-class Killed(SqliteStore):
-    left = int(sys.argv[3])
-    def append(self, *given):
-        Killed.left -= 1
-        if not Killed.left:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().append(*given)
-with Killed(sys.argv[1]) as store:
-    list(Importer(store).import_path(sys.argv[2]))
-"""
-
-
-def test_killed_import_is_taken_up(tmp_path: Path) -> None:
-    """A process that dies while it imports leaves nothing in sight, and the next import is whole."""
-    for limit in (1, 3):
-        path, file = written(tmp_path / "s.jsonl", talk(1500)), tmp_path / f"{limit}.db"
-        done = subprocess.run([sys.executable, "-c", _KILLED, file, path, str(limit)], env=os.environ, check=False)
-        assert done.returncode == -signal.SIGKILL, limit
-        with SqliteStore(file) as store:
-            assert list(store.sessions()) == [], limit
-            (one,) = Importer(store).import_path(path)
-            assert (one.records, one.entries, len(list(store.sessions()))) == (1500, 1501, 1), limit
