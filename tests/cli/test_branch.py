@@ -101,24 +101,6 @@ def test_what_is_pinned_stays_and_is_listed(long: Palaver) -> None:
         long("compact", "long", "--undo")
 
 
-def test_what_is_wrong_is_reported_and_not_written(long: Palaver) -> None:
-    """The documented number, no traceback, and a log as it was."""
-    before = long("show", "long", "--json").rows()
-    here = before[0]["handle"].partition(":")[0]
-    for words, code in (
-        ("pin nothing", Exit.MISSING),
-        (f"pin {here}:900", Exit.MISSING),
-        (f"pin {here}:2 --undo", Exit.INPUT),
-        ("quarantine long", Exit.INPUT),
-        (f"quarantine {here}:1 {here}:900", Exit.MISSING),
-        (f"quarantine {here}:1 --undo", Exit.INPUT),
-        (f"rewind {here}:900", Exit.MISSING),
-    ):
-        ran = long("branch", *words.split())
-        assert (ran.code, "Traceback" in ran.err) == (code, False), words
-    assert long("show", "long", "--json").rows() == before
-
-
 def test_ambiguous_names_are_refused_and_listed(palaver: Palaver) -> None:
     """Whatever changes a session refuses a name that several sessions have, and lists them; reading takes the newest."""
     with SqliteStore(palaver.store) as store:

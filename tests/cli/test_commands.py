@@ -45,6 +45,9 @@ WRONG = [
     ("export talk --to bundle --view", 2, "bundle"),
     ("branch fokr talk", 2, "fork"),
     ("branch rewind talk", 3, "not an entry"),
+    ("branch quarantine talk", 3, "talk"),
+    ("compact talk --redo", 3, "no undo"),
+    ("compact talk --policy letta2", 4, "letta"),
     ("view tlak", 4, "talk"),
     ("view talk --policy defualt", 4, "default"),
     ("view talk --at 999", 4, "newest entry"),
@@ -53,7 +56,8 @@ WRONG = [
 
 
 def test_wrong_arguments_are_told_apart(stocked: Palaver) -> None:
-    """One line of standard error has what was probably meant; with --json standard output has an object instead."""
+    """One line of standard error has what was probably meant, or with --json an object; nothing is written."""
+    before = stocked("show", "talk", "--json").rows()
     for words, code, close in WRONG:
         ran = stocked(*words.split())
         assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1), words
@@ -61,6 +65,7 @@ def test_wrong_arguments_are_told_apart(stocked: Palaver) -> None:
     ran = stocked("view", "tlak", "--json")
     assert (ran.code, ran.err, ran.row()["error"]["kind"]) == (4, "", "NotFound")
     assert "talk" in ran.row()["error"]["message"]
+    assert stocked("show", "talk", "--json").rows() == before
 
 
 # --- import ------------------------------------------------------------------------------------------------------------------
@@ -79,18 +84,14 @@ def test_import_says_what_became_of_each_file(palaver: Palaver) -> None:
     assert "note.txt" in words.err
 
 
-def test_one_line_of_totals_and_details_on_request(palaver: Palaver) -> None:
-    """The line counts sessions and problems; -v lists them; a folder is walked, sub-agents' files last."""
-    bad = b"".join(b"{broken %d\n" % n for n in range(9))
+def test_a_folder_is_walked_and_problems_are_listed(palaver: Palaver) -> None:
+    """One line counts sessions and problems; -v lists them; what is no transcript is passed over."""
     palaver.folder.joinpath("sub").mkdir()
-    palaver.file("sub/talk.jsonl", talk() + bad)
+    palaver.file("sub/talk.jsonl", talk() + b"{broken\n" * 9)
     palaver.file("sub/notes.txt", "not a transcript")
     short, whole = palaver("import", palaver.folder / "sub"), palaver("import", palaver.folder / "sub", "-v")
-
     assert short.out.startswith("1 session imported (1 new), 9 problems (-v lists them): ")
-    assert whole.out.count("is not JSON") == 9
-    assert "line 12:" in whole.out
-    assert (short.code, short.err) == (0, "")
+    assert (whole.out.count("is not JSON"), "line 12:" in whole.out, short.code, short.err) == (9, True, 0, "")
 
 
 def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:

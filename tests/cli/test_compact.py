@@ -56,12 +56,3 @@ def test_a_model_may_summarise(long: Palaver) -> None:
     assert shown.code == 0
     assert "no summary: " in shown.out
     assert long("compact", "long", "--summarizer", "nobody/x").code == 3
-
-
-def test_what_is_wrong_is_an_exit_code(long: Palaver) -> None:
-    """One line in words, and a log as it was."""
-    before = long("show", "long", "--json").rows()
-    for words, code in (("nothing", 4), ("long --policy letta2", 4), ("long --budget 1", 6), ("long --redo", 3)):
-        ran = long("compact", *words.split())
-        assert (ran.code, "Traceback" in ran.err) == (code, False), words
-    assert long("show", "long", "--json").rows() == before
