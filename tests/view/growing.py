@@ -6,25 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from palaver.log import (
-    BlockEdit,
-    BranchSummary,
-    Compaction,
-    ContextEdit,
-    Custom,
-    Entry,
-    Instructions,
-    LateResult,
-    ModelChange,
-    Omitted,
-    Pin,
-    Place,
-    Quarantine,
-    Section,
-    Span,
-    Toolset,
-    ToolSpec,
-)
+from palaver import log as entries
 from palaver.testing.logs import Log, result
 from palaver.testing.strategies import sayings
 from palaver.view import View, apply, checkpoint, fold, held
@@ -36,7 +18,7 @@ def seen(log: Log, at: int | None = None, *, whole: bool = False) -> View:
     return fold(log.store, log.dialog, at, whole=whole)
 
 
-def commit(log: Log, view: View) -> Compaction:
+def commit(log: Log, view: View) -> entries.Compaction:
     """Return the checkpoint of a view."""
     return checkpoint(view, held(log.store, log.dialog, view.at), policy="any", tokens_before=2, tokens_after=1)
 
@@ -52,19 +34,19 @@ def grow(data: st.DataObject, log: Log, *, compact: bool = True) -> Log:
         return log.fork()
     elif length := log.store.last(log.dialog).seq + 1:
         cut = data.draw(st.integers(0, length - 1))
-        return Log(log, (*log.store.node(log.dialog).ranges, Span(log.dialog, cut, length)))
+        return Log(log, (*log.store.node(log.dialog).ranges, entries.Span(log.dialog, cut, length)))
     return log
 
 
-def _entry(data: st.DataObject, log: Log, *, compact: bool) -> Entry:
+def _entry(data: st.DataObject, log: Log, *, compact: bool) -> entries.Entry:
     number = str(data.draw(st.integers(0, 9)))
-    makers: dict[str, Callable[[], Entry]] = {
-        "instructions": lambda: Instructions(sections=(Section(name="role", text=number),)),
-        "toolset": lambda: Toolset(tools=(ToolSpec(name=f"tool_{number}"),)),
-        "model": lambda: ModelChange(model=f"model-{number}"),
-        "summary": lambda: BranchSummary(summary=f"on that branch, {number}"),
-        "late": lambda: LateResult(message=result("a", "late")),
-        "custom": lambda: Custom(custom_type="note"),
+    makers: dict[str, Callable[[], entries.Entry]] = {
+        "instructions": lambda: entries.Instructions(sections=(entries.Section(name="role", text=number),)),
+        "toolset": lambda: entries.Toolset(tools=(entries.ToolSpec(name=f"tool_{number}"),)),
+        "model": lambda: entries.ModelChange(model=f"model-{number}"),
+        "summary": lambda: entries.BranchSummary(summary=f"on that branch, {number}"),
+        "late": lambda: entries.LateResult(message=result("a", "late")),
+        "custom": lambda: entries.Custom(custom_type="note"),
     }
     if compact:
         makers["compaction"] = lambda: _compaction(data, log)
@@ -74,33 +56,35 @@ def _entry(data: st.DataObject, log: Log, *, compact: bool) -> Entry:
         target = data.draw(st.sampled_from([place, entry]))
         flag = data.draw(st.booleans())
         makers |= {
-            "pin": lambda: Pin(target=entry, pinned=flag),
-            "quarantine": lambda: Quarantine(target=target, reason="refused", lifted=flag),
+            "pin": lambda: entries.Pin(target=entry, pinned=flag),
+            "quarantine": lambda: entries.Quarantine(target=target, reason="refused", lifted=flag),
             "edit": lambda: _edit(data, log, place),
         }
     return makers[data.draw(st.sampled_from(sorted(makers)))]()
 
 
-def _places(log: Log) -> list[Place]:
+def _places(log: Log) -> list[entries.Place]:
     view = seen(log)
     blocks = [block for exchange in view.exchanges for block in exchange.blocks()] + list(view.system)
     return [
-        Place(dialog=block.origin.dialog, seq=block.origin.seq, block=block.origin.block)
+        entries.Place(dialog=block.origin.dialog, seq=block.origin.seq, block=block.origin.block)
         for block in blocks
         if block.origin is not None
     ]
 
 
-def _compaction(data: st.DataObject, log: Log) -> Compaction:
+def _compaction(data: st.DataObject, log: Log) -> entries.Compaction:
     """Return a checkpoint of the log as it is, or as it was a little before."""
     last = log.store.last(log.dialog).seq
     view = seen(log, data.draw(st.integers(max(-1, last - 2), last)))
     return commit(log, apply(view, data.draw(plans(view))))
 
 
-def _edit(data: st.DataObject, log: Log, place: Place) -> ContextEdit:
+def _edit(data: st.DataObject, log: Log, place: entries.Place) -> entries.ContextEdit:
     base = log.store.last(log.dialog).seq
     if place.block is not None and data.draw(st.booleans()):
-        return ContextEdit(base=base, omitted=(Omitted(target=place, reason="over_budget"),), policy="edits")
-    edit = BlockEdit(target=place, text="see there", reason="offloaded")
-    return ContextEdit(base=base, edits=(edit,), policy="edits")
+        return entries.ContextEdit(
+            base=base, omitted=(entries.Omitted(target=place, reason="over_budget"),), policy="edits"
+        )
+    edit = entries.BlockEdit(target=place, text="see there", reason="offloaded")
+    return entries.ContextEdit(base=base, edits=(edit,), policy="edits")

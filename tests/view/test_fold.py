@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from palaver.log import (
-    BranchSummary,
     Compaction,
-    Custom,
     Derived,
     Instructions,
     Pin,
     Place,
-    Quarantine,
     Run,
     Section,
     Span,
@@ -19,7 +16,7 @@ from palaver.log import (
 )
 from palaver.messages import (
     AssistantMessage,
-    Role,
+    Message,
     Speaker,
     StopReason,
     TextContent,
@@ -31,143 +28,83 @@ from palaver.view import Reason
 from tests.view.growing import seen
 
 
-def test_leading_system_messages_are_instructions() -> None:
-    """What the system says before anyone spoke is instructions; later it stands where it was said."""
+def test_d16_exchanges_of_messages() -> None:
+    """D16: how messages make exchanges: calls stand with their own results, in the order of the calls, whatever ids are repeated."""
+    both = UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop")))
+    parts = [model("I look", response="r"), model("", "a", response="r"), result("a"), model("", "b", response="r")]
+    one_by_one = [model("both", "a"), model("", "b"), result("a"), result("b"), model("done")]
+    late = [model("", "a"), user("on"), model("so be it", "b"), result("a", "late"), result("b")]
+    cases: dict[str, tuple[list[Message], list[str]]] = {
+        "instructions": ([system("be brief"), user("hi"), system("be long")], ["user[hi]", "system[be long]"]),
+        "fragments": ([*parts, result("b")], ["assistant[I look, call a, call b] tool[result a, result b]"]),
+        "any order": (
+            [model("", "a", "b", "c"), result("c"), result("b")],
+            ["assistant[call a, call b, call c] tool[pending a, result b, result c]"],
+        ),
+        "one by one": (one_by_one, ["assistant[both, call a, call b] tool[result a, result b]", "assistant[done]"]),
+        "words and a result": ([model("", "a"), both], ["assistant[call a] tool[result a]", "user[and stop]"]),
+    }
+    for what, (said, expected) in cases.items():
+        log = Log()
+        log.put(*said)
+        assert sketch(seen(log)) == expected, what
     log = Log()
-    log.put(system("be brief"), user("hi"), system("now be long"), user("go on"))
-
+    log.put(*late)
     view = seen(log)
-
-    assert [text_of(block) for block in view.system] == ["be brief"]
-    assert sketch(view) == ["user[hi]", "system[now be long]", "user[go on]"]
-
-
-def test_fragments_of_a_response_are_one_turn() -> None:
-    """A response recorded in pieces, with results between them, is one exchange in the order of its calls."""
+    assert sketch(view)[0] == "assistant[call a] tool[interrupted a]"
+    assert sketch(view)[2] == "assistant[so be it, call b] tool[result b]"
+    (block,) = view.exchanges[3].blocks()
+    assert ("late" in text_of(block), block.reason, block.speaker) == (True, Reason.UNPAIRED, Speaker.TOOL)
     log = Log()
-    log.put(user("hi"), model("I look", response="r1"), model("", "a", response="r1"), result("a"))
-    log.put(model("", "b", response="r1"), result("b"), model("done", response="r2"))
-
-    assert sketch(seen(log)) == [
-        "user[hi]",
-        "assistant[I look, call a, call b] tool[result a, result b]",
-        "assistant[done]",
-    ]
+    for turn in range(3):
+        log.put(model("", "x", "x"), result("x", f"one {turn}"), result("x", f"two {turn}"), user("on"))
+    texts = [text_of(block) for exchange in seen(log).exchanges[::2] for block in exchange.turns[1].blocks]
+    assert texts == ["one 0", "two 0", "one 1", "two 1", "one 2", "two 2"]
 
 
-def test_results_have_the_order_of_the_calls() -> None:
-    """Parallel results may arrive in any order; a call without a result is answered by a derived block, and the exchange is open."""
+def test_where_a_block_stands_is_known_from_headers() -> None:
+    """Handles and sizes of results come without reading a body; each block of an entry is found in its own exchange."""
     log = Log()
-    log.put(user("hi"), model("", "a", "b", "c"), result("c"), result("b"))
-
+    log.put(user("hi"), model("", "a", "b"))
+    both = (TextContent("so:"), ToolResultContent(id="b", content="b"), ToolResultContent(id="a", content="a"))
+    header = log.put(UserMessage(contents=both))[0]
     view = seen(log)
-
-    assert sketch(view)[1] == "assistant[call a, call b, call c] tool[pending a, result b, result c]"
-    assert view.exchanges[1].open
-    assert log.store.last(log.dialog).open_calls == ("a",)
+    exchange = view.exchanges[1]
+    size = header.size // 2
+    assert exchange.results == ((log.at(2, 2), size), (log.at(2, 1), size))
+    assert not exchange.loaded
+    assert [view.find(log.at(2, block)) for block in range(3)] == [2, 1, 1]
+    assert view.find(log.at(9)) is None
 
 
 def test_abandoned_call_reads_as_while_it_was_open() -> None:
-    """The words for a missing result do not change when the conversation goes on: the earlier request stays a prefix."""
+    """The words for a missing result do not change when the conversation goes on; a second result is an omission with its handle."""
     log = Log()
-    log.put(user("hi"), model("", "a"))
+    log.put(user("hi"), model("", "a", "b"), result("b", "first"), result("b", "second"))
+    assert [(gone.reason, gone.handle) for gone in seen(log).omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
     before = seen(log).exchanges[1].turns[1].blocks[0]
     log.put(user("forget it"), model("fine"))
     after = seen(log).exchanges[1].turns[1].blocks[0]
-
     assert (before.derived, after.derived) == ("pending", "interrupted")
     assert before.content == after.content
-
-
-def test_late_result_is_shown_where_it_came() -> None:
-    """A result that comes after a newer response is shown as text where it came, never put back into what was sent already."""
-    log = Log()
-    log.put(user("hi"), model("", "a"), user("go on"), model("so be it", "b"), result("a", "late"), result("b"))
-
-    view = seen(log)
-
-    assert sketch(view)[1] == "assistant[call a] tool[interrupted a]"
-    assert sketch(view)[3] == "assistant[so be it, call b] tool[result b]"
-    assert "late" in sketch(view)[4]
-    assert view.exchanges[4].turns[0].blocks[0].reason is Reason.UNPAIRED
-    assert view.exchanges[4].turns[0].blocks[0].speaker is Speaker.TOOL
-
-
-def test_second_result_of_a_call_is_omitted_with_its_handle() -> None:
-    """At most one result of a call is shown; the other is an omission that can be recalled."""
-    log = Log()
-    log.put(user("hi"), model("", "a"), result("a", "first"), result("a", "second"))
-
-    view = seen(log)
-
-    assert text_of(view.exchanges[1].turns[1].blocks[0]) == "first"
-    assert [(gone.reason, gone.handle) for gone in view.omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
-
-
-def test_calls_recorded_one_by_one_are_one_response() -> None:
-    """Calls that follow unanswered calls directly belong to the same response, so that each recorded result stands with its call."""
-    log = Log()
-    log.put(user("hi"), model("both", "a"), model("", "b"))
-
-    assert log.store.last(log.dialog).open_calls == ("a", "b")
-    log.put(result("a"), result("b"), model("done"))
-    assert sketch(seen(log)) == [
-        "user[hi]",
-        "assistant[both, call a, call b] tool[result a, result b]",
-        "assistant[done]",
-    ]
-
-
-def test_d16_repeated_call_ids_pair_with_their_own_results() -> None:
-    """D16: ids that restart every turn name different calls; each is paired with the result that follows it."""
-    log = Log()
-    for turn in range(3):
-        log.put(user(f"u{turn}"), model("", "shell:0"), result("shell:0", f"r{turn}"))
-
-    view = seen(log)
-
-    assert [text_of(x.turns[1].blocks[0]) for x in view.exchanges if x.role is Role.ASSISTANT] == [
-        "r0",
-        "r1",
-        "r2",
-    ]
-    assert view.omissions == ()
-
-
-def test_same_id_twice_in_a_response_takes_results_in_order() -> None:
-    """Two calls of one response with one id take the two results in the order in which they came."""
-    log = Log()
-    log.put(user("hi"), model("", "x", "x"), result("x", "one"), result("x", "two"))
-
-    assert [text_of(block) for block in seen(log).exchanges[1].turns[1].blocks] == ["one", "two"]
 
 
 def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
     """D15: empty messages and failed responses never reach a provider, and each is an omission."""
     log = Log()
-    log.put(
-        user("hi"),
-        AssistantMessage(contents=(), stop_reason=StopReason.ERROR, error="overloaded"),
-        user("  "),
-        model(""),
-    )
-
-    view = seen(log)
-
-    assert sketch(view) == ["user[hi]"]
-    assert [gone.reason for gone in view.omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
+    failed = AssistantMessage(contents=(), stop_reason=StopReason.ERROR, error="overloaded")
+    log.put(user("hi"), failed, user("  "), model(""))
+    assert sketch(seen(log)) == ["user[hi]"]
+    assert [gone.reason for gone in seen(log).omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
 
 
 def test_newer_instructions_and_tools_replace_older_ones() -> None:
     """Of instructions and toolsets the newest is in force; the older is an omission."""
     log = Log()
-    log.put(Instructions(sections=(Section(name="a", text="one"),)), Toolset(tools=(ToolSpec(name="t1"),)), user("hi"))
-    log.put(Instructions(sections=(Section(name="a", text="two"),)), Toolset(tools=(ToolSpec(name="t2"),)))
-
+    for text in ("one", "two"):
+        log.put(Instructions(sections=(Section(name="a", text=text),)), Toolset(tools=(ToolSpec(name=text),)))
     view = seen(log)
-
-    assert [text_of(block) for block in view.system] == ["two"]
-    assert [tool.name for tool in view.tools] == ["t2"]
+    assert [text_of(block) for block in view.system] == [tool.name for tool in view.tools] == ["two"]
     assert [gone.reason for gone in view.omissions] == [Reason.SUPERSEDED, Reason.SUPERSEDED]
 
 
@@ -181,41 +118,19 @@ def test_law_10_pins_protect_until_they_are_taken_away() -> None:
     assert seen(log).protected() == {2, 4}
 
 
-def test_quarantined_block_is_a_placeholder_with_its_handle() -> None:
-    """A block a provider refused costs the session one placeholder, never the session."""
-    log = Log()
-    log.put(user("poison"), model("ok"), Quarantine(target=Place(dialog=log.dialog, seq=0, block=0)))
-
-    view = seen(log)
-
-    assert str(log.at(0, 0)) in text_of(view.exchanges[0].turns[0].blocks[0])
-    assert view.exchanges[0].turns[0].blocks[0].reason is Reason.QUARANTINED
-
-
-def test_branch_summary_is_derived_text_with_lowest_trust() -> None:
-    """A branch summary reaches the model as derived text that is nobody's order."""
-    log = Log()
-    log.put(user("hi"), BranchSummary(summary="we tried X"), Custom(custom_type="telemetry", data={"a": 1}))
-
-    view = seen(log)
-
-    assert sketch(view) == ["user[hi]", "user[we tried X]"]
-    assert view.exchanges[1].derived == "summary"
-    assert view.newest_user() == 0
-
-
 def test_d24_fork_in_a_turn_never_waits_for_the_parents_result() -> None:
-    """D24: the child of a fork with an open call shows it as interrupted, and never receives the parent's result."""
+    """D24: the child of a fork with an open call shows it as interrupted, never receives the parent's result, and may answer it."""
     parent = Log()
     parent.put(user("hi"), model("", "a"))
-    child = parent.fork()
+    child, answering = parent.fork(), parent.fork()
     parent.put(result("a"))
     child.put(user("elsewhere"))
-
     view = seen(child)
-
     assert sketch(view) == ["user[hi]", "assistant[call a] tool[interrupted a]", "user[elsewhere]"]
     assert not any(exchange.open for exchange in view.exchanges)
+    answering.put(result("a", "mine"))
+    assert sketch(seen(answering)) == ["user[hi]", "assistant[call a] tool[result a]"]
+    assert seen(answering).omissions == ()
 
 
 def test_r76_fork_that_parts_a_pair_says_so() -> None:
@@ -235,17 +150,6 @@ def test_r76_fork_that_parts_a_pair_says_so() -> None:
     given_up = seen(fork).exchanges[1].turns[1].blocks[0].content
     assert isinstance(given_up, ToolResultContent)
     assert given_up.is_error, "the first call was given up before the fork"
-
-
-def test_fork_may_answer_an_inherited_call() -> None:
-    """A result that the branch itself records goes to the call, and nothing is parted any more."""
-    parent = Log()
-    parent.put(user("hi"), model("", "a"))
-    child = parent.fork()
-    child.put(result("a", "mine"))
-
-    assert sketch(seen(child)) == ["user[hi]", "assistant[call a] tool[result a]"]
-    assert seen(child).omissions == ()
 
 
 def test_equal_response_ids_in_two_turns_never_merge() -> None:
@@ -276,47 +180,13 @@ def test_observation_of_a_text_protocol_is_no_user_message() -> None:
     assert seen(log).protected() == {0}
 
 
-def test_results_and_sizes_are_known_from_headers() -> None:
-    """Handles and sizes of results come without reading a body; an entry with two results shares its size."""
-    log = Log()
-    log.put(user("hi"), model("", "a", "b"))
-    both = (TextContent("so:"), ToolResultContent(id="b", content="b"), ToolResultContent(id="a", content="a"))
-    header = log.put(UserMessage(contents=both))[0]
-
-    exchange = seen(log).exchanges[1]
-    size = header.size // 2
-    assert exchange.results == ((log.at(2, 2), size), (log.at(2, 1), size))
-    assert not exchange.loaded
-    assert dict(exchange.shape())[log.at(2, 1)] == "r"
-
-
-def test_user_message_with_result_and_words_is_both() -> None:
-    """Results in a user's message go to their calls, the words stay the user's; each block is found in its own exchange."""
-    log = Log()
-    log.put(user("hi"), model("", "a"))
-    log.put(UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop"))))
-
-    view = seen(log)
-    assert sketch(view) == ["user[hi]", "assistant[call a] tool[result a]", "user[and stop]"]
-    assert [view.find(log.at(2, block)) for block in (0, 1)] == [1, 2]
-    assert view.find(log.at(0)) == 0
-    assert view.find(log.at(9)) is None
-
-
 def test_imported_compaction_is_in_force_and_whole_ignores_it() -> None:
     """An imported compaction is in force by default; `whole` passes over it; before it, the view is as it was."""
     log = Log()
     log.put(user("one"), model("a"), user("two"), model("b"))
     before = seen(log)
-    log.put(
-        Compaction(
-            base=3,
-            pieces=(Derived(text="SUMMARY", label="summary"), Run(dialog=log.dialog, start=2, stop=4)),
-            foreign=True,
-        ),
-        user("three"),
-    )
-
+    pieces = (Derived(text="SUMMARY", label="summary"), Run(dialog=log.dialog, start=2, stop=4))
+    log.put(Compaction(base=3, pieces=pieces, foreign=True), user("three"))
     assert sketch(seen(log)) == ["user[SUMMARY]", "user[two]", "assistant[b]", "user[three]"]
     assert sketch(seen(log, whole=True)) == ["user[one]", "assistant[a]", "user[two]", "assistant[b]", "user[three]"]
     assert seen(log, 3) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,13 +11,9 @@ from palaver.ids import DialogId
 from palaver.log import (
     Compaction,
     ContextEdit,
-    Entry,
     Header,
     MessageEntry,
     Omitted,
-    Pin,
-    Place,
-    Quarantine,
     Run,
     draft,
 )
@@ -26,30 +22,6 @@ from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, sketch, user
 from palaver.view import Exchange, Fold
 from tests.view.growing import seen
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda place: Pin(target=place),
-        lambda place: Quarantine(target=place, reason="refused"),
-        lambda place: ContextEdit(base=3, omitted=(Omitted(target=place, reason="over_budget"),)),
-    ],
-    ids=["pin", "quarantine", "edit"],
-)
-def test_marks_on_old_exchanges_are_shown(change: Callable[[Place], Entry]) -> None:
-    """An exchange that stood settled in the view before is shown anew when an entry says so."""
-    log = Log()
-    log.put(user("one"), model("two", response="r1"), user("three"), model("four", response="r2"))
-    folding = Fold(log.store, log.store.node(log.dialog))
-    before = folding.view(log.store.last(log.dialog))
-
-    log.put(change(Place(dialog=log.dialog, seq=0, block=0)))
-    after = folding.view(log.store.last(log.dialog))
-
-    assert after.exchanges != before.exchanges
-    assert after == seen(log)
-    assert any(exchange is before.exchanges[1] for exchange in after.exchanges)
 
 
 class Counting(MemoryStore):
@@ -89,12 +61,18 @@ def _long() -> tuple[Log, Counting, Fold]:
 
 
 def test_law_11_view_after_ten_more_reads_ten_headers(long: tuple[Log, Counting, Fold]) -> None:
-    """However long the log is: the new headers, the one before them, and no body."""
+    """However long the log is: the new headers, the one before them, and no body; a store that fails in the middle fails one view."""
     log, store, going = long
     for number in range(10):
         log.put(user(f"more {number}"))
         going.view(store.last(log.dialog))
     assert (store.given, store.bodies_given) == (20, 0)
+    log.put(user("hi"), model("", "a"), result("a"), user("go on"))
+    store.breaks_after = store.given + 2
+    with pytest.raises(StoreDamaged):
+        going.view(store.last(log.dialog))
+    store.breaks_after = -1
+    assert going.view(store.last(log.dialog)) == seen(log)
 
 
 def test_unchanged_exchanges_are_the_same_objects() -> None:
@@ -133,17 +111,6 @@ def test_law_11_view_starts_from_the_checkpoint(long: tuple[Log, Counting, Fold]
     assert sketch(view) == ["user[word 24]", "assistant[word 24]"]
 
 
-def test_error_while_reading_leaves_nothing_half_read(long: tuple[Log, Counting, Fold]) -> None:
-    """A store that fails in the middle fails this view; the next one is whole."""
-    log, store, going = long
-    log.put(user("hi"), model("", "a"), result("a"), user("go on"))
-    store.breaks_after = store.given + 2
-    with pytest.raises(StoreDamaged):
-        going.view(store.last(log.dialog))
-    store.breaks_after = -1
-    assert going.view(store.last(log.dialog)) == seen(log)
-
-
 def test_erasure_makes_a_fold_read_anew(long: tuple[Log, Counting, Fold]) -> None:
     """A view after an erasure note shows what the log holds now, not what was read before."""
     log, store, going = long
@@ -153,14 +120,3 @@ def test_erasure_makes_a_fold_read_anew(long: tuple[Log, Counting, Fold]) -> Non
     note = ContextEdit(base=49, policy=NOTE)
     view = going.view(log.put(note)[0])
     assert sketch(view)[0] == "user[[erased]]"
-
-
-def test_calls_of_a_fork_that_were_open_are_told_in_one_order() -> None:
-    """A call that was open where the branch begins, then a second result of its neighbour: the view that goes on equals the new one."""
-    parent = Log()
-    parent.put(model("", "a", "b"), result("a"))
-    log = parent.fork()
-    going = Fold(log.store, log.store.node(log.dialog))
-    going.view(log.store.last(log.dialog))
-    log.put(result("a"))
-    assert going.view(log.store.last(log.dialog)) == seen(log)

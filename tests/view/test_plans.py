@@ -5,34 +5,13 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.log import Instructions, Pin, Place, Quarantine, Section, Span
-from palaver.messages import AssistantMessage, TextContent, ThinkingContent, ToolResultContent, UserMessage
+from palaver.log import BlockEdit, ContextEdit, Instructions, Pin, Place, Quarantine, Run, Section, Span
+from palaver.log.erasure import without
+from palaver.log.values import Erasure
+from palaver.messages import AssistantMessage, TextContent, ThinkingContent, ToolResultContent, Trust, UserMessage
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, user
 from palaver.view import Drop, Plan, Reason, Remove, Rewrite, apply
 from tests.view.growing import commit, seen
-
-
-def test_law_10_protected_exchanges_cannot_be_dropped() -> None:
-    """Law 10: a plan that drops the newest user message, a pin or an open call is refused."""
-    log = Log()
-    log.put(user("one"), model("a"), user("two"), model("", "c"), Pin(target=Place(dialog=log.dialog, seq=0)))
-    view = seen(log)
-
-    for index in (0, 2, 3):
-        with pytest.raises(InvalidInput, match="every view must hold"):
-            apply(view, Plan(policy="bad", drops=(Drop(index=index),)))
-
-
-def test_calls_stay_whole_and_results_stay() -> None:
-    """A plan changes text and result content only, so that no pair can be parted."""
-    log = Log()
-    log.put(user("hi"), model("", "a"), result("a"), user("go"))
-    view = seen(log)
-
-    with pytest.raises(InvalidInput, match="call stays whole"):
-        apply(view, Plan(policy="bad", rewrites=(Rewrite(target=log.at(1, 0), text="x", reason=Reason.SHORTENED),)))
-    with pytest.raises(InvalidInput, match="result stays"):
-        apply(view, Plan(policy="bad", removes=(Remove(target=log.at(2, 0), reason=Reason.SHORTENED),)))
 
 
 def test_dropping_one_exchange_of_a_shared_entry_keeps_the_other() -> None:
@@ -49,7 +28,7 @@ def test_dropping_one_exchange_of_a_shared_entry_keeps_the_other() -> None:
 
 
 def test_checkpoints_on_checkpoints_stay_small() -> None:
-    """After many compactions the newest alone describes the view, and it does not grow with their number."""
+    """After many compactions the newest alone describes the view, with one omission; it does not grow with their number."""
     log = Log()
     sizes = []
     for turn in range(33):
@@ -61,6 +40,7 @@ def test_checkpoints_on_checkpoints_stay_small() -> None:
 
     assert_closed(seen(log))
     assert sizes[-1] < 2 * sizes[0]
+    assert len(seen(log).omissions) == 1
 
 
 def spans(log: Log, plan: Plan) -> list[tuple[int, int]]:
@@ -69,7 +49,7 @@ def spans(log: Log, plan: Plan) -> list[tuple[int, int]]:
 
 
 def test_range_of_exchanges_is_one_omission() -> None:
-    """Neighbours join over entries that no view shows and over empty messages; what stays in the view or in force parts them."""
+    """Neighbours join over entries that no view shows and over empty messages; what stays in force, or a fork's window, parts them."""
     log = Log()
     log.put(user("0"), model("1"), user(" "), model("3"), user("4"), Pin(target=Place(dialog=log.dialog, seq=0)))
     log.put(model("6"), Instructions(sections=(Section(name="a", text="b"),)), user("8"), model("9"), user("10"))
@@ -77,38 +57,32 @@ def test_range_of_exchanges_is_one_omission() -> None:
     assert spans(log, Plan(policy="p", drops=(Drop(index=1, stop=7),))) == [(1, 5), (6, 7), (8, 10)]
     (gone,) = apply(seen(log), Plan(policy="p", drops=(Drop(index=1, stop=3),))).omissions
     assert (gone.messages, gone.size) == (2, sum(log.store.header(log.dialog, seq).size for seq in (1, 3)))
+    window = Log(log, (Span(log.dialog, 1, 2), Span(log.dialog, 8, 11)))
+    assert spans(window, Plan(policy="p", drops=(Drop(index=0, stop=3),))) == [(1, 2), (8, 10)]
 
 
-def test_second_plan_extends_the_omission_of_the_first() -> None:
-    """After many compactions by one policy the omission is still one."""
+def test_law_10_plans_that_no_view_allows_are_refused() -> None:
+    """Law 10: what every view must hold, parting a call from its result, and places that the view does not have are errors."""
     log = Log()
-    log.put(*(message for turn in range(6) for message in (user(f"u{turn}"), model(f"m{turn}"))))
-    for _ in range(3):
-        log.put(commit(log, apply(seen(log), Plan(policy="p", drops=(Drop(index=0, stop=2),)))))
-    (gone,) = seen(log).omissions
-    assert (gone.span, gone.messages) == (Span(log.dialog, 0, 6), 6)
-
-
-def test_fork_window_is_no_part_of_an_omission() -> None:
-    """Entries that a fork did not take are not omitted by a plan on both sides of them."""
-    parent = Log()
-    parent.put(*(user(str(number)) for number in range(9)))
-    child = Log(parent, (Span(parent.dialog, 0, 2), Span(parent.dialog, 6, 9)))
-
-    assert spans(child, Plan(policy="p", drops=(Drop(index=0, stop=4),))) == [(0, 2), (6, 8)]
-
-
-def test_plan_outside_the_view_is_refused() -> None:
-    """Indexes and handles that the view does not hold are errors, and so is a turn without blocks."""
-    log = Log()
-    log.put(user("hi"), AssistantMessage(contents=(ThinkingContent("hm"), TextContent("yes"))), user("go"))
-    with pytest.raises(InvalidInput, match="the view has 3"):
-        apply(seen(log), Plan(policy="bad", drops=(Drop(index=1, stop=4),)))
-    with pytest.raises(InvalidInput, match="no exchange of the view"):
-        apply(seen(log), Plan(policy="bad", removes=(Remove(target=log.at(1, 5), reason=Reason.SHORTENED),)))
+    log.put(user("one"), AssistantMessage(contents=(ThinkingContent("hm"), TextContent("yes"))), user("two"))
+    log.put(model("", "c"), result("c"), model("", "open"), Pin(target=Place(dialog=log.dialog, seq=0)))
     both = tuple(Remove(target=log.at(1, block), reason=Reason.OVER_BUDGET) for block in (0, 1))
-    with pytest.raises(InvalidInput, match="drop the exchange"):
-        apply(seen(log), Plan(policy="bad", removes=both))
+    call = Rewrite(target=log.at(3, 0), text="x", reason=Reason.SHORTENED)
+    for words, plan in (
+        ("every view must hold", Plan(policy="bad", drops=(Drop(index=0),))),
+        ("every view must hold", Plan(policy="bad", drops=(Drop(index=2),))),
+        ("every view must hold", Plan(policy="bad", drops=(Drop(index=4),))),
+        ("call stays whole", Plan(policy="bad", rewrites=(call,))),
+        ("result stays", Plan(policy="bad", removes=(Remove(target=log.at(4, 0), reason=Reason.SHORTENED),))),
+        ("the view has 5", Plan(policy="bad", drops=(Drop(index=1, stop=6),))),
+        (
+            "no exchange of the view",
+            Plan(policy="bad", removes=(Remove(target=log.at(1, 5), reason=Reason.SHORTENED),)),
+        ),
+        ("drop the exchange", Plan(policy="bad", removes=both)),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            apply(seen(log), plan)
     view = apply(seen(log), Plan(policy="good", removes=both[:1]))
     assert sketch(view)[1] == "assistant[yes]"
     assert [gone.handle for gone in view.omissions] == [log.at(1, 0)]
@@ -133,3 +107,32 @@ def test_apply_reads_no_body() -> None:
     view = apply(seen(log), Plan(policy="p", drops=(Drop(index=0),), rewrites=(rewrite,)))
     assert not any(exchange.loaded for exchange in view.exchanges)
     assert sketch(view) == ["assistant[call a] tool[result a]", "user[go]"]
+
+
+def test_sources_and_trust_of_a_form_are_recorded() -> None:
+    """The view reads back equal; a later form of the same block keeps them, for it may be a part of the one before; trust is never raised."""
+    log = Log()
+    log.put(user("ask"), model("a long answer"), user("go on"))
+    asked = Run(dialog=log.dialog, start=0, stop=1)
+    for text, sources, trust in (("short", (asked,), Trust.OUTSIDE), ("sh", (), Trust.HARNESS)):
+        form = Rewrite(target=log.at(1, 0), text=text, reason=Reason.SHORTENED, sources=sources, trust=trust)
+        view = apply(seen(log), Plan(policy="p", rewrites=(form,)))
+        (block,) = [one for x in view.exchanges for one in x.blocks() if one.origin == log.at(1, 0)]
+        assert (block.sources, block.trust) == ((asked,), Trust.OUTSIDE), text
+        log.put(commit(log, view))
+        assert seen(log).exchanges == view.exchanges
+
+
+def test_erasure_takes_forms_by_their_sources() -> None:
+    """With the block all of it; with a source the words, while the handle of the block stays; with another entry nothing. Twice is as once."""
+    dialog = Log().dialog
+    run, target = Run(dialog=dialog, start=0, stop=1), Place(dialog=dialog, seq=1, block=0)
+    edit = BlockEdit(target=target, text="short", reason="shortened", sources=(run,))
+    entry, mark = ContextEdit(base=2, edits=(edit,), policy="p"), Erasure(at=0.0, receipt="r")
+    assert without(entry, [Span(dialog, 2, 3)], mark) is None
+    for gone, text in ((0, "[erased] [recall"), (1, "[erased]")):
+        left = without(entry, [Span(dialog, gone, gone + 1)], mark)
+        assert isinstance(left, ContextEdit)
+        assert left.edits[0].text.startswith(text)
+        assert left.edits[0].reversible is (gone == 0)
+        assert without(left, [Span(dialog, gone, gone + 1)], mark) is None
