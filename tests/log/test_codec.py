@@ -24,16 +24,13 @@ from palaver.log import (
     Run,
     Section,
     Source,
-    Span,
     UnknownEntry,
-    clip,
     decode_entry,
     draft,
     next_header,
 )
 from palaver.messages import (
     AssistantMessage,
-    CompactionSummaryMessage,
     CustomMessage,
     ImageContent,
     Media,
@@ -66,15 +63,7 @@ def test_law_2_what_was_written_is_read() -> None:
         assert draft(decode_entry(body))[0].body == body, entry
 
 
-_DAMAGE: list[dict[str, object]] = [
-    {},
-    {"at": 3},
-    {"at": 10**400},
-    {"at": "x"},
-    {"at": None},
-    {"novel": 1},
-    {"source": {"format": 3}},
-]
+_DAMAGE: list[dict[str, object]] = [{}, {"at": 10**400}, {"at": "x"}, {"at": None}, {"novel": 1}, {"source": {"a": 3}}]
 _SOURCES: list[object] = [None, {"format": "pi"}, {"format": "pi", "record": "x", "ordinal": 2}, {"record": "x"}, 7]
 
 
@@ -95,15 +84,6 @@ def test_law_2_message_entries_are_read_as_validated() -> None:
         assert found == expected, raw
         assert (repr(found), found.model_fields_set) == (repr(expected), expected.model_fields_set), raw
         assert found.model_dump() == expected.model_dump(), raw
-
-
-def test_json_that_the_fast_reader_refuses_is_read() -> None:
-    """A lone surrogate or a number that is not finite is read, and replaced."""
-    body = b'{"at":1.0,"custom_type":"x\\ud800","data":[NaN],"kind":"custom"}'
-    entry = decode_entry(body)
-
-    assert isinstance(entry, Custom)
-    assert (entry.custom_type, entry.data) == ("x\ufffd", [None])
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # what a store of any version can hold
@@ -136,35 +116,24 @@ def test_bytes_that_are_not_an_entry_are_refused() -> None:
 
 @given(st.integers(0, 10**9), st.none() | st.integers(0, 10**5))
 def test_printed_handle_is_read_back(seq: int, block: int | None) -> None:
-    """The printed form names the same place; of the dialog it keeps the first 12 digits."""
+    """The printed form names the same place, with the first 12 digits of the dialog; any other text is a typed error."""
     read = Handle.parse(str(Handle(_DIALOG, seq, block)))
 
     assert (read.seq, read.block) == (seq, block)
-    assert _DIALOG.startswith(read.dialog)
-    assert len(read.dialog) == 12
-
-
-def test_text_that_is_not_a_handle_is_refused() -> None:
-    """A handle comes from outside: anything else is a typed error."""
+    assert read.dialog == _DIALOG[:12]
     for bad in ("", "x", "abcdef", "abcdef:", "abcdef:1:", "ABCDEF:1", "abcdef:-1", "../etc:1", "abcdef:1:2:3"):
         with pytest.raises(InvalidInput):
             Handle.parse(bad)
 
 
-def test_clip_returns_the_common_parts() -> None:
-    """Only entries that both sides name are returned, in the order of the first."""
-    other = DialogId("f" * 32)
-    spans = [Span(_DIALOG, 0, 10), Span(other, 0, 5)]
-
-    assert list(clip(spans, [Span(other, 3, 9), Span(_DIALOG, 8, 12)])) == [Span(_DIALOG, 8, 10), Span(other, 3, 5)]
-
-
 def test_d15_no_string_of_an_entry_poisons_the_log() -> None:
-    """D15: lone surrogates and NULs in labels, custom data and unknown fields are replaced where they enter; nothing raises later."""
+    """D15: lone surrogates, NULs and numbers that are not finite are replaced where they enter; nothing raises later."""
     entry = Custom.model_validate({"custom_type": "x\ud800", "data": {"k\0": ["\udfff"]}, "novel": {"a": "\ud800"}})
-
     assert decode_entry(draft(entry)[0].body) == entry
     draft(entry)[0].body.decode("utf-8", "strict")
+    read = decode_entry(b'{"at":1.0,"custom_type":"x\\ud800","data":[NaN],"kind":"custom"}')
+    assert isinstance(read, Custom)
+    assert (read.custom_type, read.data) == ("x\ufffd", [None])
 
 
 def test_law_3_values_of_an_entry_cannot_be_changed() -> None:
@@ -178,18 +147,15 @@ def test_law_3_values_of_an_entry_cannot_be_changed() -> None:
 
 
 _SHAPES: list[tuple[Message, str, str]] = [
-    (UserMessage.text("hi"), "t", ""),
     (UserMessage.text(" \n"), "", ""),
     (UserMessage(contents=(TextContent("OBSERVATION"),), speaker=Speaker.TOOL), "t", "tool"),
     (UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent(""), TextContent("b"))), "r.t", ""),
     (AssistantMessage(contents=(ThinkingContent("hm"), TextContent("yes"), ToolCallContent(id="a"))), "htc", ""),
     (AssistantMessage(contents=(ThinkingContent(), TextContent(" "))), "", ""),
     (AssistantMessage(contents=(), error="overloaded"), "!", ""),
-    (AssistantMessage(contents=(TextContent("half"),), error="cut off"), "t", ""),
     (UserMessage(contents=(ImageContent(images=(Media(url="https://example.org/a.png"),)),)), "m", ""),
     (CustomMessage(custom_type="x", content="seen", in_context=True), "t", ""),
     (CustomMessage(custom_type="x", content="unseen"), "", ""),
-    (CompactionSummaryMessage(summary="before"), "t", ""),
 ]
 
 

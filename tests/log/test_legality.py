@@ -62,19 +62,13 @@ def test_every_kind_has_a_rule() -> None:
 
 
 def test_label_beside_a_turn_moves_no_turn_head() -> None:
-    """An annotation takes the next number and leaves the turn head where it was; appending it is refused."""
+    """An annotation takes the next number and leaves the turn head where it was; each kind is refused in the place of the other."""
     first = chain(UserMessage.text("hi"))[0]
     label = draft(Label(target=Place(dialog=new_dialog_id("0001"), seq=0), label="x"))[0]
-
     beside = next_header(label, first, turn=False)
-
     assert (beside.seq, beside.turn_head) == (1, 0)
     with pytest.raises(InvalidInput, match="annotate"):
         next_header(label, first)
-
-
-def test_message_cannot_stand_beside_a_turn() -> None:
-    """What belongs to the turn is appended by compare-and-swap."""
     with pytest.raises(InvalidInput, match="append"):
         next_header(draft(MessageEntry(message=UserMessage.text("hi")))[0], turn=False)
 
@@ -99,14 +93,6 @@ def test_turns_open_and_close_once() -> None:
         next_header(draft(TurnStarted())[0], begun)
     with pytest.raises(InvalidInput):
         next_header(draft(TurnEnded())[0], ended)
-
-
-def test_fragments_count_as_one_message() -> None:
-    """The fragments of one response begin one message, and their calls are open together."""
-    headers = chain(UserMessage.text("hi"), call("a", response="r"), call("b", response="r"), call("c", response="r2"))
-
-    assert [one.number for one in headers] == [1, 2, 2, 3]
-    assert [one.open_calls for one in headers] == [(), ("a",), ("a", "b"), ("c",)]
 
 
 def test_response_ends_where_another_message_begins() -> None:
