@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from palaver import lllm
+from palaver import ProviderInvoker, ScriptedProvider, lllm
 
 _IMPORT = re.compile(r"^(\s*)from lllm[\w.]* import (.+)$", re.MULTILINE)
 
@@ -25,3 +25,8 @@ def imported(source: str) -> list[str]:
     found = [name.strip() for _, names in _IMPORT.findall(source) for name in names.split(",")]
     assert all(hasattr(lllm, name) for name in found)
     return found
+
+
+def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
+    """Return what answers from a script."""
+    return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))

@@ -27,20 +27,10 @@ from palaver import (
     load_config,
     tool,
 )
-from tests.seeds.ported import imported, ported, run
+from tests.seeds.ported import imported, invoker, ported, run
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
 USAGE = {"prompt_tokens": 11, "completion_tokens": 5}
-
-
-def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
-    """Return what answers from a script."""
-    return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))
-
-
-def an_agent(*answers: Any, system: str = "You plan in {language}.") -> Agent:  # noqa: ANN401 - what a script holds
-    """Return an agent that answers from a script."""
-    return Agent("coder", Prompt(path="coder/system", prompt=system), "gpt-4o", invoker(*answers))
 
 
 def a_dialog(count: int = 5) -> Dialog:
@@ -69,25 +59,20 @@ def test_seed_000_block_01_a1_computed_properties() -> None:
     """R14-R16: the three can be read of any message; cost has the tokens of the usage, the name is safe to send."""
     message: Message = AssistantMessage(content="hi", name="agent/007:x", usage=USAGE)
     run(BLOCK_01, message=message)
-    assert isinstance(message.cost, InvokeCost)
     assert (message.cost.prompt_tokens, message.cost.completion_tokens) == (11, 5)
     assert not message.is_function_call
     assert re.fullmatch(r"[A-Za-z0-9_-]+", message.sanitized_name)
 
 
 def test_seed_000_the_fields_of_a_message() -> None:
-    """R4-R6, R8, R11-R13, R17, R19: fields have the declared defaults; what belongs to a call is not among them."""
+    """R4-R6, R8, R11-R13, R17, R19, R21, R22: fields have the declared defaults; what belongs to a call is not among them."""
     message = Message(role="assistant", content="hi")
-    assert (message.modality.value, message.api_type.value) == ("text", "completion")
+    assert (message.modality, message.api_type) == (lllm.Modalities.TEXT, lllm.APITypes.COMPLETION)
+    assert (lllm.APITypes.COMPLETION, lllm.APITypes.RESPONSE) == ("completion", "response")
+    assert (lllm.Modalities.TEXT, lllm.Modalities.IMAGE) == ("text", "image")
     assert (message.parsed, message.model) == ({}, None)
     assert [list(value) for value in (message.function_calls, message.vectors, message.logprobs)] == [[], [], []]
     assert not {"raw_response", "model_args", "execution_errors"} & set(message.model_dump())
-
-
-def test_seed_000_the_enumerations() -> None:
-    """R21, R22: their members have the lower-case words as values."""
-    assert (lllm.APITypes.COMPLETION, lllm.APITypes.RESPONSE) == ("completion", "response")
-    assert (lllm.Modalities.TEXT, lllm.Modalities.IMAGE) == ("text", "image")
 
 
 BLOCK_02 = """
@@ -97,13 +82,12 @@ agent.open('planning', prompt_args={'language': 'Python'}, session_name='run_001
 
 def test_seed_000_block_02_a3_open() -> None:
     """R25, R32, R80, R81, R94: the alias is active, the system prompt stands first and is rendered, the session has its name, the dialog its owner."""
-    agent = an_agent()
+    agent = Agent("coder", Prompt(path="coder/system", prompt="You plan in {language}."), "gpt-4o", invoker())
     run(BLOCK_02, agent=agent)
     dialog = agent.current_dialog
     assert agent.active_alias == "planning"
     assert dialog.head is not None
-    assert dialog.head.role == Role.SYSTEM
-    assert "Python" in dialog.head.text_content()
+    assert (dialog.head.role, dialog.head.text_content()) == (Role.SYSTEM, "You plan in Python.")
     assert (dialog.session_name, dialog.owner) == ("run_001", "coder")
     assert dialog.head.metadata["dialog_id"] == dialog.dialog_id
 
@@ -121,9 +105,8 @@ def test_seed_000_block_03_a4_the_task_prompt() -> None:
         """Look."""
         return where
 
-    call = {"tool_calls": [{"name": "look", "arguments": {"where": "a"}}]}
-    again = {"tool_calls": [{"name": "look", "arguments": {"where": "b"}}]}
-    provider = ScriptedProvider([call, again, "done"], profile="openai-chat")
+    calls = [{"tool_calls": [{"name": "look", "arguments": {"where": where}}]} for where in "ab"]
+    provider = ScriptedProvider([*calls, "done"], profile="openai-chat")
     agent = Agent("a", Prompt(path="s", prompt="hi"), "gpt-4o", ProviderInvoker(provider))
     agent.open("main")
     task = Prompt(path="task", prompt="Do {what}.", function_list=[look], parser=lambda text: {"said": text})
@@ -131,9 +114,8 @@ def test_seed_000_block_03_a4_the_task_prompt() -> None:
     names = run(BLOCK_03, dialog=agent.current_dialog)
     assert names["task_prompt"] is task
     assert agent.respond().parsed == {"said": "done", "raw": "done"}
-    assert [[each["function"]["name"] for each in request.body["tools"]] for request in provider.requests] == [
-        ["look"]
-    ] * 3
+    tools = [[each["function"]["name"] for each in request.body["tools"]] for request in provider.requests]
+    assert tools == [["look"]] * 3
     assert agent.current_dialog.top_prompt is task
 
 
@@ -181,13 +163,10 @@ def test_seed_000_block_06_a7_put_image(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("screenshot.png").write_bytes(PNG)
     dialog = a_dialog(1)
-    governing = dialog.top_prompt
     run(BLOCK_06, dialog=dialog)
-    assert dialog.top_prompt is governing
     assert dialog.tail is not None
     assert dialog.tail.modality.value == "image"
-    assert dialog.tail.metadata["caption"] == "Current state of the UI"
-    assert dialog.tail.metadata["dialog_id"] == dialog.dialog_id
+    assert dialog.tail.metadata == {"caption": "Current state of the UI", "dialog_id": dialog.dialog_id}
 
 
 BLOCK_07 = """
@@ -319,7 +298,7 @@ agent.active_alias                # current alias string
 
 def test_seed_000_block_12_a13_dialogs_by_alias() -> None:
     """R79, R80, R82, R85, R87-R93: aliases, the active one, the mapping and the lineage, after each step as the comments say."""
-    agent = an_agent("First this, then that.", system="You plan.")
+    agent = Agent("coder", Prompt(path="s", prompt="You plan."), "gpt-4o", invoker("First this, then that."))
     response = run(BLOCK_12, agent=agent)["response"]
     assert response.content == "First this, then that."
     assert list(agent.dialogs) == ["planning", "execution", "planning_alt"]
@@ -399,29 +378,6 @@ def test_seed_000_block_15_a15_the_contract_of_context_managers() -> None:
             contract()
 
 
-def test_seed_000_a15_the_model_sees_what_the_manager_left() -> None:
-    """R131, R150, R151: a manager that drops the middle: the model saw the pruned dialog, the canonical one has all and goes on growing."""
-
-    class DropsTheMiddle(ContextManager):
-        name = "drops"
-
-        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
-            return dialog if len(dialog.messages) <= 4 else dialog.fork(last_n=2, first_k=1)
-
-    provider = ScriptedProvider(["one", "two", "three"], profile="openai-chat")
-    agent = Agent(
-        "a", Prompt(path="s", prompt="hi"), "gpt-4o", ProviderInvoker(provider), context_manager=DropsTheMiddle()
-    )
-    agent.open("main")
-    for text in ("a", "b", "c"):
-        agent.receive(text)
-        agent.respond()
-    sent = [[message["content"] for message in request.body["messages"]] for request in provider.requests]
-    assert sent == [["hi", "a"], ["hi", "a", "one", "b"], ["hi", "two", "c"]]
-    assert contents(agent.current_dialog) == ["hi", "a", "one", "b", "two", "c", "three"]
-    assert agent.current_dialog.children == ()
-
-
 BLOCK_16 = """
 from lllm.core.dialog import DefaultContextManager
 from lllm.core.agent import Agent
@@ -496,32 +452,29 @@ class SummaryCompressor(ContextManager):
 """
 
 
-def compressor(compressed: Dialog | None = None) -> Any:  # noqa: ANN401 - the class that block 18 defines
-    """Return the class that block 18 defines."""
-    return run(BLOCK_18, compressed_dialog=compressed)["SummaryCompressor"]
-
-
-def test_seed_000_block_18_a18_a_manager_of_ones_own() -> None:
-    """R163: it can be made and called; what it gives is what the model sees."""
-    assert imported(BLOCK_18) == ["ContextManager", "Dialog"]
-    shorter = a_dialog(2)
-    made = compressor(shorter)("gpt-4o", max_tokens=64_000)
-    assert made(a_dialog()) is shorter
-
-
 BLOCK_19 = """
 runtime.register_context_manager(SummaryCompressor)
 # reads SummaryCompressor.name ("summary") as the registry key
 """
 
 
-def test_seed_000_block_19_a26_registering_it() -> None:
-    """R176: it is found by its name, in this runtime and no other."""
-    runtime, kind = Runtime(), compressor()
+def test_seed_000_block_18_19_a18_a19_a26_a_manager_of_ones_own() -> None:
+    """R163, R176: it can be made and called; it is found by its name, in this runtime and no other; one without a name is refused."""
+    assert imported(BLOCK_18) == ["ContextManager", "Dialog"]
+    runtime, shorter = Runtime(), a_dialog(2)
+    kind = run(BLOCK_18, compressed_dialog=shorter)["SummaryCompressor"]
+    assert kind("gpt-4o", max_tokens=64_000)(a_dialog()) is shorter
     run(BLOCK_19, runtime=runtime, SummaryCompressor=kind)
     assert runtime.get_context_manager("summary") is kind
     with pytest.raises(KeyError):
         Runtime().get_context_manager("summary")
+
+    class Nameless(ContextManager):
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
+            return dialog
+
+    with pytest.raises(ValueError, match="name"):
+        runtime.register_context_manager(Nameless)
 
 
 BLOCK_20 = """
@@ -534,23 +487,12 @@ global:
 
 def test_seed_000_block_20_a18_from_a_configuration() -> None:
     """R172: the registered class is made with the agent's model and the configured cap."""
-    runtime, kind = Runtime(), compressor()
+    runtime, kind = Runtime(), run(BLOCK_18)["SummaryCompressor"]
     runtime.register_context_manager(kind)
     source = BLOCK_20.replace(*PROMPTED) + "agent_configs:\n  - name: one\n    model_name: gpt-4o\n"
     manager: Any = build_agents(load_config(source), runtime=runtime, llm_invoker=invoker())["one"].context_manager
     assert type(manager) is kind
     assert (manager.model_name, manager._max_tokens) == ("gpt-4o", 64_000)
-
-
-def test_seed_000_a19_a_manager_without_a_name_is_refused() -> None:
-    """«register_context_manager raises ValueError if the class does not define a name attribute»."""
-
-    class Nameless(ContextManager):
-        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
-            return dialog
-
-    with pytest.raises(ValueError, match="name"):
-        Runtime().register_context_manager(Nameless)
 
 
 def test_c29_every_name_of_the_documents_resolves() -> None:

@@ -14,14 +14,7 @@ from palaver import (
     ScriptedProvider,
 )
 from palaver.agent import build_invoker
-from palaver.errors import InvalidInput
-from tests.seeds.ported import imported, run
-
-
-def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
-    """Return what answers from a script."""
-    return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))
-
+from tests.seeds.ported import imported, invoker, run
 
 BLOCK_01 = """
 from lllm.runtimes.native import Agent, Prompt
@@ -141,26 +134,3 @@ def test_seed_002_what_an_invoker_gets() -> None:
     assert asked.got["model"] == "gpt-4o-mini"
     assert asked.got["model_args"]["temperature"] == 0.5
     assert {"dialog", "parser_args", "responder", "metadata", "api_type", "stream_handler"} <= asked.got.keys()
-
-
-def test_seed_004_a36_messages_that_the_caller_keeps() -> None:
-    """The last message is the query, those before it the history in their order; neither an empty list nor one that ends otherwise will do."""
-    provider = ScriptedProvider(["fine", "fine"], profile="openai-chat")
-    agent = Agent("helper", Prompt(path="h", prompt="You help."), "gpt-4o-mini", ProviderInvoker(provider))
-    history: list[dict[str, Any]] = [
-        {"role": "user", "content": "look {{ it }} up"},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": "found"},
-        {"role": "assistant", "content": "It is there."},
-        {"role": "user", "content": "thanks"},
-    ]  # fmt: skip
-    for _ in range(2):
-        assert agent.respond(messages=history).content == "fine"
-    for request in provider.requests:
-        said = [(message["role"], message["content"]) for message in request.body["messages"]]
-        assert [role for role, _ in said] == ["system", "user", "assistant", "tool", "assistant", "user"]
-        assert said[1] == ("user", "look {{ it }} up")
-        assert said[-1] == ("user", "thanks")
-    for wrong in ([], history[:-1]):
-        with pytest.raises(InvalidInput):
-            agent.respond(messages=wrong)

@@ -1,30 +1,25 @@
 """Seed 003, «Messages»: every block of code it shows, run with what its prose implies, and what it says of the session (A33)."""
 
 import inspect
-import re
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pytest
 
 from palaver import (
-    AssistantMessage,
     AudioContent,
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
     ImageContent,
     Role,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
+    SystemMessage,
     ToolMessage,
     ToolResultContent,
-    Usage,
     UserMessage,
     lllm,
 )
-from palaver.lllm import AgentMessage, BaseMessage, LLMMessage, StopReason, UsageCost
+from palaver.lllm import AgentMessage, LLMMessage
 from tests.seeds.ported import run
 
 MP3 = b"ID3\x04\0\0\0\0\0\0"
@@ -62,20 +57,7 @@ class ImageContent:
 class AudioContent:
     type: Literal["audio"] = "audio"
     audio: list[bytes | str] = []
-"""
 
-ROLE = """
-class Role(Enum):
-    SYSTEM           = "system"
-    USER             = "user"
-    ASSISTANT        = "assistant"
-    TOOL             = "tool"
-    CUSTOM           = "custom"
-    BRANCH_SUMMARY   = "branch_summary"
-    COMPACTION_SUMMARY = "compaction_summary"
-"""
-
-USAGE = """
 class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
@@ -90,32 +72,28 @@ class UsageCost:
     total: float = 0.0
 """
 
-IMAGES = """
-one = ImageContent.from_file(path)   # reads bytes from disk
-two = ImageContent.from_url(url)     # wraps a URL string
+ROLE = """
+class Role(Enum):
+    SYSTEM           = "system"
+    USER             = "user"
+    ASSISTANT        = "assistant"
+    TOOL             = "tool"
+    CUSTOM           = "custom"
+    BRANCH_SUMMARY   = "branch_summary"
+    COMPACTION_SUMMARY = "compaction_summary"
 """
 
-AUDIO = """
-one = AudioContent.from_file(path)          # reads bytes from disk
-two = AudioContent.from_base64(data)        # wraps a pre-encoded base64 string
-"""
-
-WITH_AUDIO = """
+FACTORIES = """
+image = ImageContent.from_file(png)   # reads bytes from disk
+linked = ImageContent.from_url(url)     # wraps a URL string
+sound = AudioContent.from_file(mp3)          # reads bytes from disk
+encoded = AudioContent.from_base64(data)        # wraps a pre-encoded base64 string
 msg = UserMessage.with_audio("Transcribe this", [Path("clip.mp3").read_bytes()])
-"""
-
-USER = """
-one = UserMessage.text("hello")
+hello = UserMessage.text("hello")
 two = UserMessage.with_images("describe this", [img1, img2])
-"""
-
-TOOL = """
-one = ToolMessage.from_results([result1, result2])
-two = ToolMessage.from_result(result)
-"""
-
-SYSTEM = """
-one = SystemMessage.text("You are a helpful assistant.")
+both = ToolMessage.from_results([result1, result2])
+single = ToolMessage.from_result(result1)
+brief = SystemMessage.text("You are a helpful assistant.")
 """
 
 
@@ -132,7 +110,7 @@ def declared(source: str) -> dict[str, dict[str, object]]:
 
 
 def test_content_types_have_the_declared_defaults() -> None:
-    """A content block made of nothing has every field of its declaration, with that default; no default is shared and mutable."""
+    """A block or usage made of nothing has every field of its declaration, with that default; no default is shared and mutable."""
     for name, fields in declared(DECLARATIONS).items():
         block = getattr(lllm, name)()
         for field, default in fields.items():
@@ -142,63 +120,30 @@ def test_content_types_have_the_declared_defaults() -> None:
             if isinstance(default, dict):
                 with pytest.raises(TypeError):
                     found["x"] = 1
-
-
-def test_the_roles_of_the_enumeration() -> None:
-    """Every member is there with its value."""
     for name, value in declared(ROLE)["Role"].items():
         assert Role[name].value == value
 
 
-def test_usage_defaults() -> None:
-    """Usage and its cost begin at zero, and the nested default is not shared."""
-    for name, defaults in declared(USAGE).items():
-        made = getattr(lllm, name)()
-        for field, default in defaults.items():
-            assert getattr(made, field) == default
-    assert Usage().cost == UsageCost()
-
-
-def test_factories_of_images_and_audio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are read, addresses and base64 are wrapped."""
-    image, sound = tmp_path / "a.png", tmp_path / "clip.mp3"
-    image.write_bytes(PNG)
-    sound.write_bytes(MP3)
-    made = run(IMAGES, ImageContent=ImageContent, path=image, url="https://example.com/a.png")
-    assert made["one"].to_base64()[0][1] == "image/png"
-    assert made["two"].to_base64() == [("https://example.com/a.png", "")]
-    encoded = AudioContent(audio=[MP3]).to_base64()[0][0]
-    made = run(AUDIO, AudioContent=AudioContent, path=sound, data=encoded)
-    assert made["one"].to_base64() == made["two"].to_base64() == [(encoded, "audio/mpeg")]
+def test_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read, addresses and base64 are wrapped; each message has its class, and the blocks in order."""
     monkeypatch.chdir(tmp_path)
-    made = run(WITH_AUDIO, UserMessage=UserMessage, Path=Path)
+    Path("a.png").write_bytes(PNG)
+    Path("clip.mp3").write_bytes(MP3)
+    data, url = AudioContent(audio=[MP3]).to_base64()[0][0], "https://example.com/a.png"
+    results = {f"result{n}": ToolResultContent(id=f"c{n}", content=str(n)) for n in (1, 2)}
+    names = {"png": "a.png", "mp3": "clip.mp3", "data": data, "url": url, "img1": PNG, "img2": PNG, "Path": Path}
+    kinds = {kind.__name__: kind for kind in (ImageContent, AudioContent, UserMessage, ToolMessage, SystemMessage)}
+    made = run(FACTORIES, **kinds, **names, **results)
+    assert made["image"].to_base64()[0][1] == "image/png"
+    assert made["linked"].to_base64() == [(url, "")]
+    assert made["sound"].to_base64() == made["encoded"].to_base64() == [(data, "audio/mpeg")]
     assert [block.type for block in made["msg"].contents] == ["text", "audio"]
-
-
-def test_factories_of_messages() -> None:
-    """Each makes a message of its class, with the blocks in order."""
-    made = run(USER, UserMessage=UserMessage, img1=PNG, img2=PNG)
-    assert made["one"].text_content() == "hello"
+    assert made["hello"].text_content() == "hello"
     assert [block.type for block in made["two"].contents] == ["text", "image"]
     assert len(made["two"].contents[1].images) == 2
-    results = {f"result{n}": ToolResultContent(id=f"c{n}", content=str(n)) for n in ("", 1, 2)}
-    made = run(TOOL, ToolMessage=ToolMessage, **results)
-    assert [block.id for block in made["one"].contents] == ["c1", "c2"]
-    assert made["two"].contents == (results["result"],)
-    assert run(SYSTEM, SystemMessage=lllm.SystemMessage)["one"].role is Role.SYSTEM
-
-
-def test_what_every_message_has() -> None:
-    """An id and a time are made; an answer joins its texts and gives calls and thinking; usage and stop reason are its own."""
-    one, two = UserMessage.text("a"), UserMessage.text("a")
-    assert isinstance(one, BaseMessage)
-    assert one.id != two.id
-    assert isinstance(one.timestamp, float)
-    call = ToolCallContent(id="c1", name="f")
-    blocks = (ThinkingContent(content="t"), TextContent("a"), call, TextContent("b"))
-    message = AssistantMessage(contents=blocks, stop_reason=StopReason.TOOL_CALLS)
-    assert (message.text_content(), message.tool_calls(), message.thinking()) == ("ab", [call], [blocks[0]])
-    assert (message.usage.input_tokens, message.error) == (0, "")
+    assert [block.id for block in made["both"].contents] == ["c1", "c2"]
+    assert made["single"].contents == (results["result1"],)
+    assert made["brief"].role is Role.SYSTEM
 
 
 def test_session_only_messages_are_apart() -> None:
@@ -206,10 +151,3 @@ def test_session_only_messages_are_apart() -> None:
     session_only = {CustomMessage, BranchSummaryMessage, CompactionSummaryMessage}
     assert len(get_args(LLMMessage)) == 4
     assert set(get_args(AgentMessage)) - set(get_args(LLMMessage)) == session_only
-
-
-def test_the_blocks_are_those_of_the_page() -> None:
-    """Every name that the page declares or calls is in `palaver.lllm`."""
-    blocks = (DECLARATIONS, ROLE, USAGE, IMAGES, AUDIO, WITH_AUDIO, USER, TOOL, SYSTEM)
-    names = {name for block in blocks for name in re.findall(r"\b[A-Z][a-z]\w+(?:Content|Message)\b", block)}
-    assert all(hasattr(lllm, name) for name in names)
