@@ -369,13 +369,30 @@ class ContextManager(ABC):
 
 
 def test_seed_000_block_15_a15_the_contract_of_context_managers() -> None:
-    """R149: the contract that is shown is ours: abstract in its call, named by its class; the same object may come back."""
+    """R131, R149-R151: abstract in its call; one that drops the middle decides what the model sees, and the dialog goes on growing whole."""
     shown = run(BLOCK_15, ABC=ABC, abstractmethod=abstractmethod, ClassVar=ClassVar, Dialog=Dialog)["ContextManager"]
     contracts: tuple[Any, ...] = (shown, ContextManager)
     for contract in contracts:
         assert contract.__abstractmethods__ == {"__call__"}
         with pytest.raises(TypeError, match="abstract"):
             contract()
+
+    class DropsTheMiddle(ContextManager):
+        name = "drops"
+
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
+            return dialog if len(dialog.messages) <= 4 else dialog.fork(last_n=2, first_k=1)
+
+    asked = ProviderInvoker(provider := ScriptedProvider(["one", "two", "three"], profile="openai-chat"))
+    agent = Agent("a", Prompt(path="s", prompt="hi"), "gpt-4o", asked, context_manager=DropsTheMiddle())
+    agent.open("main")
+    for text in ("a", "b", "c"):
+        agent.receive(text)
+        agent.respond()
+    sent = [[message["content"] for message in request.body["messages"]] for request in provider.requests]
+    assert sent == [["hi", "a"], ["hi", "a", "one", "b"], ["hi", "two", "c"]]
+    assert contents(agent.current_dialog) == ["hi", "a", "one", "b", "two", "c", "three"]
+    assert agent.current_dialog.children == ()
 
 
 BLOCK_16 = """
