@@ -6,17 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from palaver.context.fit import Fit
+from palaver.testing.policy_checks import MODELS
 from palaver.wire import profile, validate
 
 PAGE = "\n".join(f"line {number} of some output" for number in range(200))
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}}
-MODELS = {
-    "openai-chat": "gpt-4o",
-    "openai-responses": "gpt-5.2",
-    "anthropic": "claude-opus-4-6",
-    "gemini": "gemini-3-pro",
-}
 
 Item = dict[str, Any]
 
@@ -89,13 +84,7 @@ KEYS = {"openai-chat": "messages", "openai-responses": "input", "anthropic": "me
 
 TOOLS: Mapping[str, Item] = {
     "openai-chat": {"type": "function", "function": {"name": "sh", "description": "run", "parameters": SCHEMA}},
-    "openai-responses": {
-        "type": "function",
-        "name": "sh",
-        "description": "run",
-        "parameters": SCHEMA,
-        "strict": False,
-    },
+    "openai-responses": {"type": "function", "name": "sh", "description": "run", "parameters": SCHEMA, "strict": False},
     "anthropic": {"name": "sh", "description": "run", "input_schema": SCHEMA},
     "gemini": {"functionDeclarations": [{"name": "sh", "description": "run", "parameters": SCHEMA}]},
 }

@@ -5,12 +5,11 @@ from __future__ import annotations
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, policy
+from palaver.messages import words_of
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
 from palaver.view import View, checkpoint, fold, held
 from tests.context.pencil import Characters
-
-__all__ = ["committed", "composed_from", "text_of", "view_of"]
 
 
 def view_of(log: Log) -> View:
@@ -35,11 +34,6 @@ def committed(log: Log, made: Composed) -> None:
 
 def text_of(view: View, label: str = "record") -> str:
     """Return the derived text with a label; empty where there is none."""
-    texts = [
-        str(getattr(block.content, "content", ""))
-        for each in view.exchanges
-        if each.derived == label
-        for block in each.blocks()
-    ]
-    assert len(texts) <= 1
-    return "".join(texts)
+    blocks = [block for each in view.exchanges if each.derived == label for block in each.blocks()]
+    assert len(blocks) <= 1
+    return "".join(words_of(block.content) for block in blocks)

@@ -22,8 +22,6 @@ from palaver.messages import (
 from palaver.tokens import FAMILIES, Budget, Family
 from palaver.view import View, fold_messages
 
-__all__ = ["Characters", "Manager", "composed", "did", "shape", "sizes", "talk", "text", "work"]
-
 
 class Characters:
     """Counts characters, and nothing around them."""

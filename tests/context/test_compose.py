@@ -9,7 +9,7 @@ import pytest
 
 from palaver.context.compose import Composed, compose, floor
 from palaver.context.fit import LIST
-from palaver.context.meter import Bytes, Meter
+from palaver.context.meter import Meter
 from palaver.context.policy import POLICIES, Policy, policy
 from palaver.errors import InfeasibleBudget, PolicyFailed
 from palaver.log import Handle
@@ -176,21 +176,6 @@ def test_media_of_the_newest_message_are_an_answer() -> None:
     with pytest.raises(InfeasibleBudget) as caught:
         compose(fold_messages([newest], LIST), policy("fold"), replace(Budget.of_input(10**6), max_media=2), METER)  # type: ignore[arg-type]
     assert (caught.value.needed, caught.value.budget, caught.value.unit) == (3, 2, "images and sounds")
-
-
-def test_a_body_over_its_bytes_loses_media_then_words() -> None:
-    """Images first; where words alone are too many, fewer tokens are shown."""
-    view = fold_messages(pictures(30), LIST)
-    count = Meter(counter("gpt-4o"))
-    bytes_only = replace(Budget.of_input(10**6), max_bytes=30_000)
-    made = compose(view, policy("fold"), bytes_only, count)  # type: ignore[arg-type]
-    assert len(made.view.exchanges) == 31
-    assert len(shown_media(made.view)) < 30
-    assert 15_000 < Bytes().view(made.view).total <= 30_000
-    said = [UserMessage(content=f"{at} {'word ' * 200}") for at in range(60)]
-    words = compose(fold_messages(said, LIST), policy("fold"), bytes_only, count)  # type: ignore[arg-type]
-    assert words.view.exchanges[0].derived == "record"
-    assert 5 < len(words.view.exchanges) < 60
 
 
 # --- what it costs --------------------------------------------------------------------------------------------------------------

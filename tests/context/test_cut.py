@@ -16,7 +16,7 @@ from palaver.context.operators import clear, drop, drop_with_note
 from palaver.messages import AssistantMessage, Message, UserMessage
 from palaver.tokens import Budget
 from palaver.view import Reason, fold_messages
-from tests.context.pencil import Characters, talk, work
+from tests.context.pencil import Characters, talk
 
 LIMIT = 10_000
 
@@ -76,12 +76,3 @@ def test_a_cut_never_moves_back(sizes: list[int]) -> None:
     moves = [cut for before, cut in pairwise(cuts) if cut != before]
     assert cuts == sorted(cuts)
     assert len(moves) <= 2 + max(sum(sizes) - LIMIT, 0) // ((LIMIT // 2) // 2 - 1_200 // 2)
-
-
-def test_a_stage_that_suffices_is_the_last_one() -> None:
-    """Where clearing reaches the limit nothing is folded; where it cannot, the next stage starts from the view as it is."""
-    cleared = run_stages(laid_out(work(14)), clear, drop)
-    folded = run_stages(laid_out(work(300, size=60)), clear, drop)
-    assert (bool(cleared.forms), cleared.dropped) == (True, ())
-    assert folded.dropped
-    assert not folded.forms

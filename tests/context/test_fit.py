@@ -9,10 +9,11 @@ import pytest
 
 from palaver.context.fit import fit
 from palaver.context.policy import POLICIES
-from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, NotFound
+from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import Message, Speaker, ToolResultContent, UserMessage
+from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
-from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, faults
+from tests.context.lists import LISTS, PAGE, PNG, TOOLS, chat, claude, faults
 from tests.context.pencil import Manager
 
 CUTTING = sorted(set(POLICIES) - {"full"})
@@ -128,19 +129,11 @@ def test_speaker_tells_observations_from_the_users_words() -> None:
 
 
 def test_law_14_what_a_manager_returns_is_sent() -> None:
-    """Added, rewritten and redacted messages are in the list, in the manager's order; the rest is the caller's own."""
-
-    def change(dialog: Any) -> Any:  # noqa: ANN401 - a manager's signature
-        made = dialog.fork(last_n=1, first_k=0)
-        made.append(Message(role="user", content="Remember the budget."))
-        return made
-
-    given_ = [
-        {"role": "user", "content": "The key is s3cret."},
-        {"role": "assistant", "content": "ok"},
-        {"role": "user", "content": "go"},
-    ]
-    fitted = fit(given_, model="gpt-4o", policy=Manager(change))
+    """Added messages are in the list, in the manager's order; the rest is the caller's own."""
+    reminder = Message(role="user", content="Remember the budget.")
+    by = Manager(lambda dialog: dialog.with_messages([*dialog.messages[-1:], reminder]))
+    given_ = [{"role": role, "content": "go"} for role in ("user", "assistant", "user")]
+    fitted = fit(given_, model="gpt-4o", policy=by)
     assert fitted.messages == [{"role": "user", "content": "go"}, {"role": "user", "content": "Remember the budget."}]
     assert fitted.messages[0] is given_[2]
     assert {handle.seq for gone in fitted.omitted for handle in gone.handles()} == {0, 1}
@@ -219,26 +212,17 @@ LOOP: dict[str, Any] = {"role": "user"}
 LOOP["content"] = [LOOP]
 
 
-def test_what_is_not_a_message_is_named_by_its_place() -> None:
-    """Never a bare TypeError or RecursionError."""
-    cases: list[tuple[Any, str]] = [
+def test_a_wrong_argument_is_named() -> None:
+    """With its value and its place: never a bare TypeError or RecursionError."""
+    lists: list[tuple[Any, str]] = [
         ("hi", "The messages are a str, not a list"),
         (["hi"], "Item 0 of the messages is a str, not a message"),
-        ([UserMessage(content="hi")], "Item 0 of the messages is palaver's own UserMessage. Pass its to_api_dict()"),
-        ([{"role": [], "content": "hi"}], "Item 0 of the messages: The role is [], not a text"),
+        ([UserMessage(content="hi")], r"Item 0 of the messages is palaver's own UserMessage. Pass its to_api_dict\(\)"),
+        ([{"role": [], "content": "hi"}], r"Item 0 of the messages: The role is \[\], not a text"),
         ([{"role": "user", "output": "hi"}], "Item 0 of the messages has no content; its keys: role, output"),
         ([LOOP], "Item 0 of the messages contains itself"),
     ]
-    for messages, says in cases:
-        with pytest.raises(InvalidInput) as caught:
-            fit(messages, model="gpt-4o", dialect_name="openai-chat")
-        assert says in str(caught.value), (messages, says)
-        assert isinstance(caught.value, InvalidMessage) or "itself" in says, (messages, says)
-
-
-def test_a_wrong_argument_is_named() -> None:
-    """With its value and what to pass."""
-    cases: list[tuple[dict[str, Any], str]] = [
+    others: list[tuple[dict[str, Any], str]] = [
         ({"model": 5}, "The model is 5"),
         ({"budget": "50%"}, "The budget is '50%'"),
         ({"policy": None}, "needs a policy"),
@@ -246,14 +230,10 @@ def test_a_wrong_argument_is_named() -> None:
         ({"speaker": {0: "robot"}}, "The speaker of message 0 is 'robot'"),
         ({"tools": [5]}, "Item 0 of the tools is 5, not a schema"),
         ({"system": 5}, "Instructions are a text"),
-        ({"counter": 5}, "The counter is 5"),
     ]
-    for words, says in cases:
-        with pytest.raises((InvalidInput, NotFound), match=says):
-            fit(chat(1), **{"model": "gpt-4o", **words})
-
-
-def test_generators_and_tuples_are_lists() -> None:
-    """Any iterable of messages is read once."""
-    given_ = chat(2)
-    assert fit(iter(given_), model="gpt-4o").messages == fit(tuple(given_), model="gpt-4o").messages == given_
+    for messages, words, says in [
+        *((given_, {"dialect_name": "openai-chat"}, says) for given_, says in lists),
+        *((chat(1), words, says) for words, says in others),
+    ]:
+        with pytest.raises(InvalidInput, match=says):
+            fit(messages, **{"model": "gpt-4o", **words})

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from palaver.context.fit import Fit, fit
 from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
+from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
-from tests.context.lists import LISTS, MODELS, PAGE, PNG, SCHEMA, TOOLS, Item, faults, responses
+from tests.context.lists import LISTS, PAGE, PNG, TOOLS, Item, faults, responses
 
 NAMES = sorted(LISTS)
 CUTTING = sorted(set(POLICIES) - {"full"})
@@ -157,11 +158,8 @@ def test_arguments_are_a_json_object_as_text() -> None:
             function = {"name": "sh", "arguments": arguments}
             call: Item = {"type": "function_call", "call_id": "c", **function}
             if name == "openai-chat":
-                call = {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"id": "c", "type": "function", "function": function}],
-                }
+                calls = [{"id": "c", "type": "function", "function": function}]
+                call = {"role": "assistant", "content": None, "tool_calls": calls}
             fitted = fit([{"role": "user", "content": "go"}, call], model=MODELS[name])
             made = fitted.messages[1]
             text = made["arguments"] if name == "openai-responses" else made["tool_calls"][0]["function"]["arguments"]
@@ -183,20 +181,17 @@ def test_d16_equal_call_ids_in_two_turns_stay_apart() -> None:
 
 WORDS = (" ", "{{ 7*7 }}", "ä\ud800", "\0", "</from-harness>", "{bad", "x" * 70)
 USER = {"role": "user"}
+URL = f"data:image/png;base64,{PNG}"
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 ODDITIES: dict[str, list[Item]] = {
     "openai-chat": [
-        {
-            **USER,
-            "name": "Ann Ä",
-            "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}],
-        },
+        {**USER, "name": "Ann Ä", "content": [{"type": "image_url", "image_url": {"url": URL}}]},
         {"role": "assistant", "content": "so", "reasoning_content": "hm", "refusal": None},
         {"role": "developer", "content": "be kind"},
     ],
     "openai-responses": [
-        {**USER, "content": [{"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}]},
+        {**USER, "content": [{"type": "input_image", "detail": "auto", "image_url": URL}]},
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
         {"role": "assistant", "content": "so"},
     ],
@@ -316,14 +311,3 @@ def test_contents_of_googles_client_come_back_themselves() -> None:
     )
     assert fitted.messages[1] is said
     assert "recall" in str(fitted.messages[2])
-
-
-def test_instructions_survive_a_list_written_anew() -> None:
-    """A call without an id cannot be patched; the instructions before it stay in their role."""
-    said = {"role": "developer", "content": "Never touch main."}
-    call = {"type": "function_call", "arguments": "{}", "call_id": "", "name": "sh"}
-    tool = {"type": "function", "name": "sh", "parameters": SCHEMA}
-    fitted = fit([said, call, {"role": "user", "content": "hi"}], model="gpt-5.2", tools=[tool])
-    assert fitted.messages[0] == said
-    assert fitted.system is None
-    assert faults("openai-responses", fitted) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.context.policy import Policy, policy
+from palaver.context.policy import policy
 from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
@@ -145,16 +145,6 @@ def test_a_manager_that_raises_fails_the_turn() -> None:
     with pytest.raises(InvalidInput) as own:
         run(lambda dialog: dialog.fork(last_n="x") and Budget(max_tokens=0), CHAT)
     assert isinstance(own.value, PalaverError)
-
-
-def test_a_fallback_stands_in_only_where_one_is_asked_for() -> None:
-    """And says so: the result names it, and why."""
-    fold = policy("fold")
-    assert isinstance(fold, Policy)
-    composed = run(lambda dialog: dialog.nothing, CHAT, fallback=fold)
-    assert composed.by == "fold"
-    assert "mine" in composed.failure
-    assert sent(composed.view) == of(CHAT)
 
 
 def test_what_is_too_large_is_an_answer_not_a_cut() -> None:

@@ -133,15 +133,6 @@ def test_outputs_of_text_protocols_are_outputs() -> None:
     assert sorted(clear(laid_out(said), 4).forms) == [0]
 
 
-def test_shorten_shows_both_ends() -> None:
-    """A third from the beginning, the rest from the end; what is not too large is not touched."""
-    layout = shorten(laid_out([*did(1, "b" * 3_000 + "e" * 3_000), *did(2, "x" * 300)]), largest=600, shown=300)
-    text = layout.plan("p").rewrites[0].text
-    gone = f"\n[5,700 of 6,000 characters left out; recall {Handle(LIST, 1, 0)}]\n"
-    assert text == "b" * 100 + gone + "e" * 200
-    assert layout.form(1) is None
-
-
 def test_t12_thinking_stays_with_the_open_tool_loop() -> None:
     """Only thinking before the newest user message goes."""
     layout = drop_reasoning(laid_out([*MIXED, *thinking(3)]), 20)

@@ -137,19 +137,6 @@ def test_t10_the_newest_plan_is_in_the_record() -> None:
     assert "old" not in text
 
 
-def test_a_record_has_a_bounded_size() -> None:
-    """However much is left out: a quarter for the human, three sixteenths for the work, and the list of handles."""
-    messages: list[Message] = []
-    for at in range(600):
-        messages += [
-            UserMessage(content="w" * 300),
-            *called(at, "bash", command="x" * 200),
-            *called(at, "Read", file_path="/p" * 40 + str(at)),
-        ]
-        messages += called(at, "TodoWrite", todos=["t" * 9_000])
-    assert len(folded(messages)) <= LIMIT // 2 * (1 / 4 + 3 / 16) + 200 * 6 + 1_000
-
-
 def test_a_summary_in_the_log_is_carried_as_text() -> None:
     """The newest one, within an eighth of the target; it is not the user's."""
     large = CompactionSummaryMessage(content="what was " + "s" * 9_000)
@@ -208,15 +195,3 @@ def test_t18_law_9_every_omission_has_a_handle_that_resolves() -> None:
         handles = [handle for gone in view.omissions for handle in gone.handles()]
         assert handles
         assert all(log.store.header(handle.dialog, handle.seq).seq == handle.seq for handle in handles)
-
-
-def test_a_policy_without_a_record_is_followed_by_one_with_it() -> None:
-    """What an earlier policy dropped with a note is in the record of the next."""
-    log = Log()
-    _rounds(log, 0, 14)
-    committed(log, composed_from(log, "default", 9_000))
-    assert text_of(view_of(log), "notice").startswith("[Earlier in this conversation:")
-    _rounds(log, 14, 12)
-    text = text_of(composed_from(log, "fold", 9_000).view)
-    assert "- ask 0 (" in text
-    assert "/f13.py: written" in text

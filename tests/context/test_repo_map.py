@@ -10,30 +10,24 @@ import pytest
 from palaver.context.fit import LIST
 from palaver.context.presets.aider import Aider
 from palaver.context.repo_map import RepoMap, repo_map_tools
+from palaver.context.working import WorkingDialog
 from palaver.errors import InvalidInput
 from palaver.messages import Message, UserMessage
 from palaver.tools import CallContext
-from palaver.view import View, fold_messages
+from palaver.view import fold_messages
 from tests.context.pencil import composed, did, shape, text
 from tests.repomap.made_up import SHOP, written
-
-
-class Dialog:
-    """A dialog that is its view."""
-
-    def __init__(self, *messages: Message) -> None:
-        """Fold messages."""
-        self._view = fold_messages(messages, LIST)
-
-    def view(self) -> View:
-        """Return it."""
-        return self._view
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """Return the folder of a small repository."""
     return written(tmp_path / "shop", SHOP)
+
+
+def dialog_of(*messages: Message) -> WorkingDialog:
+    """Return a dialog with messages."""
+    return WorkingDialog(fold_messages(messages, LIST))
 
 
 def reading(path: str, at: int = 0) -> list[Message]:
@@ -44,7 +38,7 @@ def reading(path: str, at: int = 0) -> list[Message]:
 def test_a_map_leaves_out_what_calls_read(shop: Path) -> None:
     """Whatever the path of the machine it was read on; `mentioned` brings a name to the front."""
     repo_map = RepoMap(shop)
-    dialog = Dialog(UserMessage(content="go"), *reading("/elsewhere/shop/money.py"))
+    dialog = dialog_of(UserMessage(content="go"), *reading("/elsewhere/shop/money.py"))
     assert "shop/money.py" in repo_map.draw(model="gpt-4o").files
     assert "shop/money.py" not in repo_map.draw(dialog, model="gpt-4o").files
     small = repo_map.draw(max_tokens=70, mentioned=["shelf.py"], model="gpt-4o")
@@ -52,19 +46,12 @@ def test_a_map_leaves_out_what_calls_read(shop: Path) -> None:
     assert small.tokens <= 70
 
 
-def test_the_words_of_a_conversation_do_not_matter(shop: Path) -> None:
-    """Law 13: a map depends on calls and on what the model mentions, never on what anybody wrote."""
-    plain, asking = (Dialog(UserMessage(content=text)) for text in ("x" * 19, "Mend `lonely` pls."))
-    drawings = [RepoMap(shop).draw(each, max_tokens=70, model="gpt-4o").text for each in (plain, asking)]
-    assert drawings[0] == drawings[1]
-
-
 def test_a_model_asks_with_the_tool(shop: Path) -> None:
     """What it gets is at most as long as it may ask for; numbers out of range are not errors."""
     (tool,) = repo_map_tools(RepoMap(shop), max_tokens=500)
     assert (tool.name, sorted(tool.properties)) == ("repo_map", ["mentioned", "tokens"])
     assert tool.function is not None
-    context = CallContext(dialog=Dialog(UserMessage(content="go")))
+    context = CallContext(dialog=dialog_of(UserMessage(content="go")))
     for tokens, says in ((300, "class Money"), (-5, "too few"), (10**9, "class Money")):
         assert says in str(tool.function(context, tokens=tokens)), tokens
 

@@ -14,18 +14,15 @@ from palaver.messages import (
     Speaker,
     ThinkingContent,
     ToolCallContent,
-    ToolMessage,
-    ToolResultContent,
     Trust,
     UserMessage,
     canonical_json,
 )
 from palaver.testing.conversations import EVALUATED, TEMPLATES
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
-from palaver.testing.policy_checks import check_policy
+from palaver.testing.policy_checks import MODELS, check_policy
 from palaver.tokens import Budget
 from palaver.view import View
-from tests.context.lists import MODELS
 from tests.context.logged import committed, composed_from, text_of, view_of
 from tests.context.pencil import Characters, Manager, did
 
@@ -230,8 +227,7 @@ def test_t19_task_and_newest_ask_survive_a_deep_cut() -> None:
     log = working(120, 3_000, task="Fix the parser. Do not change the public names.")
     log.put(user("Also add a test for empty lists."))
     for number in range(120, 240):
-        log.put(AssistantMessage(contents=(ToolCallContent(f"d{number}", "shell", args={}),)))
-        log.put(ToolMessage.from_result(ToolResultContent(f"d{number}", PAGE.ljust(3_000, "."))))
+        log.put(*did(number, PAGE.ljust(3_000, ".")))
     view = cut(log, "fold", 15_000)
     assert "Also add a test for empty lists." in said(view)
     assert "Fix the parser. Do not change the public names." in text_of(view)

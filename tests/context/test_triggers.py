@@ -52,14 +52,6 @@ def test_t2_t8_after_a_compaction_a_view_must_grow_first(tokens: int, compacted:
     assert fired([Overflow()], Figures(overflow=True, tokens=tokens, compacted=compacted)) is not None
 
 
-def test_the_first_trigger_that_fires_wins() -> None:
-    """In the order of the list."""
-    figures = Figures(events=500, tokens=90, window=100)
-    assert fired([Tokens(), EventCount()], figures) == Fired("tokens", "90 tokens, more than 80")
-    assert fired([EventCount(), Tokens()], figures) == Fired("events", "500 messages, more than 120")
-    assert fired([], figures) is None
-
-
 @given(COUNTS, COUNTS, COUNTS)
 def test_r238_next_request_is_the_report_and_what_is_new(then: int, new: int, reported: int) -> None:
     """C17, R156, T1: without a report, or where the view no longer continues the last request, all of it is counted."""
