@@ -230,12 +230,6 @@ def test_a_wrong_declaration_is_refused() -> None:
     for declared in cases:
         with pytest.raises(InvalidInput):
             Function("t", **declared)
-
-
-def test_wrong_options_of_the_decorator() -> None:
-    """A misspelt field, a description of no parameter, and descriptions that are not a mapping."""
-    with pytest.raises(InvalidInput, match="A tool has no field 'timeot'"):
-        tool(timeot=3)(lambda: None)
     for wrong, why in (({"town": "x"}, "has no parameter 'town' to describe"), ("bad", "prop_desc is 'bad'")):
         with pytest.raises(InvalidInput, match=why):
             tool(prop_desc=wrong)(Shop.buy)  # type: ignore[arg-type] # that is the point

@@ -46,24 +46,6 @@ def test_a_server_that_errs_or_leaves() -> None:
     with_server(SERVER, work)
 
 
-def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
-    """While connecting again fails, calls are errors that say so; later ones are answered."""
-    door = tmp_path / "door"
-    door.touch()
-    script = 'test -e "$1" && exec "$2" "$3"'
-    server = MCP("odd", command="sh", args=("-c", script, "sh", str(door), sys.executable, PROGRAM))
-
-    async def work(session: McpSession) -> None:
-        door.unlink()
-        await ask(session, "leave")
-        for _ in range(2):
-            assert "The MCP server 'odd' cannot be reached" in str((await ask(session, "echo")).error)
-        door.touch()
-        assert (await ask(session, "echo")).ending == "done"
-
-    with_server(server, work)
-
-
 def test_r113_a_wrong_declaration_is_refused() -> None:
     """A label, exactly one of address and program, lists as lists, and no unknown field."""
     for wrong in (
