@@ -146,19 +146,6 @@ def test_a_rewind_is_a_branch_and_can_be_undone(five: Dialog, session: Session) 
     assert session.undo_rewind(empty).dialog_id == five.dialog_id
 
 
-def test_a_rewind_before_a_fork_and_a_compaction(five: Dialog, session: Session) -> None:
-    """One may go back into what was inherited; what a compaction left out is shown again."""
-    for number in range(6):
-        five.put_text(f"long question {number} " * 40)
-        five.append(AssistantMessage(content=f"long answer {number} " * 40))
-    place = five.messages.handle(-1)
-    five.compaction.preview("palaver", 1500, model="gpt-4o").approve()
-    child = five.fork()
-    child.put_text("after")
-    assert len(session.rewind(place, child).apply().view().exchanges) == 16
-    assert texts(session.rewind(five.messages.handle(3), child).apply().messages) == ["m0", "m1", "m2", "m3"]
-
-
 def test_an_outdated_preview_is_not_applied(five: Dialog, session: Session) -> None:
     """What was said since the preview is a Conflict; nothing to rewind, and unknown places, are refused."""
     preview = session.rewind(five.messages.handle(1))

@@ -126,23 +126,23 @@ def test_view_that_is_not_smaller_is_refused(long: Dialog) -> None:
         long.fork().compaction.commit(long.view(), model=MODEL)
 
 
-@pytest.mark.parametrize("answer", ["The user asked forty questions.", ""])
-def test_summary_stands_beside_the_record(long: Dialog, answer: str) -> None:
-    """A summarizer has room for its answer beside the record; an empty answer leaves the record alone, and its cost is on record."""
+def test_summary_stands_beside_the_record(long: Dialog) -> None:
+    """A summarizer's answer stands beside the record; an empty answer leaves the record alone, and its cost is on record."""
+    for answer in ("The user asked forty questions.", ""):
 
-    async def summarizer(request: SummaryRequest, /) -> SummaryAnswer:
-        del request
-        return SummaryAnswer(text=answer, model="m", usage=Usage({"input_tokens": 7}))
+        async def summarizer(request: SummaryRequest, /, answer: str = answer) -> SummaryAnswer:
+            del request
+            return SummaryAnswer(text=answer, model="m", usage=Usage({"input_tokens": 7}))
 
-    preview = asyncio.run(long.compaction.apreview(summarizer, budget=2_000, model=MODEL, focus="numbers"))
-    assert bool(preview.summary_failed) is not bool(answer)
-    assert any("Record of" in text for text in preview.inserted)
-    assert any(answer in text for text in preview.inserted)
-    place = preview.reject("too short")
-    assert place is not None
-    entry = long.recall(place)
-    assert isinstance(entry, Custom)
-    assert entry.data["summary"]["usages"] == [{"input_tokens": 7}]
+        preview = asyncio.run(long.compaction.apreview(summarizer, budget=2_000, model=MODEL, focus="numbers"))
+        assert bool(preview.summary_failed) is not bool(answer)
+        assert any("Record of" in text for text in preview.inserted)
+        assert any(answer in text for text in preview.inserted)
+        place = preview.reject("too short")
+        assert place is not None
+        entry = long.recall(place)
+        assert isinstance(entry, Custom)
+        assert entry.data["summary"]["usages"] == [{"input_tokens": 7}]
 
 
 def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:

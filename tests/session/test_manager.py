@@ -63,11 +63,12 @@ def talk(manager: SessionManager, *texts: str) -> list[str]:
 
 
 def test_a33_session_only_messages(manager: SessionManager) -> None:
-    """A33: the context has the typed messages in order; what is sent has none of them, has the summaries' texts, and not the custom one."""
+    """A33, C14, R217: the context has the typed messages in order; what is sent has the summaries' texts and custom messages in context."""
     manager.append_message(SystemMessage(content="You are careful."))
     talk(manager, "old question", "old answer")
     kept = manager.append_message(said("kept question"))
     manager.append_custom_message("note", "for the screen", details={"colour": "red"})
+    manager.append_custom_message("note", "for the model", in_context=True)
     manager.append_compaction("What came before.", kept, 1000)
     fork = manager.append_message(answer("kept answer"))
     talk(manager, "a wrong way", "wrong indeed")
@@ -80,17 +81,17 @@ def test_a33_session_only_messages(manager: SessionManager) -> None:
         ("CompactionSummaryMessage", "What came before."),
         ("UserMessage", "kept question"),
         ("CustomMessage", "for the screen"),
+        ("CustomMessage", "for the model"),
         ("AssistantMessage", "kept answer"),
         ("BranchSummaryMessage", "A wrong way was tried."),
         ("UserMessage", "another way"),
     ]
-    summary, custom, branch = (context.messages[index] for index in (1, 3, 5))
+    summary, custom, branch = (context.messages[index] for index in (1, 3, 6))
     assert isinstance(summary, CompactionSummaryMessage)
     assert isinstance(custom, CustomMessage)
     assert isinstance(branch, BranchSummaryMessage)
-    assert summary.tokens_before == 1000
+    assert (summary.tokens_before, branch.from_id) == (1000, fork)
     assert (custom.custom_type, custom.metadata["details"]) == ("note", {"colour": "red"})
-    assert branch.from_id == fork
 
     projection = context.to_llm_messages()
     assert not any(isinstance(message, SESSION_ONLY) for message in projection)
@@ -98,22 +99,14 @@ def test_a33_session_only_messages(manager: SessionManager) -> None:
         "system: You are careful.",
         "user: The conversation before this point was compacted into this summary:\n\n<summary>\nWhat came before.\n</summary>",
         "user: kept question",
+        "user: for the model",
         "assistant: kept answer",
         "user: The conversation came back from another branch. Summary of that branch:\n\n<summary>\nA wrong way was tried.\n</summary>",
         "user: another way",
     ]
-    speakers = [message.speaker for message in projection]
-    assert [speakers[1], speakers[4]] == [Speaker.SUMMARY, Speaker.SUMMARY]
+    assert [projection[index].speaker for index in (1, 5)] == [Speaker.SUMMARY, Speaker.SUMMARY]
     for profile in PROFILES:
         manager.dialog.request(profile, "m", max_tokens=64)
-
-
-def test_c14_a_custom_message_is_sent_if_in_context(manager: SessionManager) -> None:
-    """C14, R217: a custom message made with in_context is a user's message to the model; any other is not sent."""
-    manager.append_custom_message("seen", "look at this", in_context=True)
-    manager.append_custom_message("unseen", [TextContent("not this")])
-    assert sent(manager) == ["user: look at this"]
-    assert shown(manager) == ["look at this", "not this"]
 
 
 def test_r218_a_branch_summary_says_where_it_is_from(manager: SessionManager) -> None:
@@ -295,17 +288,6 @@ def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
         manager.branch(first)
         manager.append_message(said("nor this"))
         assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this", "nor this"]
-
-
-def test_c9_ids(manager: SessionManager) -> None:
-    """C9: an entry's id is unique in the session, stays when it is opened anew, and is a handle that recall understands."""
-    ids = [*talk(manager, "q", "a"), manager.append_custom("mine", {"x": 1})]
-    manager.branch(ids[0])
-    ids.append(manager.append_message(said("b")))
-    again = SessionManager.open(manager.session_id, manager.store)
-    assert [entry.id for entry in again.get_entries()] == ids
-    assert len(set(ids)) == len(ids)
-    assert manager.session.recall(ids[2]) == manager.get_entry(ids[2]).entry
 
 
 def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:

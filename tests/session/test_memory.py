@@ -231,23 +231,6 @@ def test_r325_the_archive_is_searched_by_similarity() -> None:
         archive.insert(" ")
 
 
-def test_an_embedder_must_keep_its_promise() -> None:
-    """An embedder that returns something else than one vector a text is an InvalidInput, and nothing is written."""
-    for vectors in ([], [[1.0]], [["a"] * 8], [[float("nan")] * 8], None, [[1.0] * 8] * 2):
-
-        class Wrong:
-            name, dimensions, made = "wrong", 8, vectors
-
-            async def __call__(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - whatever it returns
-                del texts
-                return self.made
-
-        archive = ArchivalMemory(Dialog(owner="m"), Wrong())
-        with pytest.raises(InvalidInput, match="embedder 'wrong'"):
-            archive.insert("x")
-        assert len(archive) == 0
-
-
 # --- whose it is ----------------------------------------------------------------------------------------------------------------------------
 
 

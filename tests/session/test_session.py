@@ -43,22 +43,20 @@ def test_open_by_the_first_digits(store: Store) -> None:
         Session.open("f" * 32, store)
 
 
-def test_addresses_are_opened_and_closed(tmp_path: Path) -> None:
+def test_addresses_are_opened_and_closed(tmp_path: Path, store: Store) -> None:
     """A session that was given an address opens the store and closes it; one that was given a store leaves it alone."""
     path = tmp_path / "s.db"
     with pytest.raises(NotFound):
         Session.open("demo", path)
     with Session.create(str(path), "demo") as session:
         session.root.put_text("hi")
-        store = session.store
     with pytest.raises(StoreError):
-        store.nodes(session.session_id)
+        session.store.nodes(session.session_id)
     with Session.open("demo", path) as again:
         assert [message.content for message in again.root.messages] == ["hi"]
-    mine = MemoryStore()
-    with Session.create(mine, "demo"):
+    with Session.create(store, "demo"):
         pass
-    assert list(mine.sessions())
+    assert list(store.sessions())
 
 
 def test_c09_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
@@ -143,20 +141,19 @@ def test_extent_names_what_is_damaged_or_cut_off() -> None:
 
     class Damaged(MemoryStore):
         def verify(self, dialog_id: object) -> tuple[int, ...]:
-            return (1,) if dialog_id == root else ()
+            return (1,) if dialog_id == root.dialog_id else ()
 
         def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
-            found = super().nodes(session_id, after)
-            return tuple(node for node in found if node.dialog_id != lost)
+            return tuple(node for node in super().nodes(session_id, after) if node.dialog_id not in lost)
 
-    store, root, lost = Damaged(), "", ""
-    session = Session.create(store, "demo")
-    root = session.root.dialog_id
-    session.root.put_text("a")
-    session.root.put_text("b")
-    middle = session.root.fork()
+    lost: set[str] = set()
+    session = Session.create(Damaged(), "demo")
+    root = session.root
+    root.put_text("a")
+    root.put_text("b")
+    middle = root.fork()
     middle.fork().put_text("c")
-    lost = middle.dialog_id
+    lost.add(middle.dialog_id)
     extent = session.extent(verify=True)
     assert [handle.seq for handle in extent.damaged] == [1]
     assert (extent.total, extent.reachable, extent.cut_off) == (3, 1, 1)

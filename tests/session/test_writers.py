@@ -1,9 +1,5 @@
 """Two writers on one dialog: every entry of both is there, or the loser was told (law 5)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,27 +49,6 @@ def test_an_annotation_never_makes_a_turn_fail(every_store: Store) -> None:
         two.put_text("unaware")
     assert _texts(two.reload()) == ["first", "second"]
     assert dict(two.marks.labels) == {two.messages.handle(0): "begin"}
-
-
-def test_two_processes_lose_nothing(tmp_path: Path) -> None:
-    """Two processes that append and reload on every conflict: all that each was told is written is there, in its own order."""
-    path = tmp_path / "s.db"
-    with Session.create(path, "shared") as session:
-        root = session.root.dialog_id
-    program = (
-        "import sys\nfrom palaver import Conflict; from palaver.session import Session\n"
-        "dialog = Session.open('shared', sys.argv[1]).root\n"
-        "for n in range(12):\n"
-        "    while True:\n"
-        "        try: dialog.put_text(f'{sys.argv[2]}{n}'); break\n"
-        "        except Conflict: dialog.reload()\n"
-    )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "ab"]
-    assert [process.wait(timeout=100) for process in running] == [0, 0]
-    with Session.open("shared", path) as session:
-        texts = _texts(session.dialog(root))
-    assert [text for text in texts if text[0] == "a"] == [f"a{n}" for n in range(12)]
-    assert [text for text in texts if text[0] == "b"] == [f"b{n}" for n in range(12)]
 
 
 @settings(max_examples=60)

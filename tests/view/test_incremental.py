@@ -10,14 +10,10 @@ from palaver.errors import StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import (
     Compaction,
-    ContextEdit,
     Header,
-    MessageEntry,
     Omitted,
     Run,
-    draft,
 )
-from palaver.log.erasure import NOTE
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, sketch, user
 from palaver.view import Exchange, Fold
@@ -109,14 +105,3 @@ def test_law_11_view_starts_from_the_checkpoint(long: tuple[Log, Counting, Fold]
     view = going.view(store.last(log.dialog))
     assert store.given == 3
     assert sketch(view) == ["user[word 24]", "assistant[word 24]"]
-
-
-def test_erasure_makes_a_fold_read_anew(long: tuple[Log, Counting, Fold]) -> None:
-    """A view after an erasure note shows what the log holds now, not what was read before."""
-    log, store, going = long
-    going.view(store.last(log.dialog)).load()
-    erased = MessageEntry(message=user("[erased]"))
-    log.store.contents.logs[log.dialog].bodies[0] = draft(erased)[0].body
-    note = ContextEdit(base=49, policy=NOTE)
-    view = going.view(log.put(note)[0])
-    assert sketch(view)[0] == "user[[erased]]"
