@@ -229,6 +229,7 @@ def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
         assert piped.out.encode(errors="surrogateescape") == target.read_bytes(), form
         assert json.loads(piped.err) == {**row, "file": None}, form
         assert row["bytes"] == target.stat().st_size, form
+        assert all(words in piped.out for words in ("Please look at", "It is red.", "Another answer.")), form
         assert target.stat().st_mode & 0o777 == 0o600, form
         assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == [], form
 

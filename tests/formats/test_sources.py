@@ -116,6 +116,7 @@ def test_bad_line_costs_itself_only(tmp_path: Path) -> None:
         (b"[" * 100_000, {"bad_record": 1}),
         (b'{"n": ' + b"9" * 5000 + b"}", {"bad_record": 1}),
         (b'{"type": "x", "n": NaN}', {"nonfinite": 1}),
+        (b'{"type": "x", "s": "a\tb", "type": "y"}', {}),
         (b'{"type": "x", "s": "\xff"}', {"encoding": 1}),
     ]:
         first, second = session().splitlines()

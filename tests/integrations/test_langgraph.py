@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver import Session
-from palaver.errors import InvalidInput
 from palaver.session import searchable
 from palaver.store import MemoryStore, Store
 
@@ -161,12 +160,3 @@ def test_changed_message_begins_a_fork(store: Store) -> None:
     ]
     put_messages(saver, 5, 4, said.HumanMessage("anew", id="n"))
     assert spoken(store)[-1] == ["user: anew"]
-
-
-def test_mistakes_are_typed_errors(store: Store) -> None:
-    """A configuration without a thread, and writes without a checkpoint, are the caller's mistakes."""
-    saver = adapter.PalaverCheckpointSaver(store)
-    with pytest.raises(InvalidInput, match="names no thread"):
-        saver.get_tuple({"configurable": {}})
-    with pytest.raises(InvalidInput, match="belong to no checkpoint"):
-        saver.put_writes(at("talk"), [("x", 1)], "task")

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from palaver.context import Meter
 from palaver.errors import NotFound, StoreDamaged
-from palaver.ids import BlobId, DialogId
+from palaver.ids import DialogId
 from palaver.log import Compaction, MessageEntry, ModelChange, Omitted, Run, draft
-from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
+from palaver.messages import AssistantMessage, Content, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
 from palaver.tokens import counter, model_info
 from palaver.transcripts import Diagnosis, Importer, examine, examine_file, repair
 from palaver.transcripts.sources import kept
 from palaver.view import Reason, fold
-from palaver.wire import PROFILES, Call, compile, validate  # noqa: A004 - the word for it
+from tests.formats.reading import refused
 from tests.formats.samples import Claude, Pi, call, codex, item, pi_call, said, text
 
 
@@ -128,25 +127,19 @@ def alone(log: Log) -> Diagnosis:
     return examine(log.store, log.session)
 
 
-def mended(log: Log) -> list[str]:
+def mended(log: Log) -> list[Content]:
     """Repair a log's dialog, say that it is healthy, and give what the branch says."""
     branch = repair(log.store, log.dialog)
-    assert codes(examine(log.store, log.session, branch.dialog_id)) == set()
+    found = examine(log.store, log.session, branch.dialog_id)
+    assert (codes(found), set(found.valid.values())) == (set(), {True})
     view = fold(log.store, branch.dialog_id)
-    for name in PROFILES:
-        request = compile(
-            view, PROFILES[name], Call(model="m", then="Go on."), lambda digest: log.store.blob(BlobId(digest))
-        )
-        assert not validate(request.body, PROFILES[name], as_history=request.history)
-    return list(shown(log.store, branch.dialog_id))
+    assert refused(log.store, view) == []
+    return [block.content for exchange in view.exchanges for block in exchange.blocks()]
 
 
-def shown(store: MemoryStore, dialog: DialogId) -> Iterable[str]:
-    """Return the texts and call ids that a dialog shows."""
-    for exchange in fold(store, dialog).exchanges:
-        for block in exchange.blocks():
-            content = block.content
-            yield content.content if isinstance(content, TextContent) else str(getattr(content, "id", content.type))
+def shown(log: Log) -> list[str]:
+    """Repair a log's dialog, and return the texts and call ids that the branch shows."""
+    return [one.content if isinstance(one, TextContent) else str(getattr(one, "id", one.type)) for one in mended(log)]
 
 
 def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
@@ -155,14 +148,7 @@ def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
     bad = AssistantMessage(contents=(ToolCallContent(id="a", name="f", args='{"path": '),))
     log.put(user("go"), bad, result("a"), user("on"))
     assert codes(alone(log)) == {"malformed_arguments"}
-    mended(log)
-    branch = log.store.nodes(log.session)[-1]
-    (made,) = [
-        block.content
-        for exchange in fold(log.store, branch.dialog_id).exchanges
-        for block in exchange.blocks()
-        if isinstance(block.content, ToolCallContent)
-    ]
+    (made,) = [one for one in mended(log) if isinstance(one, ToolCallContent)]
     assert dict(made.args) == {"malformed_arguments": '{"path": '}
 
 
@@ -203,7 +189,7 @@ def test_ids_that_return_every_turn_are_told_apart() -> None:
     assert codes(alone(log)) == {"duplicate_id"}
     with pytest.raises(NotFound):
         examine(log.store, log.session, DialogId("0" * 32))
-    assert mended(log) == ["go", "a", "a", "on", "a_2", "b", "a_2", "b", "x"]
+    assert shown(log) == ["go", "a", "a", "on", "a_2", "b", "a_2", "b", "x"]
 
 
 def test_payload_that_is_gone_is_named_and_replaced() -> None:
@@ -216,7 +202,7 @@ def test_payload_that_is_gone_is_named_and_replaced() -> None:
     assert codes(alone(log)) == {"missing_blob"}
     del log.store.contents.blobs[blob]
     assert codes(alone(log)) == {"missing_blob"}
-    assert mended(log) == ["see", f"[image/png, {len(data)} bytes: its payload was lost]"]
+    assert shown(log) == ["see", f"[image/png, {len(data)} bytes: its payload was lost]"]
 
 
 def test_damage_in_an_ancestor_spoils_its_forks() -> None:
