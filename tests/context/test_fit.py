@@ -160,16 +160,6 @@ def test_a_broken_list_is_repaired_and_reported() -> None:
         assert words in report
 
 
-def test_a_refused_field_costs_one_message_its_identity() -> None:
-    """The message is sent without the field; all others are the caller's own."""
-    given_ = chat(2)
-    given_[1] = {**given_[1], "made_up": 1}
-    fitted = fit(given_, model="gpt-4o")
-    assert fitted.messages[1] == {"role": "user", "content": "ask 0"}
-    assert [one is own for one, own in zip(fitted.messages, given_, strict=True)].count(False) == 1
-    assert "made_up" in str(fitted.report.changes[0])
-
-
 def test_a_spoken_answer_and_a_refusal_are_not_empty() -> None:
     """Chat completions: it is not an empty message, and what a response says beside the id is left out."""
     messages = [

@@ -139,14 +139,6 @@ def test_pencil_palaver_folds_nothing_where_lines_fit() -> None:
     assert not found.plan.drops
 
 
-def test_pencil_palaver_shortens_a_huge_output_alone() -> None:
-    """An output of more than a fifth of the limit is shown as a twentieth; if that suffices, nothing else changes."""
-    messages = [*did(0, "x" * 20_000), *talk(5)]
-    view = composed(messages, "palaver", 10_000).view
-    assert shape(view) == "c....."
-    assert 500 <= sizes(view)[0] <= 700
-
-
 def test_r308_pencil_manus_clears_the_older_half_at_most() -> None:
     """The newest half of the results stays in full."""
     for rounds in [9, 13, 14, 19]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from palaver.context.tool_effects import Effect, effect
 from palaver.log import ToolSpec
 
@@ -25,6 +22,8 @@ def test_the_table_knows_tools_and_arguments_by_name() -> None:
         ("shell", {"command": ["bash", "-lc", "ls"]}, Effect(command="bash -lc ls")),
         ("TodoWrite", {"todos": []}, Effect(plan=True)),
         ("get_user_details", {"path": "/a.py", "command": "ls"}, Effect()),
+        ("Read", {"file_path": 5}, Effect()),
+        ("", {"command": None, "paths": [None]}, Effect()),
     ]
     for tool, arguments, expected in cases:
         assert effect(tool, arguments) == expected, (tool, arguments, expected)
@@ -36,15 +35,3 @@ def test_a_declaration_wins_over_the_table() -> None:
     done = effect("bash", {"source": "a", "target": "b", "more": ["c"], "command": "cp a b"}, spec)
     assert done == Effect(reads=("a",), writes=("b", "c"))
     assert effect("bash", {"command": "ls"}, ToolSpec(name="bash")) == Effect(command="ls")
-
-
-@given(
-    st.sampled_from(["Read", "Edit", "Bash", "apply_patch", ""]) | st.text(max_size=20),
-    st.dictionaries(
-        st.sampled_from(["path", "paths", "command", "input"]),
-        st.none() | st.text() | st.integers() | st.lists(st.text() | st.none()),
-    ),
-)
-def test_any_call_has_an_effect(tool: str, arguments: dict[str, object]) -> None:
-    """Whatever a model writes, nothing raises."""
-    assert isinstance(effect(tool, arguments), Effect)

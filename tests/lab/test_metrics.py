@@ -10,7 +10,6 @@ from palaver.lab.metrics import (
     front,
     identifiers,
     in_arguments,
-    ratio_interval,
 )
 from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import Sheet, recall_charge, sheet
@@ -86,13 +85,3 @@ def test_without_a_cache_every_token_read_costs_as_input() -> None:
 
 
 # --- intervals -------------------------------------------------------------------------------------------------------------
-
-
-def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_figure() -> None:
-    """A ratio of sums, between its ends."""
-    pairs = [(float(number % 5), 5.0) for number in range(50)]
-    one = ratio_interval(pairs, resamples=300, seed=7)
-    assert one == ratio_interval(pairs, resamples=300, seed=7)
-    assert one is not None
-    assert one.value == 0.4
-    assert one.low < 0.4 < one.high

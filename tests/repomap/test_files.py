@@ -6,9 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from palaver.errors import InvalidInput
 from palaver.repomap import Limits, look
 from palaver.repomap.files import read, walk
 from tests.repomap.made_up import SHOP, written
@@ -59,15 +56,6 @@ def test_a_file_that_changed_its_kind_is_not_read(tmp_path: Path) -> None:
     assert read(tmp_path / "a.py", 3) == "too large"
     assert {read(tmp_path / name, 100) for name in ("link", "gone")} == {"unreadable"}
     assert {read(tmp_path / name, 100) for name in ("pipe", ".")} == {"not a file"}
-
-
-def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    """Only the folder that was named raises."""
-    written(tmp_path, {"a.py": ""})
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for wrong in ("a.py", "none", "loop"):
-        with pytest.raises(InvalidInput, match="cannot be mapped"):
-            look(tmp_path / wrong)
 
 
 def test_files_that_are_not_source_have_only_a_name(tmp_path: Path) -> None:

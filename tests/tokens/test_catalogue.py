@@ -16,7 +16,6 @@ ALL_NAMES = [model.id for provider in get_snapshot().providers for model in prov
 
 SPELLINGS = [
     ("gpt-4o", "openai", 128_000, 128_000, 16_384, "openai"),
-    ("azure/gpt-4o", "azure", 128_000, 128_000, 16_384, "openai"),
     ("ft:gpt-4o-2024-08-06:acme::7p4lURel", "openai", 128_000, 128_000, 16_384, "openai"),
     ("gpt-5", "openai", 400_000, 272_000, 128_000, "openai-5"),
     ("claude-sonnet-4-5-20250929", "anthropic", 200_000, 200_000, 64_000, "anthropic"),
@@ -25,7 +24,6 @@ SPELLINGS = [
     ("vertex_ai/claude-3-5-haiku@20241022", "google", 200_000, 200_000, 8_192, "anthropic"),
     ("claude-opus-4-7", "anthropic", 1_000_000, 1_000_000, 128_000, "anthropic-4.7"),
     ("gemini/gemini-2.5-pro", "google", 1_048_576, 1_048_576, 65_536, "gemini"),
-    ("models/gemini-3-pro-preview", "google", 1_048_576, 1_048_576, 65_536, "gemini-3"),
     ("deepseek/deepseek-chat", "deepseek", 131_072, 131_072, 8_192, "deepseek"),
 ]
 """Name, provider, window, longest input, longest answer, family."""
