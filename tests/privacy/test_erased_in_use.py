@@ -17,7 +17,7 @@ from palaver import AssistantMessage, Conflict, UserMessage
 from palaver.context.policy import POLICIES
 from palaver.context.summary import SummaryAnswer, SummaryRequest
 from palaver.errors import Erased
-from palaver.log import Handle, Reader
+from palaver.log import Handle
 from palaver.messages import ImageContent, Media, TextContent, ThinkingContent
 from palaver.session import Dialog, Session
 from palaver.session.erasure import erase
@@ -200,26 +200,6 @@ def test_a_lost_payload_stops_no_plan() -> None:
     for policy in sorted(POLICIES):
         dialog.compaction.compose(policy, 5_000, model=MODEL)
     assert "cannot be had" in json.dumps(dialog.request("openai-chat", MODEL).body)
-
-
-def test_law_11_the_look_costs_what_is_new() -> None:
-    """A view asks once what there is that was not looked at, however long the log is, and reads nothing twice."""
-    store = Counting(MemoryStore())
-    dialog, _ = talked(cast("Store", store))
-    for number in range(100):
-        dialog.put_text(f"more {number}")
-    dialog.view()
-    other = Session.open("s", cast("Store", store)).root
-    for number in range(40):
-        other.marks.pin(other.messages.handle(number))
-    last = cast("Reader", store).last(dialog.dialog_id).seq
-    for new in (40, 0):
-        store.asked.clear()
-        dialog.view()
-        assert store.calls("last") == 1
-        looked = [int(asked[2]) for asked in store.asked if asked[0] == "headers"]
-        assert all(start >= last - new for start in looked)
-        assert len(looked) <= 2
 
 
 def test_what_is_gone_is_in_no_record() -> None:

@@ -36,16 +36,16 @@ response = agent.respond()
 def test_seed_002_block_01_a23_named_dialogs() -> None:
     """R20, R79, R82, R141, R142: the one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
     assert imported(BLOCK_01) == ["Agent", "Prompt", "build_invoker"]
-    asked: list[str] = []
+    asked: list[dict[str, str]] = []
+    source = BLOCK_01.replace("agent = Agent(", "build_invoker = scripted\nagent = Agent(")
 
-    def scripted(config: dict[str, str]) -> Any:  # noqa: ANN401 - an invoker
-        asked.append(config["invoker"])
+    def scripted(config: dict[str, str]) -> ProviderInvoker:
+        asked.append(config)
         return invoker("All is well.")
 
-    source = BLOCK_01.replace("agent = Agent(", "build_invoker = scripted\nagent = Agent(")
     names = run(source, scripted=scripted)
     agent: Agent = names["agent"]
-    assert asked == ["litellm"]
+    assert asked == [{"invoker": "litellm"}]
     assert names["response"].content == "All is well."
     assert [message.role for message in agent.current_dialog.messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT]
     assert agent.current_dialog.owner == "writer"
@@ -73,7 +73,7 @@ def test_seed_002_block_02_a24_the_trace(capsys: pytest.CaptureFixture[str]) -> 
     """R86, R144, R145, R237: a bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
     prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
     usage = {"prompt_tokens": 10, "completion_tokens": 5}
-    answers = [{"text": "bad", "usage": usage}, {"text": "<note>good</note>", "usage": usage}]
+    answers = [{"text": text, "usage": usage} for text in ("bad", "<note>good</note>")]
     agent = Agent("writer", prompt, "gpt-4o-mini", invoker(*answers))
     agent.open("draft")
     agent.receive("Write.")
@@ -83,11 +83,8 @@ def test_seed_002_block_02_a24_the_trace(capsys: pytest.CaptureFixture[str]) -> 
     assert "total_tokens=30" in printed[3]
     assert printed[4] == "<note>good</note>"
     assert session.delivery.parsed["xml_tags"] == {"note": ["good"]}
-    assert [message.content for message in agent.current_dialog.messages] == [
-        "You write.",
-        "Write.",
-        "<note>good</note>",
-    ]
+    said = [message.content for message in agent.current_dialog.messages]
+    assert said == ["You write.", "Write.", "<note>good</note>"]
 
 
 BLOCK_03 = """

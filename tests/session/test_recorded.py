@@ -5,30 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from palaver import InfeasibleBudget, MemoryStore
+from palaver import MemoryStore
 from palaver.session import Dialog, Session
-from palaver.session.compaction import CompactionPreview
 from palaver.session.session import rebuild
 from palaver.testing.session_laws import check_session
 from palaver.transcripts import Importer
 from tests.recorded import Recording, recordings
 
 SEVEN = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
-MODEL = "gpt-4o"
 
 
 def _imported(recording: Recording) -> list[Session]:
     store = MemoryStore()
     found = list(islice(Importer(store, keep_source=False).import_path(recording.path), 2))
     return [Session.open(imported.session_id, store) for imported in found]
-
-
-def _halved(dialog: Dialog, policy: str) -> CompactionPreview | None:
-    """Compose a view half as large, or None where what must be sent is larger than that."""
-    try:
-        return dialog.compaction.preview(policy, model=MODEL)
-    except InfeasibleBudget:
-        return None
 
 
 @pytest.mark.parametrize("recording", recordings(*SEVEN, each=2))
@@ -61,21 +51,3 @@ def test_recorded_sessions_survive_dictionaries_and_logs(recording: Recording, t
         again = rebuild(log)
         assert [dialog.dialog_id for dialog in again.dialogs] == [dialog.dialog_id for dialog in session.dialogs]
         assert again.root.to_dict() == fields
-
-
-@pytest.mark.parametrize("recording", recordings(*SEVEN, each=1))
-@pytest.mark.parametrize("policy", ["palaver", "opencode"])
-def test_recorded_sessions_are_committed_and_undone(recording: Recording, policy: str) -> None:
-    """A view half as large is committed, comes back as it was composed, and is undone; no message of the log is touched."""
-    for session in _imported(recording):
-        dialog = session.root
-        whole, ids = dialog.view(), [message.id for message in dialog.messages.bare()]
-        preview = _halved(dialog, policy)
-        if preview is None or not preview.worthwhile:
-            continue
-        preview.approve()
-        assert dialog.view().exchanges == preview.composed.view.exchanges
-        assert dialog.reload().view().omissions
-        dialog.compaction.undo()
-        assert dialog.view().exchanges == whole.exchanges
-        assert [message.id for message in dialog.messages.bare()] == ids

@@ -158,10 +158,9 @@ def test_equal_response_ids_in_two_turns_never_merge() -> None:
         log = Log()
         log.put(user("q1"), model("a1", "x", response="r"), result("x", "one"), model("more", response="r"))
         log.put(between, model("a2", "x", response="r"), result("x", "two"))
-
-        texts = [text_of(x.turns[1].blocks[0]) for x in seen(log).exchanges if len(x.turns) == 2]
-        assert texts == ["one", "two"]
-        assert sketch(seen(log))[1] == "assistant[a1, call x, more] tool[result x]"
+        view = seen(log)
+        assert [text_of(x.turns[1].blocks[0]) for x in view.exchanges if len(x.turns) == 2] == ["one", "two"]
+        assert sketch(view)[1] == "assistant[a1, call x, more] tool[result x]"
         assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 3, 4, 5, 6]
 
 
