@@ -11,13 +11,12 @@ The one thing taken for granted is what SQLite takes for granted of every disk o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from random import Random
 from typing import NamedTuple
 
-__all__ = ["SECTOR", "Act", "Loss", "Note", "Notes"]
+__all__ = ["Act", "Loss", "Note", "Notes"]
 
 SECTOR = 512
 """Bytes that a disk writes at once at least; the smallest that is in use."""
@@ -76,15 +75,6 @@ class Note(NamedTuple):
     data: bytes = b""
 
 
-@dataclass
-class _File:
-    """A file between flushes: what is on the disk for certain, and what was done since."""
-
-    flushed: bytearray = field(default_factory=bytearray)
-    since: list[Note] = field(default_factory=list)
-    named: bool = False
-
-
 class Notes:
     """All that was done to some files, in order.
 
@@ -123,80 +113,66 @@ class Notes:
             seed: What `Loss.ANY` is drawn from, together with `at`.
         """
         draw = Random(f"{seed} {at}")  # noqa: S311 - no secret
-        found: dict[str, bytes] = {}
-        for name, file in self._files(at).items():
-            if not file.named and (loss is Loss.ALL or (loss is Loss.ANY and draw.random() < 0.3)):
-                continue
-            found[name] = bytes(_after(file, loss, draw))
-        return found
-
-    def _files(self, at: int) -> dict[str, _File]:
-        files: dict[str, _File] = {}
+        disk: dict[str, bytearray] = {}
+        since: dict[str, list[Note]] = {}
+        named: set[str] = set()
         for note in self.acts[:at]:
             match note.act:
                 case Act.MADE:
-                    files.setdefault(note.name, _File())
+                    disk.setdefault(note.name, bytearray())
+                    since.setdefault(note.name, [])
                 case Act.DELETED:
-                    files.pop(note.name, None)
+                    disk.pop(note.name, None)
+                    since.pop(note.name, None)
+                    named.discard(note.name)
                 case Act.FLUSHED:
-                    self._flush(files, note.name)
+                    _apply(disk[note.name], since[note.name])
+                    since[note.name].clear()
+                    named |= set(disk) if self._entered(note.name) else {note.name}
                 case Act.LOST:
-                    files[note.name].since.clear()
+                    since[note.name].clear()
                 case _:
-                    files[note.name].since.append(note)
-        return files
-
-    def _flush(self, files: dict[str, _File], name: str) -> None:
-        file = files[name]
-        for note in file.since:
-            _apply(file.flushed, note)
-        file.since.clear()
-        for other in files.values() if self._entered(name) else (file,):
-            other.named = True
+                    since[note.name].append(note)
+        lost = {name for name in sorted(set(disk) - named) if _loses_names(loss, draw)}
+        for name, content in disk.items():
+            _apply(content, _kept(since[name], loss, draw))
+        return {name: bytes(content) for name, content in disk.items() if name not in lost}
 
 
-def _after(file: _File, loss: Loss, draw: Random) -> bytearray:
-    content = bytearray(file.flushed)
-    if loss is Loss.ALL:
-        return content
-    for place, note in enumerate(file.since, 1):
+def _loses_names(loss: Loss, draw: Random) -> bool:
+    return loss is Loss.ALL or (loss is Loss.ANY and draw.random() < 0.3)
+
+
+def _kept(since: Sequence[Note], loss: Loss, draw: Random) -> Iterator[Note]:
+    """Return what is on the disk of the writes since the last flush."""
+    for place, note in enumerate(since, 1):
         if loss is Loss.ANY:
-            _apply_some(content, note, draw)
-        elif loss is Loss.TORN and place == len(file.since) and note.act is Act.WROTE:
-            _apply(content, note._replace(data=note.data[: len(note.data) // 2]))
-        else:
-            _apply(content, note)
-    return content
+            yield from _some(note, draw)
+        elif loss is Loss.TORN and place == len(since):
+            yield note._replace(data=note.data[: len(note.data) // 2])
+        elif loss is not Loss.ALL:
+            yield note
 
 
-def _apply(content: bytearray, note: Note) -> None:
-    if note.act is Act.CUT:
-        del content[note.offset :]
-        content.extend(bytes(note.offset - len(content)))
-        return
-    if note.data:
+def _some(note: Note, draw: Random) -> Iterator[Note]:
+    """Return a write, nothing of it, or some of the sectors that it touches, each as far as it was written."""
+    fate = draw.randrange(4)
+    if fate == 1 or (fate and note.act is Act.CUT):
+        yield note
+    elif fate:
+        for sector in range(note.offset // SECTOR * SECTOR, note.offset + len(note.data), SECTOR):
+            start = max(sector, note.offset)
+            piece = note.data[start - note.offset : sector + SECTOR - note.offset]
+            kept = draw.randrange(3)
+            if kept:
+                yield Note(Act.WROTE, note.name, start, piece if kept == 1 else draw.randbytes(len(piece)))
+
+
+def _apply(content: bytearray, notes: Iterable[Note]) -> None:
+    for note in notes:
+        if note.act is Act.CUT:
+            del content[note.offset :]
+        elif not note.data:
+            continue
         content.extend(bytes(max(0, note.offset + len(note.data) - len(content))))
         content[note.offset : note.offset + len(note.data)] = note.data
-
-
-def _apply_some(content: bytearray, note: Note, draw: Random) -> None:
-    fate = draw.randrange(4)
-    if fate == 0:
-        return
-    if fate == 1 or note.act is Act.CUT:
-        _apply(content, note)
-        return
-    for start in _sectors(note):
-        piece = note.data[start[0] - note.offset : start[1] - note.offset]
-        kept = draw.randrange(3)
-        if kept:
-            _apply(content, Note(Act.WROTE, note.name, start[0], piece if kept == 1 else draw.randbytes(len(piece))))
-
-
-def _sectors(note: Note) -> Iterator[tuple[int, int]]:
-    """Return the sectors that a write touches, each as far as it was written: where it starts, and where it stops."""
-    start, stop = note.offset, note.offset + len(note.data)
-    while start < stop:
-        end = min(stop, (start // SECTOR + 1) * SECTOR)
-        yield start, end
-        start = end

@@ -111,12 +111,10 @@ class Recorded(NamedTuple):
     """A history that was played into a store on a disk that notes everything.
 
     Attributes:
-        known: The history.
         notes: What was done to the files.
         marks: How much of that had been done when the store was open, and when each step was acknowledged.
     """
 
-    known: History
     notes: Notes
     marks: Sequence[int]
 
@@ -142,7 +140,7 @@ def recorded_on_disk(
                 stores = [SqliteStore(folder / _FILE, durability) for _ in range(handles)]
         for store in stores:
             store.close()
-    return Recorded(known, disk.notes, marks)
+    return Recorded(disk.notes, marks)
 
 
 def power_cuts(

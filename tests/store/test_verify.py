@@ -167,8 +167,8 @@ def test_flipped_bit_is_found(url: str, seed: int | range) -> None:
         for number in (seed,) if isinstance(seed, int) else seed:
             draw = Random(number)  # noqa: S311 - no secret
             for table, key, column in columns:
-                rows = run(f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL")  # noqa: S608 - ours
-                place, old = draw.choice([row for row in sorted(rows) if row[1] not in {"", b""}] or [(None, None)])
+                rows = sorted(run(f"SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"))  # noqa: S608 - ours
+                place, old = draw.choice([row for row in rows if row[1] not in {"", b""}] or [(None, None)])
                 if place is None:
                     continue
                 new = old - abs(old) / 2 if column == "updated_at" else flipped(old, draw)
