@@ -50,7 +50,7 @@ class Peer:
             pass
 
 
-def _listen(process: subprocess.Popen[str], said: "queue.Queue[str | None]") -> None:
+def listen(process: subprocess.Popen[str], said: "queue.Queue[str | None]") -> None:
     """Hand on what the server says, until it ends; reading on keeps its pipe from filling up."""
     for line in process.stdout or ():
         said.put(line)
@@ -86,7 +86,7 @@ def serve(fixtures: Path) -> Iterator[Peer]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         said: queue.Queue[str | None] = queue.Queue()
-        reader = threading.Thread(target=_listen, args=(process, said))
+        reader = threading.Thread(target=listen, args=(process, said))
         reader.start()
         try:
             yield Peer(_address(said))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.tools.mcp import MCP
-from tests.peers.server import END_WITH_PARENT
+from tests.peers.server import END_WITH_PARENT, listen
 
 PROGRAM = Path(__file__).parents[1] / "peers/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 START_SECONDS = 60.0
@@ -44,20 +44,13 @@ def over_http() -> Iterator[str]:
     command = ["node", "--import", END_WITH_PARENT, "--import", SAY_PORT, str(PROGRAM), "streamableHttp"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, env=os.environ | {"PORT": "0"}, text=True, **pipes) as process:
-        said: queue.Queue[str] = queue.Queue()
-        reader = threading.Thread(target=_listen, args=(process, said))
+        said: queue.Queue[str | None] = queue.Queue()
+        reader = threading.Thread(target=listen, args=(process, said))
         reader.start()
         try:
-            while "bound to" not in (line := said.get(timeout=START_SECONDS)):
+            while "bound to" not in (line := said.get(timeout=START_SECONDS) or "bound to 0"):
                 pass
             yield f"http://127.0.0.1:{line.rpartition(' ')[2].strip()}/mcp"
         finally:
             process.kill()
             reader.join()
-
-
-def _listen(process: "subprocess.Popen[str]", said: "queue.Queue[str]") -> None:
-    """Hand on what the server says, until it ends; reading on keeps its pipe from filling up."""
-    for line in process.stdout or ():
-        said.put(line)
-    said.put("bound to 0")

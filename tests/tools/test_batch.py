@@ -4,7 +4,6 @@ import functools
 import threading
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 import pytest
@@ -110,18 +109,14 @@ class Plan:
 
     ending: str
     rounds: int
-    exclusive: bool
-    allow_repeat: bool
-    idempotent: bool
+    options: dict[str, bool]
 
 
 PLANS = st.builds(
     Plan,
     st.sampled_from(["return", "raise", "cancel", "stop"]),
     st.integers(0, 6),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
+    st.fixed_dictionaries({name: st.booleans() for name in ("exclusive", "allow_repeat", "idempotent")}),
 )
 CALLS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), max_size=8)
 """Which tool (there are at most four, so that some are unknown), and with which argument."""
@@ -162,15 +157,10 @@ class Run:
             finally:
                 self.inside.remove(name)
 
-        options: dict[str, Any] = {
-            "allow_repeat": plan.allow_repeat,
-            "idempotent": plan.idempotent,
-            "exclusive": plan.exclusive,
-        }
-        return Function.from_callable(act, name=name, **options)
+        return Function.from_callable(act, name=name).extend(**plan.options)
 
     def _look(self) -> None:
-        exclusive = [each for each in self.inside if self.plans[int(each[1:])].exclusive]
+        exclusive = [each for each in self.inside if self.plans[int(each[1:])].options["exclusive"]]
         self.alone = self.alone and not (exclusive and len(self.inside) > 1)
         self.most = max(self.most, len(self.inside))
 

@@ -55,8 +55,6 @@ def test_any_return_value_is_readable() -> None:
         (b"\xff\x00\xfe", "(3 bytes that are not text, an image or sound)"),
         (Path("a/b"), "a/b"),
         (float("nan"), "null"),
-        ({1: {2, 3}}, '{"1":[2,3]}'),
-        (object, "<class 'object'>"),
     ]
     for value, text in cases:
         outcome = run(says(value))

@@ -118,9 +118,7 @@ def test_uncheckable_schema_is_refused() -> None:
         ({"anyOf": [{"type": "text"}]}, "not a JSON schema"),
         ({"pattern": "("}, "not a JSON schema|linear"),
         ({"patternProperties": {"(?=a)b": {}}}, "linear"),
-        ({"minimum": "3"}, "not a JSON schema"),
         ({"required": "name"}, "not a JSON schema"),
-        ({"items": 3}, "not a JSON schema"),
     ]
     for schema, why in cases:
         with pytest.raises(InvalidInput, match=why):
