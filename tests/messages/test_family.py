@@ -62,17 +62,6 @@ def test_r213_unions_tell_messages_apart() -> None:
     assert [type(message) for message in read] == [CustomMessage, ToolMessage]
 
 
-def test_role_and_content_go_by_position() -> None:
-    """`Message("user", "hi")` and `UserMessage("hi")`."""
-    assert Message("user", "hi").content == UserMessage("hi").content == "hi"
-    assert Message(Role.TOOL, "x", tool_call_id="c").tool_call_id == "c"
-    assert UserMessage([TextContent("a"), TextContent("b")]).text_content() == "ab"
-    with pytest.raises(TypeError):
-        UserMessage("a", "b")  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
-        Message("user", "a", content="b")
-
-
 def test_misspelt_fields_are_refused() -> None:
     """A constructor names the close field; from_dict and copies keep what another version wrote."""
     cases: list[Any] = [Message, UserMessage, TextContent]

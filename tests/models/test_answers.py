@@ -24,9 +24,8 @@ from palaver.messages import (
     decode,
     encode,
 )
-from palaver.models import Assembly, End, Event, TextDelta, ToolCallDelta, collect
+from palaver.models import End, Event, TextDelta, collect
 from palaver.models.answers import AnswerReader, AnthropicAnswer, ChatAnswer, GeminiAnswer, ResponsesAnswer
-from palaver.models.assembly import NO_ARGUMENTS_YET
 from palaver.models.client import ClientProvider, transport_error
 from palaver.session import Dialog
 from palaver.wire import Request, profile
@@ -312,23 +311,6 @@ def test_served_model_is_kept_in_the_metadata() -> None:
         assert message.metadata["served_model"] == "m-2026"
         assert message.response_id
         assert (message.usage.input_tokens, message.usage.cache_read_tokens, message.usage.output_tokens) == (3, 2, 3)
-
-
-def assembled(event: ToolCallDelta) -> Assembly:
-    """Assemble one event."""
-    assembly = Assembly(model="m")
-    assembly.add(event)
-    return assembly
-
-
-def test_cut_arguments_keep_the_reason() -> None:
-    """They are never read as an empty object; at the end, no arguments are none."""
-    cut = assembled(ToolCallDelta(0, "c1", "bash", '{"command": "rm -')).partial.tool_calls()[0]
-    assert (cut.raw_args, cut.args) == ('{"command": "rm -', {})
-    assert cut.error
-    named = assembled(ToolCallDelta(0, "c1", "bash"))
-    assert named.partial.tool_calls()[0].error == NO_ARGUMENTS_YET
-    assert named.message().tool_calls()[0] == ToolCallContent("c1", "bash")
 
 
 async def _events(*events: Event) -> AsyncIterator[Event]:

@@ -141,15 +141,13 @@ _REASONING = st.sampled_from(
         {"thoughtSignature": "not base64!"},
     ]
 )
-_THOUGHTS = st.builds(
-    ThinkingContent,
-    content=_WORDS,
-    signature=st.one_of(st.just(""), _OPAQUE),
-    redacted=st.one_of(st.just(""), st.just(""), _OPAQUE),
-    provider=_PROVIDERS,
-    model=_MODELS,
-    artefact=_REASONING,
+_BY: Mapping[str, st.SearchStrategy[str]] = {"provider": _PROVIDERS, "model": _MODELS}
+_THOUGHTS = st.one_of(
+    st.builds(ThinkingContent, content=_WORDS, signature=st.just("") | _OPAQUE, **_BY),
+    st.builds(ThinkingContent, redacted=_OPAQUE, **_BY),
+    st.builds(ThinkingContent, content=_WORDS, artefact=_REASONING, **_BY),
 )
+"""What one maker leaves in a block: words, signed or not, a block that only it can read, or an item."""
 _SIGNED = st.builds(ThinkingContent, content=_WORDS, signature=_OPAQUE, provider=st.just("anthropic"))
 _REDACTED = st.builds(ThinkingContent, redacted=_OPAQUE, provider=st.just("anthropic"))
 _NATIVE: Mapping[str, tuple[str, st.SearchStrategy[ThinkingContent]]] = {

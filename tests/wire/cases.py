@@ -203,16 +203,16 @@ RESPONSES: Final = [
     Case(R.TOOL_CHOICE, {"tool_choice": {"type": "function", "name": "gone"}}),
     Case(R.ANSWER_NAME, {"text/format/name": ""}),
     Case(R.ANSWER_SCHEMA, {"text/format/schema": {"type": "array"}}),
-    Case(
-        None, {"input/10": {"role": "developer", "content": "x"}, "reasoning": {"effort": "high"}, "truncation": None}
-    ),
+    Case(None, {"input/10": {"role": "developer", "content": "x"}, "reasoning": {"effort": "high"}}),
     Case(None, {ITEMS: DROP, "previous_response_id": "r", "store": True}),
     Case(None, {"input": "hello", "instructions": None, "tools/1": {"type": "web_search_2099_01_01"}}),
 ]
 
 SAID, RESULT = "messages/1/content", "messages/2/content"
 SOURCE = "messages/0/content/1/source"
-THINK = {"parameters": {"thinking": {"type": "enabled", "budget_tokens": 2048}}}
+BUDGET = {"type": "enabled", "budget_tokens": 2048}
+THINK = {"parameters": {"thinking": BUDGET}}
+PAPER, LATE = _block("base64", media_type="application/pdf", data=PDF), _block("tool_result", tool_use_id="c3")
 OLD = "claude-haiku-4-5"
 ANTHROPIC: Final = [
     *_texts("messages/6/content/0/text", 32_000_000, 32_000_001),
@@ -225,7 +225,7 @@ ANTHROPIC: Final = [
     Case(R.PARAMETER_CONFLICT, {"thinking": {"type": "adaptive"}, "tool_choice": {"type": "any"}}),
     Case(R.PARAMETER_CONFLICT, {"temperature": 0.5}, OLD, call=THINK),
     Case(R.PARAMETER_REFUSED, {"temperature": 1}, "claude-opus-5-5"),
-    Case(R.PARAMETER_REFUSED, {"thinking": THINK["parameters"]["thinking"]}, "claude-opus-5-5"),
+    Case(R.PARAMETER_REFUSED, {"thinking": BUDGET}, "claude-opus-5-5"),
     Case(R.ROLE_UNKNOWN, {"messages/0/role": "human"}),
     Case(R.ROLE_FIRST, {"messages/0": DROP}),
     Case(R.ROLE_ALTERNATION, {"messages/5/role": "user"}),
@@ -245,15 +245,10 @@ ANTHROPIC: Final = [
     Case(R.CALL_UNANSWERED, {"messages/3/content+": _use("c4")}),
     Case(R.RESULT_ORPHAN, {"messages/6/content+": _block("tool_result", tool_use_id="zz")}),
     Case(R.RESULT_DUPLICATE, {f"{RESULT}/1/tool_use_id": "c1"}),
-    Case(
-        R.RESULT_PLACE, {"messages/6/content+": _block("tool_result", tool_use_id="c3"), "messages/4/content": [TEXT]}
-    ),
+    Case(R.RESULT_PLACE, {"messages/6/content+": LATE, "messages/4/content": [TEXT]}),
     Case(R.THINKING_SIGNATURE, {f"{SAID}/0/signature": ""}),
     Case(R.THINKING_ORDER, {f"{SAID}+": SIGNED}),
-    Case(
-        R.THINKING_FIRST,
-        {"messages/6": DROP, "messages/5": DROP, f"{SAID}/0": DROP, "thinking": THINK["parameters"]["thinking"]},
-    ),
+    Case(R.THINKING_FIRST, {"messages/6": DROP, "messages/5": DROP, f"{SAID}/0": DROP, "thinking": BUDGET}),
     Case(R.THINKING_BUDGET, {"thinking": {"type": "enabled", "budget_tokens": 1000}}),
     Case(R.MEDIA_KIND, {f"{SOURCE}/media_type": "image/heic"}),
     Case(R.MEDIA_DATA, {f"{SOURCE}/data": ""}),
@@ -272,10 +267,7 @@ ANTHROPIC: Final = [
     Case(R.CACHE_PLACE, {f"{SAID}/0/cache_control": {"type": "ephemeral"}}, call={"cache": False}),
     Case(R.CACHE_ORDER, {"messages/6/content/0/cache_control": {"type": "ephemeral", "ttl": "1h"}}),
     Case(None, {"thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}),
-    Case(
-        None,
-        {"messages/6/content/0": _block("document", source=_block("base64", media_type="application/pdf", data=PDF))},
-    ),
+    Case(None, {"messages/6/content/0": _block("document", source=PAPER)}),
     Case(None, {"messages/6/content": "Sure?", "system": "Be careful.", "metadata": {"user_id": None}}),
     Case(None, {"tools/1": {"type": "web_search_20990101", "name": "web_search"}, "a_new_field": {}}),
     Case(None, {}, OLD, call=THINK),
@@ -283,6 +275,8 @@ ANTHROPIC: Final = [
 
 PARTS, ANSWER = "contents/1/parts", "contents/2/parts"
 BLOB, DECLARED = "contents/0/parts/1/inlineData", "tools/0/functionDeclarations"
+CALLED = {"functionCall": {"name": "bash"}, "thoughtSignature": "AAAA"}
+FILE = {"fileData": {"mimeType": "image/png", "fileUri": "https://x.org/a"}}
 JSON_CONFIG = "generationConfig/responseJsonSchema"
 GEMINI: Final = [
     *_texts("contents/6/parts/0/text", 100_000_000, 100_000_001),
@@ -304,10 +298,7 @@ GEMINI: Final = [
     Case(R.CALL_ID, {f"{PARTS}/2/functionCall/id": "c" * 129, f"{ANSWER}/0/functionResponse/id": "c" * 129}),
     Case(R.CALL_DUPLICATE, {f"{PARTS}/3/functionCall/id": "c1"}),
     Case(R.CALL_UNANSWERED, {"contents/4/parts": [{"text": "No."}]}),
-    Case(
-        R.CALL_PLACE,
-        {"contents/4": {"role": "model", "parts": [{"functionCall": {"name": "bash"}, "thoughtSignature": "AAAA"}]}},
-    ),
+    Case(R.CALL_PLACE, {"contents/4": {"role": "model", "parts": [CALLED]}}),
     Case(R.RESULT_ORPHAN, {"contents/6/parts": [{"functionResponse": {"name": "bash", "response": {}}}]}),
     Case(R.RESULT_COUNT, {f"{ANSWER}/1": DROP}),
     Case(R.RESULT_DUPLICATE, {f"{ANSWER}/1/functionResponse/id": "c1"}),
@@ -317,20 +308,14 @@ GEMINI: Final = [
     Case(R.MEDIA_KIND, {f"{BLOB}/mimeType": "image/bmp"}),
     Case(R.MEDIA_DATA, {f"{BLOB}/data": "!"}),
     Case(R.MEDIA_MISMATCH, {f"{BLOB}/mimeType": "image/webp"}),
-    Case(
-        R.MEDIA_COUNT,
-        {"contents/0/parts": [{"fileData": {"mimeType": "image/png", "fileUri": "https://x.org/a"}}] * 3601},
-    ),
+    Case(R.MEDIA_COUNT, {"contents/0/parts": [FILE] * 3601}),
     Case(R.MEDIA_URL, {"contents/0/parts/2/fileData/fileUri": "file:///etc/passwd"}),
     Case(R.TOOL_NAME, {f"{DECLARED}/0/name": "1st"}),
     Case(R.TOOL_DUPLICATE, {f"{DECLARED}/1/name": "bash"}),
     *_schema(f"{DECLARED}/0/parametersJsonSchema"),
     Case(R.TOOL_CHOICE, {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["gone"]}}}),
     Case(R.ANSWER_SCHEMA, {JSON_CONFIG: {"type": "array"}}),
-    Case(
-        None,
-        {f"{DECLARED}/1/parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}},
-    ),
+    Case(None, {f"{DECLARED}/1/parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}}),
     Case(None, {"contents/6/parts/0": {"text": "", "thoughtSignature": "AAAA"}, "safetySettings": [], "store": False}),
 ]
 

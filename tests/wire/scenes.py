@@ -33,7 +33,6 @@ class Scene:
         self.tools = tuple(tools)
         self.model = model
         self.seq = 0
-        self.said_before = 0
 
     def user(self, *contents: Content | str, speaker: Speaker = Speaker.HUMAN, **fields: Any) -> "Scene":  # noqa: ANN401
         """Let the user speak."""
@@ -59,11 +58,6 @@ class Scene:
         turns = [said, self._turn(Role.TOOL, tuple(answers), Speaker.TOOL)] if answers else [said]
         return self._add(turns)
 
-    def edited(self) -> "Scene":
-        """Edit the view here: what was said so far was said before."""
-        self.said_before = len(self.exchanges)
-        return self
-
     def derived(self, text: str, label: str = "record") -> "Scene":
         """Put in a text that no one said."""
         block = Block(content=TextContent(text), derived=label, speaker=Speaker.SUMMARY)
@@ -79,7 +73,6 @@ class Scene:
             tools=self.tools,
             exchanges=tuple(self.exchanges),
             model=self.model,
-            edited=self.said_before,
         )
 
     def request(self, name: str, *, model: str = "", **fields: Any) -> Request:  # noqa: ANN401

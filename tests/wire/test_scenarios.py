@@ -20,7 +20,6 @@ from palaver.view import fold
 from palaver.wire import Call, How, Request, broken_at, profile
 from palaver.wire import compile as compile_
 from palaver.wire.script import from_harness
-from tests.wire.any_views import PAYLOADS
 from tests.wire.pictures import gif, png
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
 
@@ -244,15 +243,3 @@ def test_side_of_an_image_counts_with_the_crowd() -> None:
         scene.user("and", image(png()))
     (change,) = scene.request("anthropic").report.lost()
     assert change.handle == at(0, 1)
-
-
-def test_media_with_other_bytes_are_left_out() -> None:
-    """A payload that is gone, or of another length than its reference says, becomes a text with the reason."""
-    (digest, data), *_ = PAYLOADS.items()
-    other = Media(media_type="image/png", digest=digest, size=len(data) + 1)
-    gone = Media(media_type="image/png", digest="e" * 64, size=10)
-    report = Scene().user(ImageContent(images=(other, gone)), "?").request("anthropic").report
-    assert [change.why.partition(":")[0] for change in report] == [
-        "its bytes are not those recorded",
-        "its bytes cannot be had",
-    ]
