@@ -155,7 +155,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(range(100), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seed", [1, pytest.param(range(100), marks=[pytest.mark.soak, pytest.mark.timeout(1200)])])
 def test_flipped_bit_is_found(url: str, seed: int | range) -> None:
     """In any column of entries, payloads, tree, index or migrations: at least one fault, and that of a header at its entry; undone, none."""
     kind = "postgres" if url.startswith("postgresql:") else "sqlite"
