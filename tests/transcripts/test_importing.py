@@ -16,7 +16,7 @@ from palaver.store.memory import MemoryStore
 from palaver.testing.logs import sketch
 from palaver.transcripts import Imported, Importer, in_order, kept
 from palaver.view import fold
-from tests.formats.samples import Claude, text
+from tests.formats.samples import Claude, codex, said, text
 
 
 def talk(count: int, *, rewound: bool = False) -> list[str]:
@@ -186,3 +186,12 @@ def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:
         one, other = imported(store, path), imported(whole, path)
         assert len(list(store.sessions())) == 1, room
         assert (shown(store, one), one.dialogs) == (shown(whole, other), other.dialogs), room
+
+
+def test_nul_in_the_head_of_a_file_does_not_stop_the_import(tmp_path: Path) -> None:
+    """It is replaced, as in messages."""
+    data = codex(said("user", "Go.")).replace(b"0.142.2", b"0.1\\u0000")
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    store = MemoryStore()
+    assert store.session(imported(store, path).session_id).metadata["cli_version"] == "0.1\ufffd"

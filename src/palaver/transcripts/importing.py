@@ -12,6 +12,7 @@ from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
+from palaver.messages import freeze
 from palaver.session.erasure import ERASED_MARK
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
@@ -267,7 +268,8 @@ class Importer:
         """Create the session, in the trash until its import is complete."""
         session_id = new_session_id()
         name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
-        metadata = event.metadata if self.redactor is None else redact_json(event.metadata, self.redactor)
+        metadata = freeze(dict(event.metadata), "", [])  # a NUL in it does not stop the import
+        metadata = metadata if self.redactor is None else redact_json(metadata, self.redactor)
         record = SessionRecord(
             session_id=session_id,
             name=self._clean(name),
