@@ -62,14 +62,14 @@ def _views(path: Path, what: str) -> Iterator[Row]:
     first, headers = [], []
     for _ in range(_REPEATED):
         with closing(SqliteStore(path)) as store:
-            dialog = Session.open("long", store).root
+            dialog = Session.open(store, "long").root
             first.append(timed(lambda: dialog.view("palaver", _BUDGET, model=_MODEL).load()))  # noqa: B023 - called now
         headers.append(timed(partial(_headers, path)))
     yield compared(
         f"first view('palaver', {_BUDGET:,}), {what}; its headers read", median(first), median(headers), "≤ 0.5 s"
     )
     with closing(SqliteStore(path)) as store:
-        dialog = Session.open("long", store).root
+        dialog = Session.open(store, "long").root
         dialog.view("palaver", _BUDGET, model=_MODEL)
         later, again = [], []
         for number in range(_REPEATED):
@@ -89,7 +89,7 @@ def _headers(path: Path) -> int:
 def _calls(path: Path, what: str) -> Iterator[Row]:
     """Time a recorded call rebuilt, and two compared, by processes that just opened the store."""
     with closing(SqliteStore(path)) as store:
-        dialog = Session.open("long", store).root
+        dialog = Session.open(store, "long").root
         for number in range(2):
             dialog.append(UserMessage(f"Call {number}."))
             dialog.calls.record(dialog.request("openai-chat", _MODEL, policy="palaver", budget=_BUDGET))
@@ -97,11 +97,11 @@ def _calls(path: Path, what: str) -> Iterator[Row]:
     view, request, both = [], [], []
     for _ in range(_REPEATED):
         with closing(SqliteStore(path)) as store:
-            calls = Session.open("long", store).root.calls
+            calls = Session.open(store, "long").root.calls
             view.append(timed(lambda: calls[-1].view().load()))  # noqa: B023 - called now
             request.append(timed(lambda: calls[-1].request().digest))  # noqa: B023
         with closing(SqliteStore(path)) as store:
-            calls = Session.open("long", store).root.calls
+            calls = Session.open(store, "long").root.calls
             both.append(timed(lambda: compare(calls[-2], calls[-1])))  # noqa: B023
     yield compared(
         f"exact view of a recorded call, {what}; its request after it", median(view), median(request), "≤ 0.5 s"
@@ -112,7 +112,7 @@ def _calls(path: Path, what: str) -> Iterator[Row]:
 def _search(path: Path, what: str, rounds: int) -> Iterator[Row]:
     """Time a search for a rare and for a common word, against a scan of the bodies for the rare one."""
     with closing(SqliteStore(path)) as store:
-        session = Session.open("long", store)
+        session = Session.open(store, "long")
         assert session.search("zebra1")  # what is new is indexed by the first search
         rare = [timed(partial(session.search, f"zebra{rounds - 7 * number - 1}")) for number in range(_REPEATED)]
         common = [timed(partial(session.search, "dialog")) for _ in range(_REPEATED)]

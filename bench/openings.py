@@ -55,7 +55,7 @@ def run_open(folder: Path, *, quick: bool) -> list[Row]:
 
         def ours(_number: int, path: Path = path, session_id: str = session_id) -> View:
             with closing(SqliteStore(path)) as store:
-                view = Session.open(session_id, store).root.view()
+                view = Session.open(store, session_id).root.view()
                 view.load()
                 return view
 
@@ -89,7 +89,7 @@ def run_take_up(folder: Path, *, quick: bool) -> list[Row]:
         def stands(number: int, which: int) -> object:
             del number
             store, session_id = logs[which]
-            return read_turn(store, Session.open(session_id, store).root.dialog_id)
+            return read_turn(store, Session.open(store, session_id).root.dialog_id)
 
         def turn(number: int, which: int) -> object:
             store, session_id = logs[which]

@@ -182,7 +182,7 @@ def main(store_url: str) -> None:
     """Record the session, or go on with the one that was cut off."""
     with closing(open_store(store_url)) as store:
         known = next(store.sessions(name=NAME), None)
-        session = begun(store) if known is None else Session.open(known.session_id, store)
+        session = begun(store) if known is None else Session.open(store, known.session_id)
         go_on(session.root, script())
         side = session.root.children[0] if session.root.children else session.root.fork(last_n=3, first_k=2)
         if len(side.messages) == side.tree_node.split_point:

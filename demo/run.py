@@ -72,7 +72,7 @@ def resume(url: str) -> None:
         sys.exit("the agent failed")
     with closing(open_store(url)) as store:
         (record,) = store.sessions()
-        for dialog in Session.open(record.session_id, store).dialogs:
+        for dialog in Session.open(store, record.session_id).dialogs:
             calls = Counter(call.id for message in dialog.messages for call in message.tool_calls())
             results = Counter(message.tool_call_id for message in dialog.messages if message.role == "tool")
             if not set(calls) <= set(results) or {*calls.values(), *results.values()} != {1}:
@@ -85,7 +85,7 @@ def cut(url: str) -> None:
     """Fit the session into a quarter of its size, for two providers, and bring back what left."""
     say("3. What a model would see in a quarter of the room, valid for two providers:")
     with closing(open_store(url)) as store:
-        dialog = Session.open("demo", store).root
+        dialog = Session.open(store, "demo").root
         size = dialog.compaction.meter().view(dialog.view()).total
         for profile, model in (("anthropic", "claude-sonnet-4-5"), ("openai-chat", "gpt-4o")):
             request = dialog.request(profile, model, budget=size // 4)

@@ -125,7 +125,7 @@ def test_ctrl_c_leaves_a_session_that_continues(tmp_path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         agent, _ = scripted(["fine"], store=store)
         agent.resume("ctrl-c").respond()
-        dialog = Session.open("ctrl-c", store).root
+        dialog = Session.open(store, "ctrl-c").root
         assert roles(dialog) == ["system", "user", "tool_call", "tool", "assistant"]
 
 
@@ -252,7 +252,7 @@ def test_d19_two_processes_and_one_turn() -> None:
     @tool
     def taken(context: CallContext) -> str:
         """Have another process take the turn over while this one runs."""
-        other = Session.open(context.dialog.session_id, store).root
+        other = Session.open(store, context.dialog.session_id).root
         other.record(TurnEnded(outcome="interrupted"), TurnStarted(agent="other"))
         return "too late"
 

@@ -88,7 +88,7 @@ def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tupl
             break
         deaths += 1
     with closing(SqliteStore(path)) as store:
-        check(Session.open(long_turn.NAME, store).root, effects, deaths)
+        check(Session.open(store, long_turn.NAME).root, effects, deaths)
 
 
 @pytest.mark.parametrize("plan", [[(1, -1), (3, -1), (5, -1), (6, -1)], [(-1, 1), (9, -1), (40, -1), (-1, 20)]])

@@ -110,7 +110,7 @@ class Life:
 
     def dialog(self) -> Dialog:
         """Return the dialog as a program sees it that knows no agent."""
-        return Session.open("life", self.store).root
+        return Session.open(self.store, "life").root
 
     def respond(self, deadly: int = -1) -> str:
         """Answer, or go on answering, in a new process; give how that ended."""

@@ -32,7 +32,7 @@ def test_r309_the_parent_gets_the_answer_and_nothing_else() -> None:
     assert agent.respond("go").content == "It was found."
     assert sent(dug.requests[0]) == [("system", "You dig."), ("user", "Find the key.")]
     assert sent(provider.requests[1])[-1] == ("tool", "Found it.")
-    session = Session.open("tester_main", agent.store)
+    session = Session.open(agent.store, "tester_main")
     (child,) = [dialog for dialog in session.dialogs if dialog.owner == "digger"]
     assert child.parent is not None
     assert child.parent.dialog_id == agent.current_dialog.dialog_id
@@ -93,7 +93,7 @@ def _interrupted_after(writes: int) -> None:
         run(dying_store(store, writes, die))
     except (Died, BaseExceptionGroup):
         assert run(store) == "All dug."
-    session = Session.open("dig", store)
+    session = Session.open(store, "dig")
     (child,) = [dialog for dialog in session.dialogs if dialog.owner == "digger"]
     assert sorted(ran) in ([0, 1], [0], [1], [])
     results = [block for message in child.messages for block in message.tool_results()]
@@ -153,4 +153,4 @@ def test_a_sub_agent_that_calls_itself_comes_to_an_end() -> None:
     helper.open("main").receive("Dig.")
     assert helper.respond().content == "dug"
     assert len(refused) == 1
-    assert len(Session.open("digger_main", helper.store).dialogs) == 9
+    assert len(Session.open(helper.store, "digger_main").dialogs) == 9

@@ -192,7 +192,7 @@ def test_an_answer_is_delivered_again() -> None:
     agent.respond("go")
     before = kinds(agent.current_dialog)
     again = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider([])))
-    again.adopt("main", Session.open("tester_main", store).root)
+    again.adopt("main", Session.open(store, "tester_main").root)
     session = again.respond(return_session=True)
     assert session.resumed
     assert session.delivery is not None
@@ -223,7 +223,7 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
         agent.respond()
     before = f"{dialog.dialog_id[:12]}:{seq - 1}"
     assert f"--to {before}" in str(refused.value)
-    agent.adopt("back", Session.open(dialog.session_id, store).rewind(before).apply())
+    agent.adopt("back", Session.open(store, dialog.session_id).rewind(before).apply())
     assert agent.respond("Leave it.", alias="back").content == "Done."
     assert ran == ["7"]
     store.close()

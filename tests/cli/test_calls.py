@@ -64,7 +64,7 @@ def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]
     """A number that is none, a call of another program, and options that would change the past end with a word and a code."""
     path, _ = recorded
     assert run("view", "calls", "--store", path, "--call", 1, "--budget", 100).code == Exit.USAGE
-    with Session.open("calls", path) as session:
+    with Session.open(path, "calls") as session:
         session.root.record(Invocation(model="gpt-4o", manifest={"temperature": 1}))
     for number, said in ((9, "4 calls"), (4, "another program")):
         ran = run("view", "calls", "--store", path, "--call", number)

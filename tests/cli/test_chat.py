@@ -17,13 +17,13 @@ from tests.cli.chats import Chats, call
 def said(chats: Chats, name: str) -> list[str]:
     """Return the messages of the newest branch of a session."""
     with closing(open_store(str(chats.store), create=False)) as store:
-        return [f"{one.role}: {one.text_content()}" for one in Session.open(name, store).newest.messages]
+        return [f"{one.role}: {one.text_content()}" for one in Session.open(store, name).newest.messages]
 
 
 def kinds(chats: Chats, name: str) -> list[str]:
     """Return the kinds of all entries of a session."""
     with closing(open_store(str(chats.store), create=False)) as store:
-        nodes = store.nodes(Session.open(name, store).session_id)
+        nodes = store.nodes(Session.open(store, name).session_id)
         return [decode_entry(body).kind for node in nodes for _, body in store.bodies(node.dialog_id)]
 
 
@@ -122,7 +122,7 @@ def test_compaction_is_undone_and_redone(chats: Chats) -> None:
     assert kinds(chats, "c").count("compaction") == 3
     assert "omission" in ran.out
     with closing(open_store(str(chats.store), create=False)) as store:
-        handle = Session.open("c", store).newest.messages.handle(1)
+        handle = Session.open(store, "c").newest.messages.handle(1)
     found = chats.pipe(f"/recall {handle}\n/recall nonsense\n/view 1\n/view 99\n", "-s", "c", "--commands")
     assert found.out.startswith("0 long long")
     assert '"content": "q0"' in found.out
@@ -134,7 +134,7 @@ def test_refused_block_is_set_aside(chats: Chats) -> None:
     refusal = {"error": {"kind": "refused", "message": "messages.1.content: blocked by a filter", "status": 400}}
     chats.pipe("poison\n", "-m", chats.script(refusal), "-s", "bad", "--system", "Read.")
     with closing(open_store(str(chats.store), create=False)) as store:
-        handle = Session.open("bad", store).newest.messages.handle(1)
+        handle = Session.open(store, "bad").newest.messages.handle(1)
     ran = chats.pipe(f"/quarantine {handle}:0\n/view\n", "-m", chats.script("Fine."), "-s", "bad", "--commands")
     assert ran.out.startswith("Fine.\n")
     assert "poison" not in ran.out

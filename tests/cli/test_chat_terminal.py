@@ -14,7 +14,7 @@ from tests.cli.chats import Chats, call
 def outcome(chats: Chats, name: str) -> tuple[bool, str]:
     """Return whether the turn of a session is open, and how it ended last."""
     with closing(open_store(str(chats.store), create=False)) as store:
-        turn = read_turn(store, Session.open(name, store).newest.dialog_id)
+        turn = read_turn(store, Session.open(store, name).newest.dialog_id)
         return turn.open, turn.outcome
 
 
@@ -107,5 +107,5 @@ def test_lines_are_pasted_completed_and_asked_about(chats: Chats) -> None:
         assert here.ended() == 0
         assert not any(f"\x1b[{colour}m" in here.raw for colour in (31, 33, 36))
     with closing(open_store(str(chats.store), create=False)) as store:
-        said = [one.text_content() for one in Session.open("typed", store).newest.messages if not one.tool_calls()]
+        said = [one.text_content() for one in Session.open(store, "typed").newest.messages if not one.tool_calls()]
         assert (said[0], *said[2:]) == ("first\nmiddle\nlast", "One.", "third\nfourth", "Two.")

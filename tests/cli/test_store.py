@@ -119,7 +119,7 @@ def test_a_store_is_copied_and_proved(stocked: Palaver, tmp_path: Path) -> None:
     assert "0 entries written. Both are equal." in stocked("store", "copy", target).out
     assert run("sessions", "--json", "--store", target).out == stocked("sessions", "--json").out
     with SqliteStore(target) as store:
-        Session.open("talk", store).root.put_text("Only here.")
+        Session.open(store, "talk").root.put_text("Only here.")
     ran = stocked("store", "copy", target)
     assert (ran.code, "NOT equal" in ran.out) == (Exit.FOUND, True)
 

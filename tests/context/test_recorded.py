@@ -46,7 +46,7 @@ def views(recording: Recording) -> Iterator[tuple[MemoryStore, DialogId, View]]:
     """Yield the views of at most two sessions of a recording."""
     store = MemoryStore()
     for imported in islice(Importer(store, keep_source=False).import_path(recording.path), 2):
-        root = Session.open(imported.session_id, store).root
+        root = Session.open(store, imported.session_id).root
         yield store, root.dialog_id, root.view()
 
 

@@ -107,7 +107,7 @@ def batch(address: str, name: str) -> None:
 
     async def hang() -> None:
         while True:
-            dialog = Session.open(name, store).root
+            dialog = Session.open(store, name).root
             if sum(message.role == "tool" for message in dialog.messages) == 2:
                 kill_this_process()
             await anyio.lowlevel.checkpoint()

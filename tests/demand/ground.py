@@ -125,7 +125,7 @@ def _line(block: Block) -> str:
 
 def reopened(place: Place, dialog: Dialog) -> Dialog:
     """Return the same dialog as another process finds it."""
-    found = Session.open(dialog.session_id, place.open())
+    found = Session.open(place.open(), dialog.session_id)
     assert found.extent().cut_off == 0
     return found.dialog(dialog.dialog_id)
 

@@ -99,7 +99,7 @@ def test_d19_a_second_writer_is_told(place: Place) -> None:
     assert (caught.value.expected, caught.value.actual) == (1, 2)
     two.reload().append(says("y"))
     assert shown(reopened(place, dialog)) == ["h", "yes", "x", "y"]
-    assert len(Session.open(dialog.session_id, place.open()).dialogs) == 1
+    assert len(Session.open(place.open(), dialog.session_id).dialogs) == 1
     valid(two)
 
 

@@ -226,7 +226,7 @@ def test_d10_every_node_shows_what_it_showed_as_head(place: Place) -> None:
     for at, requests in recorded.items():
         assert sent(found, at) == requests, f"looked at from entry {at}"
     for at in (7, 10, 20, 22, 24, 25):
-        session = Session.open(found.session_id, found.store)
+        session = Session.open(found.store, found.session_id)
         branch = session.rewind(Handle(found.dialog_id, at), found).apply()
         assert sent(branch) == recorded[at], f"branched from entry {at}"
         valid(branch)
@@ -263,7 +263,7 @@ def test_d11_a_commit_is_whole_or_not_there(place: Place) -> None:
     before = shown(dialog)
     composed = dialog.compaction.compose("fold", 1_500, model=MODEL)
     count = len(bodies(dialog))
-    dying = Session.open(dialog.session_id, dying_store(place.open(), 1, die)).dialog(dialog.dialog_id)
+    dying = Session.open(dying_store(place.open(), 1, die), dialog.session_id).dialog(dialog.dialog_id)
     with pytest.raises(Died):
         dying.compaction.commit(composed)
     found = reopened(place, dialog)
@@ -364,7 +364,7 @@ def test_d14_compact_exit_resume(place: Place) -> None:
     proposed(dialog, good, "ask 7").approve()
     before = sent(dialog)
     place.close()
-    session = Session.open(dialog.session_id, place.open())
+    session = Session.open(place.open(), dialog.session_id)
     resumed = session.resume()
     assert sent(resumed) == before
     assert size(resumed) <= 6_000

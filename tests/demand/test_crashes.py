@@ -56,7 +56,7 @@ def test_d4_killed_behind_every_write(place: Place, kill: Kill, tmp_path: Path) 
 
 def _whole(dialog: Dialog, effects: Path) -> None:
     """Hold a finished turn to its promise: one branch, one call, one result, and no effect twice."""
-    session = Session.open(dialog.session_id, dialog.store)
+    session = Session.open(dialog.store, dialog.session_id)
     extent = session.extent(verify=True)
     assert extent.reachable == extent.total
     assert len(session.dialogs) == 1
@@ -236,4 +236,4 @@ def test_d8_aborted_with_one_call_hanging(place: Place) -> None:
 def test_d8_killed_with_one_call_hanging(place: Place, kill: Kill) -> None:
     """The same with SIGKILL."""
     assert kill("batch", address=place.address, name="d8") == -9
-    _after_a_batch(place, Session.open("d8", place.open()).root)
+    _after_a_batch(place, Session.open(place.open(), "d8").root)

@@ -65,7 +65,7 @@ def test_d20_each_record_spoilt_in_turn(tmp_path: Path) -> None:
         path.write_bytes(b"\n".join([*listed[:index], spoilt, *after]))
         store = MemoryStore()
         (one,) = Importer(store).import_path(path)
-        dialog = Session.open(one.session_id, store).root
+        dialog = Session.open(store, one.session_id).root
         assert len(dialog.messages) == sum(said[:index]) + (0 if torn else sum(said[index + 1 :]))
         places = {finding.place for found in examine_file(path) for finding in found.findings}
         assert not spoilt or any(str(index + 1) in place for place in places), (index, spoilt, places)
@@ -103,7 +103,7 @@ def test_d20_each_entry_of_a_store_spoilt_in_turn(tmp_path: Path) -> None:
         store.close()
         backend.damage(dialog.dialog_id, seq)
         again = backend.open()
-        session = Session.open(dialog.session_id, again)
+        session = Session.open(again, dialog.session_id)
         extent = session.extent(verify=True)
         assert [handle.seq for handle in extent.damaged] == [seq]
         assert extent.total - extent.reachable == 1

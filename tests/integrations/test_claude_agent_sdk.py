@@ -44,7 +44,7 @@ def test_the_sdk_reads_what_it_wrote(store: Store) -> None:
     names = [record.name for record in store.sessions(subject=project)]
     assert len(names) == 2
     assert "Files" in names
-    assert [one.text_content() for one in Session.open("Files", store).root.messages] == ["Which files?", "None."]
+    assert [one.text_content() for one in Session.open(store, "Files").root.messages] == ["Which files?", "None."]
 
 
 def test_writers_at_the_same_time_lose_nothing(store: Store) -> None:

@@ -66,7 +66,7 @@ def fresh(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def said(store: Store, session: SessionId) -> list[str]:
     """Return the words of the dialog that goes on."""
-    return [message.text_content() for message in Session.open(session, store).root.messages]
+    return [message.text_content() for message in Session.open(store, session).root.messages]
 
 
 def test_records_become_messages_and_come_back(store: Store, session: SessionId) -> None:
@@ -82,7 +82,7 @@ def test_records_become_messages_and_come_back(store: Store, session: SessionId)
     ]
     mirrored(store, session, *records)
     assert loaded(store, session) == records
-    dialog = Session.open(session, store).root
+    dialog = Session.open(store, session).root
     assert [message.role for message in dialog.messages] == ["user", "assistant", "tool", "assistant"]
     assert [call.name for call in dialog.messages[1].tool_calls()] == ["ls"]
     assert dialog.view().model == "claude-x"
@@ -102,7 +102,7 @@ def test_a_rewind_is_a_fork(store: Store, session: SessionId) -> None:
     anew = prompt("u4", "from the start")
     mirrored(store, session, anew, answer("a4", "u4", text("4")))
     assert said(store, session) == ["from the start", "4"]
-    assert [len(dialog.messages) for dialog in Session.open(session, store).dialogs] == [4, 4, 2]
+    assert [len(dialog.messages) for dialog in Session.open(store, session).dialogs] == [4, 4, 2]
 
 
 def test_a_compaction_is_a_checkpoint(store: Store, session: SessionId) -> None:
@@ -111,7 +111,7 @@ def test_a_compaction_is_a_checkpoint(store: Store, session: SessionId) -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "parentUuid": None}
     records = [prompt("u1", "one"), answer("a1", "u1", text("1")), boundary, summary, prompt("u2", "two", "c1")]
     mirrored(store, session, *records)
-    view = Session.open(session, store).root.view()
+    view = Session.open(store, session).root.view()
     assert [entry for entry in sketch(view) if "b1" not in entry] == ["user[They asked for one.]", "user[two]"]
     assert view.model == "claude-x"
     assert loaded(store, session) == records
@@ -172,6 +172,6 @@ def test_recorded_sessions_come_back_equal(recording: Recording, store: Store, s
         mirrored(store, session, *records[start : start + 50])
     assert loaded(store, session) == fresh(records)
     spoken = sum(one["type"] in {"user", "assistant"} for one in fresh(records))
-    dialogs = Session.open(session, store).dialogs
+    dialogs = Session.open(store, session).dialogs
     assert 0 < sum(len(dialog.messages) for dialog in dialogs) <= 2 * spoken
     assert all(store.verify(dialog.dialog_id) == () for dialog in dialogs)

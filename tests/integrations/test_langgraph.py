@@ -117,7 +117,7 @@ def put_messages(saver: Any, number: int, parent: int | None, *messages: Any) ->
 
 def spoken(store: Store) -> list[list[str]]:
     """Return the words of each dialog of the conversation, the one that goes on last."""
-    session = Session.open("talk", store)
+    session = Session.open(store, "talk")
     dialogs = [one for one in session.dialogs if not one.owner.endswith(("checkpoints", "values"))]
     dialogs.sort(key=lambda one: one.dialog_id == session.root.dialog_id)
     return [[f"{message.role}: {message.text_content()}" for message in one.messages] for one in dialogs]
@@ -135,7 +135,7 @@ def test_a_conversation_can_be_read(store: Store) -> None:
     put_messages(saver, 1, None, asked)
     put_messages(saver, 2, 1, asked, looked, result)
     put_messages(adapter.PalaverCheckpointSaver(store), 3, 2, asked, looked, result, told)
-    dialog = Session.open("talk", store).root
+    dialog = Session.open(store, "talk").root
     assert spoken(store) == [["user: Which files?", "assistant: I look.", "tool: a.txt", "assistant: One: a.txt."]]
     assert [dict(call.args) for call in dialog.messages[1].tool_calls()] == [{"path": "."}]
     assert dialog.messages[1].usage.input_tokens == 7

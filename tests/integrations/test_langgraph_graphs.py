@@ -37,7 +37,7 @@ def test_graph_resumes_and_goes_back_in_time(store: Store) -> None:
     assert [one.value for one in stopped["__interrupt__"]] == ["which?"]
     built(store).invoke(types.Command(resume="green"), config)
     words = ["tea", "thought about tea", "green", "thought about green"]
-    session = Session.open("talk", store)
+    session = Session.open(store, "talk")
     assert [one.text_content() for one in session.root.messages] == words
 
     history = list(built(store).get_state_history(config))

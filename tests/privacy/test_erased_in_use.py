@@ -73,7 +73,7 @@ def test_another_process_erases(process: Places) -> None:
     dialog, place = talked(process())
     branch = dialog.fork()
     branch.put_text("Here it is called HORSE-2.")
-    Session.open("s", dialog.store).merge(branch, dialog)
+    Session.open(dialog.store, "s").merge(branch, dialog)
     assert SECRET in said(dialog)
     assert "HORSE-2" in said(dialog)
     dialog.calls.record(request := dialog.request("anthropic", CLAUDE))
@@ -82,7 +82,7 @@ def test_another_process_erases(process: Places) -> None:
     assert SECRET not in said(dialog)
     assert "HORSE-2" not in said(dialog)
     assert b"signature" not in dialog.request("anthropic", CLAUDE).data
-    assert said(dialog) == said(Session.open("s", process()).root)
+    assert said(dialog) == said(Session.open(process(), "s").root)
     dialog.put_text("And on.")
     dialog.calls.record(request := dialog.request("anthropic", CLAUDE))
     assert dialog.calls[-1].request().data == request.data
@@ -93,7 +93,7 @@ def test_what_others_said_stays_unknown(process: Places) -> None:
     dialog, place = talked(process())
     assert SECRET in said(dialog)
     other = process()
-    Session.open("s", other).root.put_text("Behind your back.")
+    Session.open(other, "s").root.put_text("Behind your back.")
     erase(other, entries=[place], thorough=False)
     assert SECRET not in said(dialog)
     assert "Behind your back" not in said(dialog)

@@ -175,7 +175,7 @@ def test_handles_to_what_was_erased_say_so(store: Store) -> None:
     assert verify_receipt(store, again).holds
     session.erase()
     for ask in (
-        lambda: Session.open(session.session_id, store),
+        lambda: Session.open(store, session.session_id),
         lambda: session.recall(handle),
         lambda: root.put_text("x"),
         lambda: erase(store, session=session.session_id),
@@ -210,7 +210,7 @@ def test_a_subject_goes_whole_and_leaves_the_others(store: Store) -> None:
     """All sessions of a subject go, those in the trash, too; a receipt does not tell who it was, and notes a session made since."""
     for name, subject in (("a", "ann"), ("b", "ann"), ("c", "bob")):
         Session.create(store, name, subject=subject).root.put_text(name)
-    Session.open("b", store).delete()
+    Session.open(store, "b").delete()
     receipt = erase(store, subject="ann")
     assert len(receipt.sessions) == 2
     assert "ann" not in receipt.to_json()
@@ -297,7 +297,7 @@ def test_an_import_does_not_bring_back_what_was_erased(store: Store, tmp_path: P
     file = tmp_path / "list.json"
     file.write_text(json.dumps([{"role": "user", "content": "one secret"}, {"role": "assistant", "content": "two"}]))
     (done,) = Importer(store).import_path(file)
-    session = Session.open(done.session_id, store)
+    session = Session.open(store, done.session_id)
     session.erase(entries=[session.root.messages.handle(0)])
     (again,) = Importer(store).import_path(file)
     assert (again.outcome, again.entries) == ("unchanged", 0)
@@ -375,7 +375,7 @@ def test_a_kill_leaves_all_of_it_or_nothing(tmp_path: Path, step: str) -> None:
         else:
             assert [list(store.bodies(one)) for one in (dialog, gone)] == before
             assert (store.receipts(), list(store.all_gone())) == ((), [])
-        Session.open(session.session_id, store).root.put_text("goes on")
+        Session.open(store, session.session_id).root.put_text("goes on")
     assert step != "scrub" or b"branch secret" not in path.read_bytes()
 
 
@@ -394,7 +394,7 @@ def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
 def test_who_wrote_on_during_an_erasure_goes_on(every_store: Store) -> None:
     """A writer that knew the dialog goes on after an erasure as if it had known of it."""
     session = told(*CONVERSATION, store=every_store)
-    other = Session.open(session.session_id, every_store).root
+    other = Session.open(every_store, session.session_id).root
     session.erase(entries=[Handle(other.dialog_id, 1)])
     other.put_text("I knew nothing of it")
     assert_closed(other.reload().view())

@@ -83,13 +83,13 @@ def test_grep_over_the_raw_files_finds_nothing(place: Path, scope: str, thorough
         going = plant(store, place, "going")
     with SqliteStore(place / "store.db") as store:  # what was planted lies in the file now, and in its log from here on
         staying = plant(store, place, "staying")
-        Session.open(going.session, store).root.marks.label(going.said[3], f"later {going.marks['label']}")
+        Session.open(store, going.session).root.marks.label(going.said[3], f"later {going.marks['label']}")
         _bundle(store, going, place)
         before = found([place], going.marks)
         assert before.keys() >= going.marks.keys() - COMPRESSED, "the marks can be found before"
         assert {"store.db", "store.db-wal"} <= {name for files in before.values() for name in files}
         pieces = set(store.blob_ids())
-        asked = _asked(scope, going, Session.open(going.session, store))
+        asked = _asked(scope, going, Session.open(store, going.session))
         files = preview_erasure(store, **asked).files  # type: ignore[arg-type]
         receipt = erase(store, **asked, files=files, thorough=thorough)  # type: ignore[arg-type]
         assert receipt.complete, receipt.pending
@@ -194,7 +194,7 @@ def test_the_files_of_a_server_hold_nothing(postgres_server: postgres.Server, tm
         going, staying = plant(store, tmp_path, "going"), plant(store, tmp_path, "staying")
         before = on_disk(going)
         assert len(before) > 10, "the marks can be found before"
-        dirty = erase(store, subject=Session.open(going.session, store).record.subject, thorough=False)
+        dirty = erase(store, subject=Session.open(store, going.session).record.subject, thorough=False)
         assert "VACUUM FULL" in dirty.pending[0]
         (receipt,) = finish_erasures(store)
         assert receipt.complete
@@ -220,7 +220,7 @@ def test_a_disk_that_fails_leaves_all_or_a_receipt(place: Path, failure: Failure
             except StoreError:
                 disk.fail(None)
                 outcomes.add("whole")
-                assert Session.open("going", store).root.messages[0].text_content().startswith("a secret")
+                assert Session.open(store, "going").root.messages[0].text_content().startswith("a secret")
                 continue
             disk.fail(None)
             outcomes.add("complete" if receipt.complete else "pending")

@@ -59,13 +59,13 @@ def test_what_is_held_or_used_since_the_plan_stays(store: Store) -> None:
     going, held, due = (used(store, name, 100) for name in ("going", "held", "due"))
     plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
     assert names(plan.to_erase) == ["due", "going", "held"]
-    Session.open(going, store).dialogs[0].put_text("I am back")
-    Session.open(held, store).hold("a law suit")
+    Session.open(store, going).dialogs[0].put_text("I am back")
+    Session.open(store, held).hold("a law suit")
     done = retain(store, plan)
     assert [receipt.sessions for receipt in done.receipts] == [(due,)]
     plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
     assert {one.record.name: one.reason for one in plan.kept} == {"held": "held: a law suit"}
-    Session.open(held, store).hold(None)
+    Session.open(store, held).hold(None)
     assert names(retention(store, older_than=90 * DAY, trash=False, at=NOW).to_erase) == ["held"]
 
 

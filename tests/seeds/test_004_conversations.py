@@ -70,7 +70,7 @@ def test_seed_004_a37_the_running_summary() -> None:
         assert request.running == (f"Summary {number - 1}." if number > 1 else "")
         assert request.prompt().count("Summary ") == (1 if number > 1 else 0)
         assert ("question <0>" in request.transcript) is (number == 1)
-        dialog = Session.open(dialog.session_id, dialog.store).root
+        dialog = Session.open(dialog.store, dialog.session_id).root
         say(dialog, 40 * number, 40 * number + 40)
         dialog.put_text("Go on.")
     said = [request.transcript for request in recorder.requests]

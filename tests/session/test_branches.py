@@ -31,7 +31,7 @@ def told(dialog: Dialog, place: Handle) -> BranchSummary:
 @pytest.fixture
 def session(five: Dialog) -> Session:
     """Return the session of five messages."""
-    return Session.open(five.session_id, five.store)
+    return Session.open(five.store, five.session_id)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def ask(dialog: Dialog, name: str, policy: str | None, budget: int) -> tuple[Req
 
 def assert_given_back(store: Store, dialog: Dialog, sent: list[tuple[Request, int]]) -> None:
     """Assert that another process finds every call, with the same view and the same bytes."""
-    again = Session.open(dialog.session_id, store).dialog(dialog.dialog_id)
+    again = Session.open(store, dialog.session_id).dialog(dialog.dialog_id)
     calls = again.calls
 
     assert [call.handle.seq for call in calls] == [seq for _, seq in sent]

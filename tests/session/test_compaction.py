@@ -77,7 +77,7 @@ def test_undo_and_redo_are_a_stack(long: Dialog) -> None:
         assert "said meanwhile" in shown(long.view())[-1]
     with pytest.raises(InvalidInput, match="no undo"):
         long.compaction.redo()
-    assert shown(Session.open("long", long.store).root.view()) == shown(long.view())
+    assert shown(Session.open(long.store, "long").root.view()) == shown(long.view())
 
 
 def test_undo_spares_an_imported_compaction(long: Dialog) -> None:

@@ -132,7 +132,7 @@ def test_it_holds_in_later_forks() -> None:
     """A fork inherits it; a fork made before shows the block, until the session sets it aside for all."""
     store = MemoryStore()
     dialog, places = begun(store)
-    session = Session.open(dialog.session_id, store)
+    session = Session.open(store, dialog.session_id)
     place, earlier = places["text"], dialog.fork()
     dialog.marks.quarantine(place)
     later = dialog.fork()
@@ -182,7 +182,7 @@ def test_any_quarantine_of_any_log_gives_valid_requests(data: st.DataObject) -> 
             again = seen(log)
             assert (again.system, again.exchanges) == (view.system, view.exchanges)
         log.put(user("And?"), model("So."))
-    dialog = Session.open(log.session, log.store).dialog(log.dialog)
+    dialog = Session.open(log.store, log.session).dialog(log.dialog)
     for name in PROFILES:
         request = dialog.request(name, MODEL[name], then="Go on.")
         assert not validate(request.body, PROFILES[name], as_history=request.history)

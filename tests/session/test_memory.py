@@ -101,7 +101,7 @@ def test_r325_no_edit_leaves_more_than_the_limit(edits: list[tuple[str, str]]) -
 def test_an_edit_of_what_changed_is_a_conflict(store: Store) -> None:
     """What names a text that is not there, or twice, or expects another, writes nothing; only the program changes what is read-only."""
     session = Session.create(store, "s")
-    one, two = begun(session.root), CoreMemory(Session.open("s", store).root)
+    one, two = begun(session.root), CoreMemory(Session.open(store, "s").root)
     one.replace("human", "Ada", "Eve")
     with pytest.raises(Conflict, match="not in it"):
         two.replace("human", "Ada", "Bob")
@@ -157,7 +157,7 @@ def test_a_fork_has_the_memory_there_was(dialog: Dialog) -> None:
     assert Files(child).read("plan.md").text == "one"
     place = memory.history("human")[0].handle
     assert place is not None
-    Session.open(dialog.session_id, dialog.store).erase(entries=[place])
+    Session.open(dialog.store, dialog.session_id).erase(entries=[place])
     assert [block.value for block in memory.history("human")] == ["later"]
     assert [block.label for block in CoreMemory(child).blocks] == ["persona"]
 

@@ -18,7 +18,7 @@ SEVEN = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agen
 def _imported(recording: Recording) -> list[Session]:
     store = MemoryStore()
     found = list(islice(Importer(store, keep_source=False).import_path(recording.path), 2))
-    return [Session.open(imported.session_id, store) for imported in found]
+    return [Session.open(store, imported.session_id) for imported in found]
 
 
 @pytest.mark.parametrize("recording", recordings(*SEVEN, each=2))
@@ -47,7 +47,7 @@ def test_recorded_sessions_survive_dictionaries_and_logs(recording: Recording, t
         fields = session.root.to_dict()
         assert Dialog.from_dict(fields).to_dict() == fields
         log = tmp_path / session.session_id
-        Session.open(session.session_id, session.store, log_base=log)
+        Session.open(session.store, session.session_id, log_base=log)
         again = rebuild(log)
         assert [dialog.dialog_id for dialog in again.dialogs] == [dialog.dialog_id for dialog in session.dialogs]
         assert again.root.to_dict() == fields

@@ -125,11 +125,11 @@ def test_a_session_opened_with_a_log_writes_what_it_lacks(tmp_path: Path) -> Non
     path = tmp_path / "s.db"
     with Session.create(path, "s", log_base=tmp_path / "log") as session:
         session.root.put_text("logged")
-    with Session.open("s", path) as session:
+    with Session.open(path, "s") as session:
         session.root.put_text("not logged")
     for _ in range(2):
-        Session.open("s", path, log_base=tmp_path / "log").close()
-    with Session.open("s", path) as session:
+        Session.open(path, "s", log_base=tmp_path / "log").close()
+    with Session.open(path, "s") as session:
         assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
     (file,) = (tmp_path / "log").glob("*.jsonl")
     assert len(file.read_text().splitlines()) == 3
@@ -174,7 +174,7 @@ def test_d20_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
         whole = data[: cut + 1].count(b"\n") - 1  # a line is whole without its end of line
         assert list(session.root.messages) == list(dialog.messages[:whole])
         session = rebuild(tmp_path / "log", MemoryStore())
-        Session.open(session.session_id, session.store, log_base=tmp_path / "log").root.put_text("on")
+        Session.open(session.store, session.session_id, log_base=tmp_path / "log").root.put_text("on")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the torn line, which nobody wrote again
             assert len(rebuild(tmp_path / "log").root.messages) == whole + 1
@@ -209,7 +209,7 @@ def test_an_erasure_reaches_the_log(tmp_path: Path) -> None:
         child.put_text("another-secret")
         session.erase(entries=[session.root.messages.handle(1)])
         assert "secret-word" not in "".join(file.read_text() for file in log.iterdir())
-        with Session.open("s", path) as other:  # knows of no log
+        with Session.open(path, "s") as other:  # knows of no log
             other.erase(entries=[f"{child.dialog_id}:0"])
         session.dialog(child.dialog_id).reload().put_text("on")
         assert "another-secret" not in "".join(file.read_text() for file in log.iterdir())

@@ -20,39 +20,39 @@ def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
     """Names need not be unique: the session with the newest entry is opened, and the number of the others is told."""
     older, newer = Session.create(store, "same"), Session.create(store, "same")
     older.root.put_text("x")
-    found = Session.open("same", store)
+    found = Session.open(store, "same")
     assert (found.session_id, found.found_by, found.others) == (older.session_id, "name", 1)
-    by_id = Session.open(newer.session_id, store)
+    by_id = Session.open(store, newer.session_id)
     assert (by_id.session_id, by_id.found_by) == (newer.session_id, "id")
 
 
 def test_open_by_the_first_digits(store: Store) -> None:
     """Six digits of the id suffice where they are enough; several that begin so are named; none is an error with close names."""
     named = Session.create(store, "c" * 32)  # a name may look like an id
-    assert Session.open("c" * 32, store).session_id == named.session_id
+    assert Session.open(store, "c" * 32).session_id == named.session_id
     for last in ("10", "20"):
         store.create_session(SessionRecord(session_id=SessionId("ab" * 15 + last), name="build"))
-    assert Session.open("ab" * 15 + "1", store).found_by == "prefix"
+    assert Session.open(store, "ab" * 15 + "1").found_by == "prefix"
     with pytest.raises(Ambiguous) as caught:
-        Session.open("ababab", store)
+        Session.open(store, "ababab")
     assert len(caught.value.candidates) == 2
     with pytest.raises(NotFound) as unknown:
-        Session.open("biuld", store)
+        Session.open(store, "biuld")
     assert unknown.value.close == ("build",)
     with pytest.raises(NotFound):
-        Session.open("f" * 32, store)
+        Session.open(store, "f" * 32)
 
 
 def test_addresses_are_opened_and_closed(tmp_path: Path, store: Store) -> None:
     """A session that was given an address opens the store and closes it; one that was given a store leaves it alone."""
     path = tmp_path / "s.db"
     with pytest.raises(NotFound):
-        Session.open("demo", path)
+        Session.open(path, "demo")
     with Session.create(str(path), "demo") as session:
         session.root.put_text("hi")
     with pytest.raises(StoreError):
         session.store.nodes(session.session_id)
-    with Session.open("demo", path) as again:
+    with Session.open(path, "demo") as again:
         assert [message.content for message in again.root.messages] == ["hi"]
     with Session.create(store, "demo"):
         pass
@@ -66,7 +66,7 @@ def test_c09_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
         session.root.put_text("a")
         leaf = session.root.fork().fork(last_n=1)
         node, overview = leaf.tree_node, session.tree_overview()
-    with Session.open("demo", path) as session:
+    with Session.open(path, "demo") as session:
         again = session.dialog(leaf.dialog_id[:8])
         assert (len(again.dialog_id), again.tree_node, again.tree_node.depth) == (32, node, 2)
         assert again.parent is not None
@@ -93,9 +93,9 @@ def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
     assert [record.name for record in Session.list(store, trashed=True)] == ["gone"]
     assert session.search("needle") == ()
     with pytest.raises(NotFound, match="trash"):
-        Session.open("gone", store)
-    Session.open(session.session_id, store).restore()
-    assert [message.content for message in Session.open("gone", store).root.messages] == ["needle"]
+        Session.open(store, "gone")
+    Session.open(store, session.session_id).restore()
+    assert [message.content for message in Session.open(store, "gone").root.messages] == ["needle"]
 
 
 def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> None:
@@ -106,14 +106,14 @@ def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> No
     branch.record(TurnStarted(agent="coder"))
     branch.append(Message(role="assistant", content="", tool_calls=[ToolCallContent(id="c", name="ls")]))
     branch.record(CallStarted(call_id="c", tool="ls"))
-    resumed = Session.open("demo", store).resume()
+    resumed = Session.open(store, "demo").resume()
     assert resumed.dialog_id == branch.dialog_id
     assert store.last(resumed.dialog_id).open_turn == -1
     ended = resumed.recall(f"{resumed.dialog_id}:3")
     assert isinstance(ended, TurnEnded)
     assert ended.outcome == "interrupted"
-    assert Session.open("demo", store).resume().record(TurnStarted())[0].seq == 4
-    assert Session.open("demo", store).resume(session.root.dialog_id[:6]).dialog_id == session.root.dialog_id
+    assert Session.open(store, "demo").resume().record(TurnStarted())[0].seq == 4
+    assert Session.open(store, "demo").resume(session.root.dialog_id[:6]).dialog_id == session.root.dialog_id
 
 
 def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
@@ -217,11 +217,11 @@ def test_a_session_is_created_whole_or_not_at_all() -> None:
 
 def test_open_makes_what_is_not_there(store: Store) -> None:
     """With `create`, a name that nobody has becomes a session; the second caller opens that one."""
-    first = Session.open("shared", store, create=True, owner="coder")
-    again = Session.open("shared", store, create=True)
+    first = Session.open(store, "shared", create=True, owner="coder")
+    again = Session.open(store, "shared", create=True)
     assert (again.session_id, again.root.owner) == (first.session_id, "coder")
     with pytest.raises(NotFound):
-        Session.open("other", store)
+        Session.open(store, "other")
 
 
 def test_processes_open_one_session_at_once(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_processes_open_one_session_at_once(tmp_path: Path) -> None:
     program = (
         "import sys, time\nfrom palaver.session import Session\n"
         "while time.time() < float(sys.argv[2]): pass\n"
-        "with Session.open('shared', sys.argv[1], create=True) as session: print(session.session_id, session.root.dialog_id)\n"
+        "with Session.open(sys.argv[1], 'shared', create=True) as session: print(session.session_id, session.root.dialog_id)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "s.db"), str(time.time() + 1)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -253,8 +253,8 @@ def test_resume_takes_the_right_branch_after_a_clock_set_back(every_store: Store
     """Times of a session never run backwards: the branch that was written last is resumed, whatever the clock says."""
     session = Session.create(every_store, "demo")
     session.root.record(MessageEntry(message=UserMessage.text("a"), at=now() + 3600))  # then the clock was set back
-    branch = Session.open("demo", every_store).fork()
-    assert Session.open("demo", every_store).resume().dialog_id == branch.dialog_id
+    branch = Session.open(every_store, "demo").fork()
+    assert Session.open(every_store, "demo").resume().dialog_id == branch.dialog_id
     for turn in (session.root, branch, session.root):
-        Session.open("demo", every_store).dialog(turn.dialog_id).put_text("b")
-        assert Session.open("demo", every_store).resume().dialog_id == turn.dialog_id
+        Session.open(every_store, "demo").dialog(turn.dialog_id).put_text("b")
+        assert Session.open(every_store, "demo").resume().dialog_id == turn.dialog_id

@@ -13,7 +13,7 @@ from palaver.store import MemoryStore
 def _twice(store: Store) -> tuple[Dialog, Dialog]:
     """Open one dialog as two processes would."""
     session = Session.create(store, "shared")
-    return session.root, Session.open("shared", store).root
+    return session.root, Session.open(store, "shared").root
 
 
 def _texts(dialog: Dialog) -> list[str]:
@@ -61,7 +61,7 @@ def test_law_05_nothing_is_lost_and_nobody_is_ignored(steps: list[tuple[int, str
     """Three writers in any order: the log holds what was acknowledged, in that order; what was not made on the newest head was refused."""
     store = MemoryStore()
     session = Session.create(store, "s")
-    writers = [session.root, Session.open("s", store).root, Session.open("s", store).root]
+    writers = [session.root, Session.open(store, "s").root, Session.open(store, "s").root]
     said: list[str] = []
     known = [0, 0, 0]
     for number, (who, what) in enumerate(steps):

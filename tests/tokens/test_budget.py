@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo, model_info
+from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo, UnknownModelWarning, model_info
 
 MODELS = st.one_of(
     st.sampled_from(["gpt-4o", "gpt-5", "gpt-4", "claude-opus-4-6", "gemini-2.5-pro", "nobody-knows-me"]).map(
@@ -53,6 +53,7 @@ def test_the_buffer_is_five_thousand_tokens(window: int) -> None:
     assert Budget(max_tokens=4_096).limit == 4_096 - 1_365
 
 
+@pytest.mark.filterwarnings("ignore::palaver.tokens.UnknownModelWarning")
 @given(MODELS)
 def test_every_vocabulary_divides_every_window(model: ModelInfo) -> None:
     """Each constructor gives a budget for any model, with defaults that shrink on small windows."""
@@ -131,6 +132,7 @@ def test_a_number_is_what_the_request_may_occupy(number: int, model: str | None)
 VALUES = st.one_of(st.none(), st.integers(-3, 200_000), st.floats(), st.text(max_size=3), st.booleans())
 
 
+@pytest.mark.filterwarnings("ignore::palaver.tokens.UnknownModelWarning")
 @given(
     st.dictionaries(st.sampled_from(sorted(BUDGET_KEYS)), VALUES, max_size=4),
     st.sampled_from([None, "gpt-4o", "gpt-4"]),
@@ -142,3 +144,10 @@ def test_any_configuration_is_a_budget_or_a_typed_error(config: dict[str, object
     except (InvalidInput, InfeasibleBudget):
         return
     assert budget.limit >= 1
+
+
+def test_an_assumed_window_is_warned_of() -> None:
+    """Only where it is used: a window of one's own needs none."""
+    with pytest.warns(UnknownModelWarning, match="'my-llama' is not known; 32,768 tokens are assumed"):
+        Budget.from_window("my-llama")
+    assert Budget.from_window("my-llama", max_tokens=8_000).limit < 8_000

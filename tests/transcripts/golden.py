@@ -40,7 +40,7 @@ def write(store: Store, lines: list[bytes]) -> Store:
     store.update_session(SESSION, root=ROOT)
     for line in lines:
         _put(store, ROOT, decode_entry(line))
-    Session.open(SESSION, store).dialog(ROOT).calls.record(request(store))
+    Session.open(store, SESSION).dialog(ROOT).calls.record(request(store))
     ranges = (Span(ROOT, 0, 12),)
     store.create_dialog(
         Node(
@@ -64,7 +64,7 @@ def write(store: Store, lines: list[bytes]) -> Store:
 
 def request(store: Store) -> Request:
     """Compile what the golden session's root would send next."""
-    return Session.open(SESSION, store).dialog(ROOT).request("anthropic", "claude-sonnet-4-5", max_tokens=400)
+    return Session.open(store, SESSION).dialog(ROOT).request("anthropic", "claude-sonnet-4-5", max_tokens=400)
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def test_bundle_of_every_version_is_imported_whole(version: int, tmp_path: Path)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_call_of_every_version_is_reproduced(version: int) -> None:
     """The request is the same to the byte while the compiler is; after that a typed error, and still the view."""
-    dialog = Session.open(SESSION, imported(version)).dialog(ROOT)
+    dialog = Session.open(imported(version), SESSION).dialog(ROOT)
     (call,) = dialog.calls
     assert call.view().exchanges
     try:

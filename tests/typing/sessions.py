@@ -55,7 +55,7 @@ async def a_compaction_is_previewed(dialog: Dialog, summarizer: Summarizer) -> N
 
 def a_session_is_opened() -> None:
     """A store is named by its address or given."""
-    with Session.open("name", "sessions.db") as session:
+    with Session.open("sessions.db", "name") as session:
         assert_type(session, Session)
         assert_type(session.root, Dialog)
         assert_type(session.resume(), Dialog)

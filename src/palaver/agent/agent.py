@@ -245,7 +245,7 @@ class Agent:
             NotFound: There is no such session.
         """
         self._require_free(alias or reference)
-        session = Session.open(reference, self.store, runtime=self.runtime)
+        session = Session.open(self.store, reference, runtime=self.runtime)
         if dialog is not None:
             return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
         own = [one for one in session.dialogs if one.owner == self.name]

@@ -22,6 +22,7 @@ from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog
+from palaver.tokens import cost_of
 from palaver.tools import run_in_worker
 from palaver.view import View
 from palaver.wire import Call, Memo, Profile, Request
@@ -129,8 +130,9 @@ class InvokeResult:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of the answer."""
-        return InvokeCost() if self.message is None else self.message.cost
+        """Tokens and dollars of the answer; estimated where the provider gave none."""
+        answer = self.message
+        return InvokeCost() if answer is None else cost_of(answer.usage, answer.model or "", answer.timestamp)
 
 
 @runtime_checkable

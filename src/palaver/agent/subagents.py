@@ -80,7 +80,7 @@ def _dialog(
 ) -> Dialog:
     """Return the dialog of a call: the one it has already, or a new one with the task in it."""
     parent: Dialog = context.dialog
-    session = Session.open(parent.session_id, parent.store, runtime=agent.runtime)
+    session = Session.open(parent.store, parent.session_id, runtime=agent.runtime)
     turn = read_turn(parent.store, parent.dialog_id)
     key = {"call": context.call_id, "response": "" if turn.response is None else turn.response.id}
     nodes = parent.store.nodes(parent.session_id)

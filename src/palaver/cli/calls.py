@@ -10,16 +10,16 @@ from typer import Argument, BadParameter
 
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import emit, paged, print_rows, say
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import NotFound
 from palaver.log import Handle
 from palaver.messages import Content, Role, Usage, words_of
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.differences import CallDifference, Difference, compare
-from palaver.tokens import price
+from palaver.tokens import cost_of
 
-__all__ = ["Answer", "numbered", "run", "spent"]
+__all__ = ["Answer", "numbered", "run"]
 
 _WIDTH = 96
 """Characters of a block that a line shows."""
@@ -101,24 +101,14 @@ def _recorded(call: ModelCall | Answer) -> ModelCall:
 
 def _row(call: ModelCall | Answer) -> dict[str, Any]:
     usage = (call.usage() if isinstance(call, ModelCall) else call.usage) or Usage()
-    dollars, estimated = spent(usage, call.model, call.at)
+    cost = cost_of(usage, call.model, call.at)
     row = {"call": call.number, "at": call.at, "model": call.model, "entry": str(call.handle)}
-    row |= {"recorded": isinstance(call, ModelCall), "dollars": dollars or None, "estimated": estimated}
+    row |= {"recorded": isinstance(call, ModelCall), "dollars": cost.cost or None, "estimated": cost.estimated > 0}
     row |= {"read": usage.input_tokens, "cached": usage.cache_read_tokens, "written": usage.output_tokens}
     if isinstance(call, ModelCall):
         row |= {name: call.sent[name] for name in ("profile", "digest", "bytes", "compiler") if name in call.sent}
         row["reproducible"] = call.reproducible
     return row
-
-
-def spent(usage: Usage, model: str, at: float | None) -> tuple[float, bool]:
-    """Return the dollars that an answer cost, 0 where nobody knows, and whether they are of the price list and not the provider's."""
-    if usage.cost.total:
-        return usage.cost.total, False
-    try:
-        return price(usage, model, at).total, True
-    except (NotFound, InvalidInput):
-        return 0.0, False
 
 
 def _figure(number: int) -> str:

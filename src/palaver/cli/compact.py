@@ -10,7 +10,6 @@ from typing import Annotated
 from typer import BadParameter, Option, confirm
 
 from palaver.agent.compacting import ModelSummarizer
-from palaver.cli.calls import spent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
 from palaver.cli.terminal import emit, listed, say
 from palaver.context import DEFAULT_POLICY, POLICIES
@@ -20,6 +19,7 @@ from palaver.messages import Usage
 from palaver.models import connect_model
 from palaver.plurals import counted
 from palaver.session.compaction import CompactionPreview, place_of
+from palaver.tokens import cost_of
 
 __all__ = ["lines_of", "run", "summarizer_of"]
 
@@ -99,7 +99,7 @@ def lines_of(made: CompactionPreview) -> Iterator[str]:
     summary = made.attempt.get("summary") or {}
     if used := [Usage(one) for one in summary.get("usages", ())]:
         read, wrote = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
-        dollars = sum(spent(one, summary.get("model", ""), now())[0] for one in used)
+        dollars = sum(cost_of(one, summary.get("model", ""), now()).cost for one in used)
         price = f", ${dollars:.4f}" if dollars else ""
         yield f"  asked {summary.get('model') or 'a model'} for a summary: {read:,} tokens read, {wrote:,} written{price}"
     for text in made.inserted:

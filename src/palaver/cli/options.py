@@ -101,10 +101,10 @@ def locate(store: Store, reference: str, *, only: bool = False) -> Found:
             dialog_id = store.resolve(reference if handle is None else handle.dialog)
         except (NotFound, InvalidInput):
             raise missing from None
-        session = Session.open(store.node(dialog_id).session_id, store)
+        session = Session.open(store, store.node(dialog_id).session_id)
         place = None if handle is None else session.place(handle)
         return Found(session, session.dialog(dialog_id), place, whole=False)
-    session = Session.open(record.session_id, store)
+    session = Session.open(store, record.session_id)
     return Found(session, session.root)
 
 

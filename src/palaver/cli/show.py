@@ -124,7 +124,7 @@ def _places(store: Store, text: str) -> tuple[Session, tuple[Handle, ...]]:
     """Return the session and the entries or blocks that a text names."""
     named = places(text)
     dialog_id = store.resolve(named[0].dialog)
-    session = Session.open(store.node(dialog_id).session_id, store)
+    session = Session.open(store, store.node(dialog_id).session_id)
     newest = store.last(dialog_id).seq
     handles: list[Handle] = []
     for one in named:

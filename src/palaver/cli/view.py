@@ -79,7 +79,7 @@ def run(
         dialog = there.dialog
         if redact:
             copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
-            dialog = Session.open(dialog.session_id, copy).dialog(dialog.dialog_id)
+            dialog = Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
         past = None if call is None else numbered(dialog, call)
         if isinstance(past, ModelCall):
             changing = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.errors import PalaverError, PolicyFailed
 from palaver.log import Handle, Span
 from palaver.messages import Message, Role, TextContent
-from palaver.view import Block, Exchange, Omission, Reason, Turn, View, fold_messages
+from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 
 if TYPE_CHECKING:
     from palaver.context.policy import ContextManager
@@ -146,16 +146,13 @@ class _Source:
     def __init__(self, view: View) -> None:
         view.load()
         self._view = view
-        self.messages = [Message(role=Role.SYSTEM, contents=(block.content,)) for block in view.system]
-        self._blocks: dict[str, tuple[Message, tuple[Block, ...]]] = {
-            message.id: (message, (block,)) for message, block in zip(self.messages, view.system, strict=True)
-        }
+        self._blocks: dict[str, tuple[Message, tuple[Block, ...]]] = {}
         self._whole: dict[tuple[str, ...], Exchange] = {}
-        for exchange in view.exchanges:
-            made = [piece for turn in exchange.turns for piece in _of_turn(turn)]
-            self._whole[tuple(message.id for message, _ in made)] = exchange
+        for exchange, made in view.by_message():
             self._blocks |= {message.id: (message, blocks) for message, blocks in made}
-            self.messages += [message for message, _ in made]
+            if exchange is not None:
+                self._whole[tuple(message.id for message, _ in made)] = exchange
+        self.messages = [message for message, _ in self._blocks.values()]
 
     def view_of(self, messages: Sequence[Message]) -> View:
         """Return the view of messages; the view itself when they are its own, unchanged."""
@@ -196,10 +193,3 @@ def _moved(block: Block, kept: Sequence[tuple[Block, ...] | None]) -> Block:
         return replace(block, origin=None)
     was = own[block.origin.block]
     return was if was.content == block.content else replace(block, origin=was.origin)
-
-
-def _of_turn(turn: Turn) -> Iterator[tuple[Message, tuple[Block, ...]]]:
-    groups = [(block,) for block in turn.blocks] if turn.role is Role.TOOL else [turn.blocks]
-    for blocks in groups:
-        contents = tuple(block.content for block in blocks)
-        yield Message(role=turn.role, contents=contents, name=turn.name, speaker=blocks[0].speaker), blocks

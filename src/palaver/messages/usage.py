@@ -64,7 +64,7 @@ class InvokeCost:
     """Tokens and US dollars of one call, or of several added up.
 
     ``prompt_tokens`` includes the cached ones, ``completion_tokens`` the reasoning. The three rates are dollars per token of one
-    call; a sum has none.
+    call; a sum has none. ``estimated`` is the part of ``cost`` that comes from the price list, because the provider gave no dollars.
     """
 
     prompt_tokens: int = 0
@@ -80,6 +80,7 @@ class InvokeCost:
     prompt_cost: float = 0.0
     completion_cost: float = 0.0
     cost: float = 0.0
+    estimated: float = 0.0
 
     def __add__(self, other: InvokeCost) -> InvokeCost:
         """Add tokens and dollars; rates of different calls have no sum and become zero."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias, overload
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, child_of, entry_at, rule
+from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, Toolset, ToolSpec, child_of, entry_at, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, temporary_prompt
 from palaver.session.head import KnownHead, mapping, media_from, message_of, stamped
+from palaver.session.incoming import SdkObject, is_one, messages_of, tools_of
 from palaver.session.marks import Marks
-from palaver.session.messages import Messages, Stretch, message_line, stretches
+from palaver.session.messages import Messages, Stretch, cost_of_messages, message_line, stretches
 from palaver.session.portable import carry, restore, unpack
 from palaver.session.recall import recall
 from palaver.session.replay_log import LogBase, follower_of
@@ -105,6 +106,7 @@ class Dialog:
             self.store, node.dialog_id, session._clock, None if session._follower is None else self._follow
         )
         self._fold: Fold | None = None
+        self._asked: tuple[Request, int] | None = None
         self._changes = 0
         self.marks = Marks(self.store, node, self._spans, self._head.annotate)
         session._dialogs[node.dialog_id] = self
@@ -124,6 +126,11 @@ class Dialog:
     def session_id(self) -> SessionId:
         """The session's opaque id."""
         return self._node.session_id
+
+    @property
+    def session(self) -> Session:
+        """The session, with all its branches."""
+        return self._session
 
     @property
     def owner(self) -> str:
@@ -199,8 +206,8 @@ class Dialog:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all messages; reads all of them."""
-        return sum((message.cost for message in self.messages.bare()), InvokeCost())
+        """Tokens and dollars of all messages; reads all of them. Dollars that no provider gave are estimated, and are in `estimated`, too."""
+        return cost_of_messages(self.messages.bare())
 
     def overview(
         self,
@@ -238,30 +245,41 @@ class Dialog:
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
     @overload
-    def append(self, message: Message) -> Message: ...
+    def append(self, message: Message | Mapping[str, Any] | SdkObject) -> Message: ...
     @overload
-    def append(self, message: Iterable[Message]) -> tuple[Message, ...]: ...
-    def append(self, message: Message | Iterable[Message]) -> Message | tuple[Message, ...]:
+    def append(self, message: Iterable[Message | Mapping[str, Any] | SdkObject]) -> tuple[Message, ...]: ...
+    def append(self, message: object) -> Message | tuple[Message, ...]:
         """Append a message, or several at once, all or none.
 
         The stored message has this dialog's id in its metadata; the caller's object does not change. A message with the results of several
         calls is stored as one message for each.
+
+        Args:
+            message: A `Message`; a dict of OpenAI's Chat Completions or Responses, Anthropic's or Gemini's interface; an answer as a provider's
+                SDK returns it, with its content, usage and ids; or several of them. When the dialog made the request that an answer answers,
+                and nothing was appended since, the call is recorded, too.
 
         Returns:
             The message as it is stored; the last one of a message with several results; a tuple when several were given.
 
         Raises:
             TypeError: It is not a message.
+            InvalidMessage: A dict is not a message of any interface.
+            ProviderError: An answer reports a failure, or stops before its end.
             Conflict: Another writer was first; nothing was written.
             MissingFile: It refers to media whose bytes neither it nor the store has.
         """
-        one = isinstance(message, Message | Mapping | str) or not hasattr(message, "__iter__")
-        given: Iterable[object] = (message,) if one else message
-        stored = tuple(part for each in given for part in stamped(each, self.dialog_id, self.store))
+        asked, at = self._asked or (None, -1)
+        request = asked if at == self._head.last.seq else None
+        given = tuple(messages_of(message, request))
+        stored = tuple(part for each, _ in given for part in stamped(each, self.dialog_id, self.store))
+        if request is not None and any(answered for _, answered in given):
+            self.calls.record(request)
+        self._asked = None
         self.record(*(MessageEntry(message=one) for one in stored))
         if isinstance(self.store, RedactingStore):
             stored = tuple(self.store.stored(MessageEntry(message=one)).message for one in stored)
-        return stored[-1] if isinstance(message, Message) else stored
+        return stored[-1] if is_one(message) else stored
 
     def put_text(
         self,
@@ -436,16 +454,19 @@ class Dialog:
         profile: Profile | str,
         model: str,
         *,
+        tools: Iterable[Any] | None = None,
         policy: PolicyLike | None = None,
         budget: BudgetLike | None = None,
         at: int | None = None,
         **call: Any,  # noqa: ANN401 - the fields of a Call
     ) -> Request:
-        """Compile the request for a provider. Nothing is sent and nothing is written.
+        """Compile the request for a provider; nothing is sent. It is a mapping: pass it to the provider's SDK as `**request`.
 
         Args:
-            profile: The provider's profile, or its name.
+            profile: `openai`, `openai-responses`, `anthropic` or `gemini`; or a profile.
             model: The model.
+            tools: Schemas as providers write them, or functions. Where they are not the dialog's tools yet, they are recorded as its tools from
+                here on, which is the only thing that is written. The dialog's tools when not given.
             policy: As for `view`.
             budget: As for `view`.
             at: As for `view`.
@@ -459,12 +480,23 @@ class Dialog:
         from palaver import wire  # noqa: PLC0415 - a program that only stores messages needs no wire
 
         known = wire.profile(profile, model) if isinstance(profile, str) else profile
+        if tools is not None:
+            self._declare(tools_of(tools), at)
         view = self.view(policy, budget, at, model=model)
         request = wire.compile(
             view, known, wire.Call(model=model, **call), lambda digest: self.store.blob(BlobId(digest))
         )
         request.check()
+        self._asked = None if at is not None else (request, self._head.last.seq)
         return request
+
+    def _declare(self, tools: tuple[ToolSpec, ...], at: int | None) -> None:
+        if at is not None:
+            raise InvalidInput(
+                "A request for an earlier view has the tools of that time.", hint="Leave out `tools` or `at`."
+            )
+        if tools != self._seen().tools:
+            self.record(Toolset(tools=tools))
 
     @cached_property
     def calls(self) -> CallHistory:

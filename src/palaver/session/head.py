@@ -260,9 +260,7 @@ def stamped(message: object, dialog_id: DialogId, store: Store) -> Sequence[Mess
         MissingFile: It refers to media whose bytes neither it nor the store has.
     """
     if not isinstance(message, Message):
-        raise TypeError(
-            f"A dialog holds messages, not a {type(message).__name__}: use put_text() for a text, Message(**fields) for a dict."
-        )
+        raise TypeError(f"A dialog holds messages, not a {type(message).__name__}.")
     for media in media_of(message):
         if media.data is None and not media.url and not store.has_blob(BlobId(media.digest)):
             raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")

@@ -234,7 +234,7 @@ class SessionManager:
             NotFound: There is none.
             Ambiguous: Several ids begin with these digits.
         """
-        return cls(Session.open(reference, store, runtime=runtime))
+        return cls(Session.open(store, reference, runtime=runtime))
 
     @classmethod
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
@@ -244,7 +244,7 @@ class SessionManager:
         if found is None:
             session = Session.create(opened, workdir=cwd, runtime=runtime)
         else:
-            session = Session.open(found, opened, runtime=runtime)
+            session = Session.open(opened, found, runtime=runtime)
         session._owned = owned
         return cls(session)
 
@@ -252,9 +252,9 @@ class SessionManager:
     def fork_from(cls, source: str, cwd: str, store: StoreLike) -> Self:
         """Copy a session with all its branches into a new one about another working folder; `header.parent_session` names the old one."""
         opened, owned = opened_store(store, create=False)
-        session = Session.open(source, opened)
+        session = Session.open(opened, source)
         copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
-        made = Session.open(copy.session_id, opened)
+        made = Session.open(opened, copy.session_id)
         made._owned = owned
         return cls(made)
 
@@ -621,7 +621,7 @@ class SessionManager:
             raise InvalidInput(f"There is no entry {leaf_id!r} to branch from.") from error
         workdir = self.session.record.workdir
         copy = copied(self.store, self.session_id, workdir=workdir, metadata={PARENT: self.session_id}, leaf=place)
-        made = SessionManager(Session.open(copy.session_id, self.store))
+        made = SessionManager(Session.open(self.store, copy.session_id))
         there, labels = made.labels, self.labels
         for entry in self.get_branch(leaf_id):
             target = copy.place(self._place(entry.id))

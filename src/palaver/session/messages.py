@@ -12,6 +12,7 @@ from palaver.log import Handle, Header, MessageEntry, Reader, Span, decoded, eve
 from palaver.messages import (
     Content,
     ImageContent,
+    InvokeCost,
     Message,
     TextContent,
     ToolCallContent,
@@ -21,7 +22,7 @@ from palaver.messages import (
 from palaver.plurals import counted
 from palaver.store.protocol import Store
 
-__all__ = ["Messages", "Stretch", "begins", "message_line", "place_of_message", "stretches"]
+__all__ = ["Messages", "Stretch", "begins", "cost_of_messages", "message_line", "place_of_message", "stretches"]
 
 
 class Stretch(NamedTuple):
@@ -220,3 +221,11 @@ def _gist(block: Content) -> str:
             return "[image]" if len(images) == 1 else f"[{len(images)} images]"
         case _:
             return f"[{block.type}]"
+
+
+def cost_of_messages(messages: Iterable[Message]) -> InvokeCost:
+    """Return the tokens and dollars of messages; dollars that no provider gave are estimated."""
+    from palaver.tokens import cost_of  # noqa: PLC0415 - few programs ask, and prices take a moment to load
+
+    costs = (cost_of(each.usage, each.model or "", each.timestamp) for each in messages if each.usage)
+    return sum(costs, InvokeCost())

@@ -19,7 +19,7 @@ from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
 from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
-from palaver.session.messages import Messages, Stretch
+from palaver.session.messages import Messages, Stretch, cost_of_messages
 from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
 from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
@@ -169,8 +169,8 @@ class Session:
     @classmethod
     def open(  # noqa: PLR0913 - all but the first two by keyword
         cls,
-        reference: str,
         store: StoreLike,
+        reference: str,
         *,
         create: bool = False,
         owner: str = "assistant",
@@ -181,8 +181,8 @@ class Session:
         """Open a session.
 
         Args:
-            reference: Its id; or its name, of which the last active one is opened; or the first digits of its id, at least 6.
             store: A store, or the address of one.
+            reference: Its id; or its name, of which the last active one is opened; or the first digits of its id, at least 6.
             create: Whether to make a session of this name where there is none. Of several processes that do so at once, one makes it.
             owner: The agent that owns the first dialog of a session that is made.
             runtime: Resolves paths of prompts; the default one when not given.
@@ -297,12 +297,12 @@ class Session:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all its dialogs, summaries included; a message that branches share counts once. Reads all messages."""
+        """Tokens and dollars of all its dialogs, summaries included; a message that branches share counts once. Reads all messages. As for dialogs, some dollars are estimated."""
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
             last = self.store.last(node.dialog_id)
             own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
-            total = sum((message.cost for message in Messages(self.store, (own,), last.number).bare()), total)
+            total += cost_of_messages(Messages(self.store, (own,), last.number).bare())
             total = sum((usage.invoke_cost for usage in _of_summaries(self.store, own.span)), total)
         return total
 

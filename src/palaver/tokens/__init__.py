@@ -5,7 +5,7 @@ estimates with a stated error bound for all others.
 """
 
 from palaver.tokens.budget import BUDGET_KEYS, SAFETY_BUFFER, Budget
-from palaver.tokens.catalogue import ModelInfo, model_info
+from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 from palaver.tokens.counting import (
     Counter,
     ModelCounter,
@@ -16,7 +16,7 @@ from palaver.tokens.counting import (
     counter,
 )
 from palaver.tokens.families import FAMILIES, Family
-from palaver.tokens.pricing import Rates, price, rates
+from palaver.tokens.pricing import Rates, cost_of, price, rates
 
 __all__ = [
     "BUDGET_KEYS",
@@ -28,6 +28,8 @@ __all__ = [
     "ModelCounter",
     "ModelInfo",
     "Rates",
+    "UnknownModelWarning",
+    "cost_of",
     "count_block",
     "count_message",
     "count_request",

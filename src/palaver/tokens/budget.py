@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.tokens.catalogue import ModelInfo, model_info
+from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 
 __all__ = ["BUDGET_KEYS", "SAFETY_BUFFER", "Budget", "read_words"]
 
@@ -159,7 +160,7 @@ class Budget:
         """Return the window of a model, with room for its answer.
 
         Args:
-            model: The model. An unknown one has a default window; ``model_info(name).warning`` says so.
+            model: The model. An unknown one has a default window, and an :class:`UnknownModelWarning` says so.
             max_tokens: A smaller window, less only the buffer. The answer has its room beside it, as far as the model's window allows; a known window is never
                 exceeded.
             reserve: Tokens for the answer. Unless given, the longest answer, at most a quarter of the window and 16,384.
@@ -178,6 +179,8 @@ class Budget:
         else:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
+            if info.warning:
+                warnings.warn(info.warning, UnknownModelWarning, stacklevel=2)
             return cls(
                 max_tokens=info.context_window, reserve=reserve, safety_buffer=safety_buffer, max_input=info.max_input
             )

@@ -10,9 +10,13 @@ from palaver.errors import NotFound
 from palaver.tokens import genai
 from palaver.tokens.families import family_of
 
-__all__ = ["ModelInfo", "model_info"]
+__all__ = ["ModelInfo", "UnknownModelWarning", "model_info"]
 
 _LONG_WINDOW = 1_000_000
+
+
+class UnknownModelWarning(UserWarning):
+    """A model is not known; its window is assumed."""
 
 
 @dataclass(frozen=True, slots=True)

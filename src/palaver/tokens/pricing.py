@@ -7,14 +7,14 @@ model's name points to. A price that is not known is an error, never zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import now
-from palaver.messages import Usage, UsageCost
+from palaver.messages import InvokeCost, Usage, UsageCost
 from palaver.tokens import genai
 from palaver.tokens.catalogue import ModelInfo
 from palaver.tokens.genai import read_name
@@ -22,7 +22,7 @@ from palaver.tokens.genai import read_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
-__all__ = ["Rates", "price", "rates"]
+__all__ = ["Rates", "cost_of", "price", "rates"]
 
 _MILLION = 1_000_000
 _WITHOUT_PRICE = "price for the model"
@@ -97,6 +97,19 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         cache_write=float(written),
         total=float(charged["total_price"]),
     )
+
+
+def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
+    """Return what a call used and cost: the provider's dollars; where it gave none, those of the price list, as far as it has the model."""
+    known = usage.invoke_cost
+    if known.cost or not model:
+        return known
+    try:
+        charged = price(usage, model, at)
+    except (NotFound, InvalidInput):
+        return known
+    read = charged.total - charged.output
+    return replace(known, prompt_cost=read, completion_cost=charged.output, cost=charged.total, estimated=charged.total)
 
 
 class _PerToken(NamedTuple):

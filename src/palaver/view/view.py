@@ -9,8 +9,8 @@ from functools import cached_property
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec, gaps, part_of
-from palaver.messages import Role, Speaker
-from palaver.view.blocks import Block, Reason
+from palaver.messages import Message, Role, Speaker
+from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.exchange import Exchange, Reading, Recorded
 
 
@@ -160,6 +160,10 @@ class View:
     _noted: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _unnoted: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        left = f", {len(self.omissions)} omissions" if self.omissions else ""
+        return f"<View of dialog {self.dialog_id[:12]}: {len(self.exchanges)} exchanges{left}>"
+
     def grown(self, columns: Columns, settled: int) -> View:
         """Use the columns of the views before, which know some of the first exchanges; no later view changes the settled ones."""
         object.__setattr__(self, "_settled", (columns, settled))
@@ -183,6 +187,18 @@ class View:
             entries = read(place for source in sources for place in source.places())
             for source in sources:
                 source.build(entries)
+
+    @property
+    def messages(self) -> list[Message]:
+        """What the model sees as a plain list: the instructions, then the conversation; each tool result is a message of its own."""
+        return [message for _, made in self.by_message() for message, _ in made]
+
+    def by_message(self) -> Iterator[tuple[Exchange | None, list[tuple[Message, tuple[Block, ...]]]]]:
+        """Yield the instructions, with None, and each exchange, as new messages with the blocks that each shows. Reads all bodies."""
+        self.load()
+        yield None, [(Message(role=Role.SYSTEM, contents=(block.content,)), (block,)) for block in self.system]
+        for exchange in self.exchanges:
+            yield exchange, [made for turn in exchange.turns for made in _of_turn(turn)]
 
     def find(self, handle: Handle) -> int | None:
         """Return the index of the exchange that shows an entry or a block; None when no exchange does."""
@@ -230,3 +246,9 @@ class View:
             if exchange.role is role and not exchange.derived and (speaker is None or exchange.speaker is speaker):
                 return index
         return None
+
+
+def _of_turn(turn: Turn) -> Iterator[tuple[Message, tuple[Block, ...]]]:
+    for blocks in [(block,) for block in turn.blocks] if turn.role is Role.TOOL else [turn.blocks]:
+        contents = tuple(block.content for block in blocks)
+        yield Message(role=turn.role, contents=contents, name=turn.name, speaker=blocks[0].speaker), blocks

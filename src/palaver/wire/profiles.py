@@ -262,6 +262,9 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
+_SHORT = MappingProxyType({"openai": "openai-chat", "google": "gemini"})
+"""Names of providers, for the profile that most of their users mean."""
+
 # Which models take more than their provider's profile says. `4(?:-[0-5]…)?` reads Claude's minor number, not a date.
 _CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
 _CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
@@ -281,7 +284,7 @@ def profile(name: str, model: str = "") -> Profile:
     Raises:
         NotFound: No profile has this name; the error lists close matches.
     """
-    found = PROFILES.get(name)
+    found = PROFILES.get(_SHORT.get(name, name))
     if found is None:
         close = get_close_matches(name, PROFILES, cutoff=0.4)
         raise NotFound(name, what="profile", close=close, hint=f"Profiles: {', '.join(PROFILES)}.")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from palaver.errors import InvalidRequest
 from palaver.log import Handle
-from palaver.messages import canonical_json, clean_text
+from palaver.messages import canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Format
 from palaver.view import Exchange, View
@@ -143,9 +143,9 @@ class Piece:
     stop: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A request, ready to be sent.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Request(Mapping[str, Any]):
+    """A request, ready to be sent. As a mapping it holds the arguments of the provider's SDK: `client.chat.completions.create(**request)`.
 
     Attributes:
         profile: The profile it was compiled for.
@@ -170,6 +170,32 @@ class Request:
     call: Call | None = field(default=None, repr=False, compare=False)
     pieces: tuple[Piece, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
+
+    @cached_property
+    def _arguments(self) -> dict[str, Any]:
+        body: dict[str, Any] = thaw(self.body)
+        if "contents" not in body:
+            return body
+        contents, settings = body.pop("contents"), body.pop("generationConfig", {})
+        return {
+            "model": self.model,
+            "contents": contents,
+            "config": {**body, **settings},
+        }  # of Gemini's generate_content
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
+        return self._arguments[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arguments)
+
+    def __len__(self) -> int:
+        return len(self._arguments)
+
+    def __repr__(self) -> str:
+        items = len(self.body[self.profile.conversation])
+        changes = f", {len(self.report)} changes" if len(self.report) else ""
+        return f"<Request to {self.profile.name}, {self.model}: {items} items, {len(self.data):,} bytes{changes}>"
 
     @cached_property
     def data(self) -> bytes:

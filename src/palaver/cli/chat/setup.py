@@ -27,7 +27,7 @@ def session_of(store: Store, name: str | None, spec: str) -> tuple[Session | Non
         InvalidInput: No model is named.
     """
     try:
-        found = None if name is None else Session.open(name, store)
+        found = None if name is None else Session.open(store, name)
     except NotFound:
         found = None
     spec = spec or str(found.record.metadata.get(MODEL, "") if found is not None else "")

@@ -9,5 +9,15 @@ from palaver.models.answers.gemini import GeminiAnswer
 from palaver.models.answers.openai_chat import ChatAnswer
 from palaver.models.answers.openai_responses import ResponsesAnswer
 from palaver.models.answers.reader import AnswerReader, Json
+from palaver.models.answers.whole import answer_json, read_answer
 
-__all__ = ["AnswerReader", "AnthropicAnswer", "ChatAnswer", "GeminiAnswer", "Json", "ResponsesAnswer"]
+__all__ = [
+    "AnswerReader",
+    "AnthropicAnswer",
+    "ChatAnswer",
+    "GeminiAnswer",
+    "Json",
+    "ResponsesAnswer",
+    "answer_json",
+    "read_answer",
+]

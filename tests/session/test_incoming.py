@@ -1,0 +1,116 @@
+"""What a program of its own appends and sends: dicts and answers of the SDKs, requests as keyword arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.genai.types import GenerateContentConfig
+
+from palaver import tool
+from palaver.errors import InvalidInput, InvalidMessage
+from palaver.messages import AssistantMessage, Message, Role, UserMessage
+from palaver.session import Dialog, Session
+from palaver.wire.profiles import PROFILES
+from tests.models.test_whole_answers import ANSWERS
+
+LOOK = {
+    "name": "look",
+    "description": "Look.",
+    "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}},
+}
+QUESTION: dict[str, Any] = {"role": "user", "content": "Which tests fail?"}
+SAID = [
+    [QUESTION, {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "c1", "content": "None."}],
+    [QUESTION, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c1", "output": "None."}],
+    [QUESTION, {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "None."}]}],
+    [{"role": "user", "parts": [{"text": "Which tests fail?"}]}, {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "look", "args": {}}}]}, {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "look", "response": {"output": "None."}}}]}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_dicts_of_every_dialect_are_appended(at_once: bool) -> None:
+    """A question, a call and its result, one by one and as a list, make the same conversation."""
+    for items in SAID:
+        dialog = Dialog("assistant")
+        appended = dialog.append(items) if at_once else [dialog.append(item) for item in items]
+        assert [len(message.contents) for message in appended] == [1, 1, 1], items
+        assert len(dialog.view().exchanges) == 2
+        assert dialog.request("openai", "gpt-5")["messages"][-1]["content"] == "None."
+
+
+@pytest.mark.parametrize("api", ANSWERS)
+def test_a_loop_of_ones_own_is_recorded(api: str) -> None:
+    """The request goes to the SDK as keywords; its answer comes back as it is, with usage; the call is given back to the byte."""
+    data, sdk = ANSWERS[api]
+    session = Session.create()
+    dialog = session.root
+    assert dialog.session is session
+    dialog.append(QUESTION)
+    request = dialog.request(api, "gpt-5", tools=[{"type": "function", "function": LOOK}])
+    sent = dict(**request)
+    assert sent["model"] == "gpt-5"
+    assert ("messages" in sent, "input" in sent, "contents" in sent).count(True) == 1
+    answer = dialog.append(sdk.model_validate(data))
+    assert isinstance(answer, AssistantMessage)
+    assert [call.request().data for call in dialog.calls] == [request.data]
+    assert dialog.append({"role": "tool", "tool_call_id": "c1", "content": "None."}).role is Role.TOOL
+    assert (dialog.cost.total_tokens, dialog.cost.estimated > 0) == (10, True)
+    assert dialog.cost.cost == dialog.cost.estimated == session.cost.cost
+    assert [message.role for message in dialog.view().messages] == [message.role for message in dialog.messages]
+
+
+def test_an_answer_to_another_request_records_no_call() -> None:
+    """Only what was asked and what came back without anything in between is a call that the dialog knows."""
+    dialog = Dialog("assistant")
+    dialog.append(QUESTION)
+    dialog.request("openai", "gpt-5")
+    dialog.append(UserMessage("And quickly."))
+    dialog.append(ANSWERS["openai-chat"][0])
+    assert (len(dialog.messages), len(dialog.calls)) == (3, 0)
+
+
+def test_tools_of_a_request_are_the_dialogs_from_then_on() -> None:
+    """They are recorded once; schemas and functions may be mixed; an earlier view has its own."""
+
+    @tool
+    def tail(page: int) -> str:
+        """Read a page."""
+        return f"{page}"
+
+    dialog = Dialog("assistant")
+    dialog.append(QUESTION)
+    for tools in ([LOOK, tail], [LOOK, tail], None):
+        request = dialog.request("openai", "gpt-5", tools=tools)
+        assert [each["function"]["name"] for each in request["tools"]] == ["look", "tail"]
+    assert dialog.view().at == 1
+    with pytest.raises(InvalidInput, match="earlier view"):
+        dialog.request("openai", "gpt-5", tools=[], at=0)
+
+
+def test_gemini_takes_the_request_as_keywords() -> None:
+    """Settings and instructions are in `config`, as its SDK wants them."""
+    dialog = Dialog("assistant")
+    dialog.append([Message("system", "Be brief."), QUESTION])
+    request = dialog.request("google", "gemini-2.5-pro", temperature=0.5)
+    assert set(request) == {"model", "contents", "config"}
+    config = GenerateContentConfig.model_validate(request["config"])
+    assert (config.temperature, "Be brief." in str(config.system_instruction)) == (0.5, True)
+
+
+@pytest.mark.parametrize("wrong", [3, "hi", None, [3], {"role": "user"}, [{"a": 1}], {"role": [], "content": "hi"}])
+def test_what_is_not_a_message_is_refused(wrong: Any) -> None:  # noqa: ANN401 - anything
+    """Nothing is written, and the error says what to append."""
+    dialog = Dialog("assistant")
+    with pytest.raises((TypeError, InvalidMessage)):
+        dialog.append([QUESTION, wrong] if isinstance(wrong, dict) else wrong)
+    assert len(dialog.messages) == 0
+
+
+def test_what_is_printed_fits_on_a_line() -> None:
+    """A view and a request say what they are, not all that they hold."""
+    dialog = Dialog("assistant")
+    dialog.append([{"role": "user", "content": "long " * 1_000}])
+    for name in PROFILES:
+        assert len(repr(dialog.request(name, "m"))) < 100
+    assert len(repr(dialog.view())) < 100
