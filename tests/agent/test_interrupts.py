@@ -79,7 +79,8 @@ def test_a_turn_cancelled_anywhere_is_released(
             ended = kinds(dialog)
             assert ended.count("turn_started") == ended.count("turn_ended") <= 1
             assert ended.count("compaction") <= 1
-            assert (await agent.arespond()).text_content() == "Yes."
+            if going:  # else it has been answered, and there is nothing new
+                assert (await agent.arespond()).text_content() == "Yes."
             assert kinds(dialog).count("assistant") == 1
             assert dialog.view() == fold(dialog.store, dialog.dialog_id)
             at += 1

@@ -3,20 +3,20 @@
 Each `assert_type` is a promise: a signature that changes what a user's checker infers fails `./run check`.
 """
 
-from typing import assert_type
+from typing import Any, assert_type
 
 from palaver import Agent, AgentCallSession, AgentEvent, Dialog, Message, TurnStream
-from palaver.agent import Invoker, ProviderInvoker, build_invoker, open_calls, subagent
+from palaver.agent import Answer, Invoker, ProviderInvoker, build_invoker, open_calls, subagent
 from palaver.messages import InvokeCost, ToolCallContent
 from palaver.models import Provider
 from palaver.tools import Function
 
 
 def an_agent_answers(agent: Agent) -> None:
-    """A message, or the trace for those who ask for it."""
-    assert_type(agent.respond(), Message)
+    """A message with its output, which is text; or the trace for those who ask for it."""
+    assert_type(agent.respond(), Answer[str])
     assert_type(agent.respond(return_session=True), AgentCallSession)
-    assert_type(agent.respond(messages=[{"role": "user", "content": "hi"}]), Message)
+    assert_type(agent.respond(messages=[{"role": "user", "content": "hi"}]), Answer[str])
     assert_type(agent.open("a"), Agent)
     assert_type(agent.receive("hi"), Message)
     assert_type(agent.current_dialog, Dialog)
@@ -25,7 +25,7 @@ def an_agent_answers(agent: Agent) -> None:
 
 async def an_agent_answers_in_a_loop(agent: Agent) -> None:
     """The same, awaited; events for both kinds of loop."""
-    assert_type(await agent.arespond(), Message)
+    assert_type(await agent.arespond(), Answer[str])
     assert_type(await agent.arespond(return_session=True), AgentCallSession)
     assert_type(agent.stream(), TurnStream)
     async for event in agent.stream():
@@ -39,7 +39,7 @@ async def an_agent_answers_in_a_loop(agent: Agent) -> None:
 
 def a_trace_is_read(session: AgentCallSession) -> None:
     """State, delivery and cost have types without Any."""
-    assert_type(session.delivery, Message | None)
+    assert_type(session.delivery, Answer[Any] | None)
     assert_type(session.cost, InvokeCost)
     assert_type(session.waiting, tuple[ToolCallContent, ...])
 

@@ -1,6 +1,7 @@
 """Agents: dialogs that answer, turn by turn, with tools, approvals, sub-agents and tactics."""
 
 from palaver.agent.agent import Agent, AgentWarning
+from palaver.agent.answer import Answer
 from palaver.agent.approvals import Decision, decide, open_calls, question
 from palaver.agent.building import build_agents
 from palaver.agent.call_session import AgentCallSession, TacticCallSession
@@ -39,6 +40,7 @@ __all__ = [
     "AgentEvent",
     "AgentSpec",
     "AgentWarning",
+    "Answer",
     "AnswerRefused",
     "Asking",
     "CallEnded",

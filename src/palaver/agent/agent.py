@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Generic, Literal, Self, Unpack, overload
 
+from pydantic import TypeAdapter
+
+from palaver.agent.answer import Answer, OutputT
 from palaver.agent.approvals import BUSY, Decision, annotate, decide, open_calls, require_no_transaction
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
@@ -24,7 +27,7 @@ from palaver.agent.run import (
 )
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
-from palaver.agent.turn import read_turn
+from palaver.agent.turn import TurnState, read_turn
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle
@@ -40,7 +43,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.models import Provider, connect_model
-from palaver.prompts import Prompt, PromptRef, Runtime, get_default_runtime, verbatim_prompt
+from palaver.prompts import Format, Prompt, PromptRef, Runtime, get_default_runtime, verbatim_prompt
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.head import mapping, media_from, message_of, stamped
@@ -55,14 +58,14 @@ __all__ = ["Agent", "AgentWarning"]
 
 
 _MAIN = "main"
-"""The alias of the dialog that `respond` opens when the agent has none."""
+"""The alias of the dialog that `respond` and `receive` open when the agent has none."""
 
 
 class AgentWarning(UserWarning):
     """An agent continues a dialog that another system prompt began."""
 
 
-class Agent:
+class Agent(Generic[OutputT]):
     """Answers in durable dialogs: a prompt, a model, tools, and the dialogs it has.
 
     Every step of a turn is durable before the next one. A turn that was killed, cut off or waits for a person is continued by the
@@ -82,6 +85,7 @@ class Agent:
         options: The options it was given; see `AgentOptions`.
         store: Where its dialogs are.
         runtime: Resolves references.
+        output: The format of its answers, in place of one of their prompts; None for text.
         active_alias: The alias of the active dialog, or None.
         last_call: The trace of the newest call, however it ended; None before the first.
         on_session: Called with the trace of each call when it begins, or None.
@@ -94,6 +98,7 @@ class Agent:
         model: str,
         llm_invoker: Invoker | Provider | None = None,
         *,
+        output: type[OutputT] | TypeAdapter[OutputT] | None = None,
         tools: Iterable[Any] = (),
         context_manager: PolicyLike | None = None,
         budget: BudgetLike | None = None,
@@ -109,6 +114,8 @@ class Agent:
             system_prompt: A prompt, `Prompt.ref(path)` for a registered one, or plain words.
             model: The model as its provider spells it; `provider/model` when no invoker is given.
             llm_invoker: An invoker or a provider; it sends the requests.
+            output: What each answer is, as `answer.output`: a Pydantic model, a dataclass, or whatever else `Prompt(format=...)` takes. An
+                answer that does not fit is repaired. Without it the output is the text.
             tools: Functions, callables, tactics, or references to registered ones.
             context_manager: A policy or context manager, its name, or its configuration.
             budget: A budget, tokens, or a configuration; with a budget alone the policy is `palaver`.
@@ -131,6 +138,8 @@ class Agent:
             llm_invoker, model = connect_model(model)
         self.model = model
         self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
+        given: object = output
+        self.output = given if given is None or isinstance(given, Format) else Format(given)
         self.tools = tuple(tools)
         self.context_manager = context_manager
         self.budget = budget
@@ -142,6 +151,7 @@ class Agent:
         self._durable = store is not None
         self.active_alias: str | None = None
         self._dialogs: dict[str, Dialog] = {}
+        self._delivered: dict[DialogId, str] = {}
         self._unsaved: dict[tuple[str, str], ToolMessage] = {}
         self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
         self._settings({})  # raises for a wrong value now, not at the first call
@@ -151,6 +161,10 @@ class Agent:
             return given
         if isinstance(given, PromptRef):
             return self.runtime.get_prompt(given.path)
+        words: object = given
+        if not isinstance(words, str):
+            hint = 'Give a text, a Prompt, or Prompt.ref("path") for a registered one.'
+            raise InvalidInput(f"system_prompt is {words!r}.", hint=hint)
         return verbatim_prompt(f"{self.name}/system", given)
 
     def __repr__(self) -> str:
@@ -186,6 +200,12 @@ class Agent:
             near, known = get_close_matches(wanted, self._dialogs), ", ".join(self._dialogs) or "none"
             raise NotFound(wanted, what="dialog of this agent", close=near, hint=f"It has: {known}.")
         return self._dialogs[wanted]
+
+    def _addressed(self, alias: str | None) -> Dialog:
+        """Return the dialog of an alias, or the active one; an agent without any dialog opens `main`."""
+        if alias is None and not self._dialogs:
+            self.open(_MAIN)
+        return self._named(alias)
 
     def _require_free(self, alias: str) -> None:
         if alias in self._dialogs:
@@ -313,7 +333,7 @@ class Agent:
         While a turn runs, here or in another process, the text is kept in the inbox at once, and delivered at the next call of the
         model or after the turn's answer. So are prompts and images.
         """
-        dialog = self._named(alias)
+        dialog = self._addressed(alias)
         return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
 
     def receive_prompt(
@@ -330,7 +350,7 @@ class Agent:
             NotFound: The runtime has no prompt of this path.
             InvalidInput: Variables are missing.
         """
-        dialog = self._named(alias)
+        dialog = self._addressed(alias)
         found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         text = found.render(mapping(prompt_args, "prompt_args"))
         return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
@@ -344,7 +364,7 @@ class Agent:
         name: str | None = None,
     ) -> Message:
         """Append an image: a path, bytes, base64, an address or a Pillow image."""
-        dialog = self._named(alias)
+        dialog = self._addressed(alias)
         shown = ImageContent(images=(media_from(image),))
         contents: tuple[Content, ...] = (shown,) if caption is None else (TextContent(content=caption), shown)
         return self._said(dialog, contents, role, name, lambda: dialog.put_image(image, caption, name=name, role=role))
@@ -410,7 +430,7 @@ class Agent:
     @overload
     def respond(
         self, input: str = ..., *, return_session: Literal[False] = ..., **call: Unpack[CallArguments]
-    ) -> Message: ...
+    ) -> Answer[OutputT]: ...
     @overload
     def respond(
         self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
@@ -421,7 +441,7 @@ class Agent:
         *,
         return_session: bool = False,
         **call: Unpack[CallArguments],
-    ) -> Message | AgentCallSession:
+    ) -> Answer[OutputT] | AgentCallSession:
         """Answer; as `arespond`, for synchronous callers. Ctrl-C interrupts the turn, and the next call continues it."""
         session, work = self._called(input, call)
         run_sync(work)
@@ -430,7 +450,7 @@ class Agent:
     @overload
     async def arespond(
         self, input: str = ..., *, return_session: Literal[False] = ..., **call: Unpack[CallArguments]
-    ) -> Message: ...
+    ) -> Answer[OutputT]: ...
     @overload
     async def arespond(
         self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
@@ -441,7 +461,7 @@ class Agent:
         *,
         return_session: bool = False,
         **call: Unpack[CallArguments],
-    ) -> Message | AgentCallSession:
+    ) -> Answer[OutputT] | AgentCallSession:
         """Answer in a dialog: continue its turn, or begin the next one.
 
         Args:
@@ -476,7 +496,15 @@ class Agent:
         if unknown:
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
         settings = self._settings(call)  # refused before anything is written
-        return self._call(self._addressed(text, call), settings)
+        dialog = self._with_input(text, call)
+        session, work = self._call(dialog, settings)
+
+        async def delivered(handler: StreamHandler | None = None) -> None:
+            await work(handler)
+            if session.delivery is not None:
+                self._delivered[dialog.dialog_id] = session.delivery.id
+
+        return session, delivered
 
     def _call(self, dialog: Dialog, settings: CallSettings) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
         """Return the trace of a call, and what runs the call."""
@@ -490,13 +518,15 @@ class Agent:
         )
         return session, partial(self._answer, dialog, session, settings)
 
-    def _addressed(self, text: str, call: CallArguments) -> Dialog:
+    def _with_input(self, text: str, call: CallArguments) -> Dialog:
         """Return the dialog to answer in, with what was said in the same call."""
-        messages, alias = call.get("messages"), call.get("alias")
+        messages, alias, given = call.get("messages"), call.get("alias"), text
+        if not isinstance(given, str):
+            raise InvalidInput(f"input is {given!r}.", hint="Give a text; messages=[...] takes a conversation.")
         if messages is None:
-            if text and alias is None and not self._dialogs:
-                self.open(_MAIN)
-            dialog = self._named(alias)
+            if not text and alias is None and not self._dialogs:
+                raise _nothing_new()
+            dialog = self._addressed(alias)
             require_no_transaction(dialog.store)
             if text:
                 self.receive(text, alias)
@@ -537,17 +567,25 @@ class Agent:
                     vars(error).setdefault("session", session)
                 raise
 
+    def _was_answered(self, dialog: Dialog, turn: TurnState) -> bool:
+        """Return whether this agent has returned the newest answer already, and nothing was said since."""
+        return turn.over and turn.response is not None and self._delivered.get(dialog.dialog_id) == turn.response.id
+
     async def _turn(
         self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None
     ) -> None:
         dialog.reload()
         turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id))
+        if not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
+            raise _nothing_new()
         session.resumed = turn.began >= 0
         task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)
         before = dialog.top_prompt
         measured, memo = self._last.get(dialog.dialog_id, (None, Memo()))
         async with AsyncExitStack() as stack:
             prompt = task.resolve(self.runtime)
+            if self.output is not None:
+                prompt = prompt.extend(path=prompt.path, format=self.output)
             run = AgentRun(
                 settings=settings,
                 dialog=dialog,
@@ -568,7 +606,19 @@ class Agent:
             dialog.top_prompt = task
 
 
-def _delivered(session: AgentCallSession) -> Message:
+def _is_empty(dialog: Dialog) -> bool:
+    """Return whether a dialog has its system prompt at most."""
+    head, count = dialog.head, len(dialog.messages)
+    return count == 0 or (count == 1 and head is not None and head.role is Role.SYSTEM)
+
+
+def _nothing_new() -> InvalidInput:
+    return InvalidInput(
+        "There is nothing new to answer.", hint='Say something first: respond("..."), receive("...") or messages=[...].'
+    )
+
+
+def _delivered(session: AgentCallSession) -> Answer[Any]:
     if session.state == "waiting" or session.delivery is None:
         raise DecisionNeeded(session.waiting, session=session)
     return session.delivery

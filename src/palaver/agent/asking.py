@@ -297,7 +297,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         run.turn.response = kept  # a store may redact what it writes: what runs at once gets the model's own arguments
         return
     run.look()
-    run.session.delivery = kept
+    run.deliver(kept)
     run.end("final" if run.listeners.fault is None else "failed", MessageEntry(message=kept))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
+from palaver.agent.answer import Answer
 from palaver.agent.invoking import InvokeResult
 from palaver.errors import ProviderError
 from palaver.messages import FunctionCall, InvokeCost, Message, ToolCallContent
@@ -64,7 +65,7 @@ class AgentCallSession:
     interrupts: dict[int, list[FunctionCall]] = field(default_factory=lambda: defaultdict(list))
     llm_recalls: dict[int, list[ProviderError]] = field(default_factory=lambda: defaultdict(list))
     invoke_traces: dict[int, list[InvokeResult]] = field(default_factory=lambda: defaultdict(list))
-    delivery: Message | None = None
+    delivery: Answer[Any] | None = None
     error: BaseException | None = None
     error_message: str = ""
     call_results: str = ""

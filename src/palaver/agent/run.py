@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypedDict
 
 import anyio
 
+from palaver.agent.answer import Answer
 from palaver.agent.approvals import Approver, deliveries
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
@@ -167,10 +168,7 @@ class CallSettings:
                 raise InvalidInput(f"{name} is {number!r}.", hint="Give a whole number, at least 0.")
         if not isinstance(self.model, str):
             raise InvalidInput(f"model is {self.model!r}.", hint="Give the name of a model.")
-        if not callable(getattr(self.invoker, "invoke", None)):
-            raise InvalidInput(
-                f"llm_invoker is {self.invoker!r}.", hint='Give a provider, or build_invoker("openai") and the like.'
-            )
+        require_invoker(self.invoker)
         require_policy(self.context_manager, "context_manager")
 
     @property
@@ -195,6 +193,18 @@ class CallSettings:
     def provider(self) -> str:
         """The provider's name, or empty."""
         return str(getattr(getattr(self.invoker, "provider", None), "name", ""))
+
+
+def require_invoker(given: object) -> None:
+    """Raise InvalidInput unless something can be awaited for an answer."""
+    invoke = getattr(given, "invoke", None)
+    if not callable(invoke):
+        hint = 'Give a provider, or an object with `async def invoke(...)`; Agent(model="openai/gpt-5") finds the provider itself.'
+        raise InvalidInput(f"llm_invoker is {given!r}.", hint=hint)
+    if not inspect.iscoroutinefunction(invoke):
+        raise InvalidInput(
+            f"The invoke of {type(given).__name__} is not async.", hint="Write `async def invoke(...)`; see Invoker."
+        )
 
 
 def require_options(options: Mapping[str, Any]) -> None:
@@ -347,6 +357,10 @@ class AgentRun:
         late = deliveries(self.turn.inbox, self.dialog.dialog_id) if outcome == "final" else ()
         self.record(*last, TurnEnded(outcome=outcome), *late)
         self.session.late = tuple(entry.message for entry in late)
+
+    def deliver(self, answer: Message | None) -> None:
+        """Set the answer of the call."""
+        self.session.delivery = None if answer is None else Answer.of(answer, self.settings.agent.output)
 
     def require_listeners(self) -> None:
         """Raise if a listener has raised.

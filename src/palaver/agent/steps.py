@@ -155,7 +155,7 @@ async def _steps(run: AgentRun) -> None:
             case Finish():
                 run.end("final")
         run.require_listeners()
-    run.session.delivery = _delivered(run)
+    run.deliver(_delivered(run))
     run.session.state = "success"
 
 

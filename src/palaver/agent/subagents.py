@@ -31,7 +31,7 @@ _DEEPEST = 8
 
 
 def subagent(
-    agent: Agent,
+    agent: Agent[Any],
     name: str = "",
     description: str = "",
     *,
@@ -76,7 +76,7 @@ def subagent(
 
 
 def _dialog(
-    context: CallContext, agent: Agent, inherits: Inherits, prompt_args: Mapping[str, Any] | None, words: str
+    context: CallContext, agent: Agent[Any], inherits: Inherits, prompt_args: Mapping[str, Any] | None, words: str
 ) -> Dialog:
     """Return the dialog of a call: the one it has already, or a new one with the task in it."""
     parent: Dialog = context.dialog
@@ -98,7 +98,7 @@ def _answers(node: Node, parent: DialogId, key: Mapping[str, str]) -> bool:
     return node.relation == "subagent" and node.parent_id == parent and about == key
 
 
-def _made(parent: Dialog, agent: Agent, inherits: Inherits, key: Mapping[str, str]) -> DialogId:
+def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[str, str]) -> DialogId:
     if _depth(parent) >= _DEEPEST:
         raise InvalidInput(
             f"This is sub-agent {_DEEPEST} within one another: there may be no more.", hint="Do the task here."

@@ -128,12 +128,14 @@ class Media(Value):
 
         Raises:
             MissingFile: There is no such file. Other errors of the file system are raised as they are.
-            InvalidMessage: It is of unknown type.
+            InvalidMessage: It is a directory, or of unknown type.
         """
         try:
             data = Path(path).read_bytes()
         except FileNotFoundError as error:
             raise MissingFile(path) from error
+        except IsADirectoryError as error:
+            raise InvalidMessage(f"{str(path)!r} is a directory, not a file.") from error
         return cls.from_bytes(data, kind)
 
     @classmethod

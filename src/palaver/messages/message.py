@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 class MessageMeta(ValueMeta):
     """Makes the root of the family construct the member for the role."""
 
-    def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any message
-        """Construct a message."""
-        if self is not Message:
-            return super().__call__(*args, **values)
-        values = by_position(Message, args, values)
-        member = _member(values)
-        member._refuse_unknown(values)  # noqa: SLF001
-        _refuse_silence(member, values)
-        return member(**values)
+    if not TYPE_CHECKING:  # checkers read the constructors of the classes
+
+        def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any message
+            """Construct a message."""
+            if self is not Message:
+                return super().__call__(*args, **values)
+            values = by_position(Message, args, values)
+            member = _member(values)
+            member._refuse_unknown(values)  # noqa: SLF001
+            _refuse_silence(member, values)
+            return member(**values)
 
 
 class Message(MessageRecord, metaclass=MessageMeta):

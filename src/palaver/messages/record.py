@@ -34,13 +34,15 @@ from palaver.messages.frozen import EMPTY, Change
 from palaver.messages.media import Media
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
-from palaver.messages.value import JsonObject, Value
+from palaver.messages.value import JsonObject, Shown, Value
 
 if TYPE_CHECKING:
     from typing import Self
 
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_SHOWN_BLOCKS = 3
+"""Blocks that the repr of a message has."""
 _NAME_LIMIT = 64  # the longest name that OpenAI's chat completions accept
 
 
@@ -280,6 +282,13 @@ class MessageRecord(Value):
         if self.name != default_name(self.role, ()):
             fields["name"] = self.sanitized_name
         return fields
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Return the first blocks, texts as they are; `to_dict` has everything."""
+        for block in self.contents[:_SHOWN_BLOCKS]:
+            yield None, Shown(block.content if isinstance(block, TextContent) else block)
+        if len(self.contents) > _SHOWN_BLOCKS:
+            yield "more_blocks", len(self.contents) - _SHOWN_BLOCKS
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the message, with some fields or convenient forms replaced and validated.

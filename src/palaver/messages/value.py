@@ -57,15 +57,17 @@ class ValueMeta(ModelMetaclass):
 
     __pydantic_fields__: dict[str, FieldInfo]
 
-    def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
-        """Construct a value."""
-        kind = cast("type[Value]", self)
-        values = by_position(kind, args, values) if args else values
-        kind._refuse_unknown(values)  # noqa: SLF001
-        try:
-            return super().__call__(**kind._from_python(values))  # noqa: SLF001
-        except ValidationError as error:
-            raise own_error(self.__name__, error) from error
+    if not TYPE_CHECKING:  # checkers read the constructors of the classes
+
+        def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
+            """Construct a value."""
+            kind = cast("type[Value]", self)
+            values = by_position(kind, args, values) if args else values
+            kind._refuse_unknown(values)  # noqa: SLF001
+            try:
+                return super().__call__(**kind._from_python(values))  # noqa: SLF001
+            except ValidationError as error:
+                raise own_error(self.__name__, error) from error
 
 
 def by_position(kind: type[Value], args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +213,22 @@ class Value(BaseModel, metaclass=ValueMeta):
         return FrozenDict(self.__pydantic_extra__) if self.__pydantic_extra__ else EMPTY
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        return [(name, field) for name, field in self.stored_fields() if name != "type"]
+        return [(name, Shown(field)) for name, field in self.stored_fields() if name != "type"]
+
+
+class Shown:
+    """A value whose repr fits on a line or two."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        text = repr(self._value)
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 11]}…{text[-10:]}"
+
+
+_SHOWN = 120
+"""Characters of a field that a repr has."""
 
 
 @cache

@@ -56,6 +56,9 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
         InvalidInput: The string names no model, or the script cannot be read.
         MissingExtra: The adapter's package is not installed.
     """
+    given: object = spec
+    if not isinstance(given, str):
+        raise InvalidInput(f"model is {given!r}.", hint='Give a model string, such as "openai/gpt-5".')
     kind, colon, path = spec.partition(":")
     if colon and kind == _SCRIPTED:
         return connect_provider(kind, file=path, **options), kind
@@ -63,8 +66,8 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
     if slash and model and prefix in _ADAPTERS:
         return connect_provider(prefix, **options), model
     close = get_close_matches(prefix if slash else kind, PROVIDERS, n=1)
-    raise InvalidInput(
-        f"{spec!r} does not name a model.",
-        hint=(f"Did you mean {close[0]!r}? " if close else "")
-        + f"A model string begins with one of {', '.join(PREFIXES)}.",
-    )
+    hints = [f"Did you mean {close[0]!r}?"] if close else []
+    if spec and not slash and not colon:
+        hints = [f'Write "openai/{spec}" or the like, or pass a provider.']
+    hints.append(f"A model string begins with one of {', '.join(PREFIXES)}.")
+    raise InvalidInput(f"{spec!r} does not name a model and its provider.", hint=" ".join(hints))

@@ -101,7 +101,7 @@ class End:
     """
 
     message: AssistantMessage
-    raw: Any = field(default=None, hash=False, compare=False)
+    raw: Any = field(default=None, hash=False, compare=False, repr=False)
     type: Literal["end"] = field(default="end", init=False)
 
 

@@ -56,6 +56,10 @@ class CompactionPreview:
     attempt: Mapping[str, Any] = field(default_factory=dict)
     _of: Compactions = field(repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        sizes = f"{self.tokens_before:,} to {self.tokens_after:,} tokens"
+        return f"<CompactionPreview of dialog {self.before.dialog_id[:12]}: {sizes}, {len(self.omitted)} omitted>"
+
     @property
     def tokens_before(self) -> int:
         """The size of the view as it is, in tokens."""

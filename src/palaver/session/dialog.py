@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -79,7 +80,14 @@ class Dialog:
             runtime: Resolves paths of prompts; the default one when not given.
             store: Where the session is; in memory when not given.
             log_base: A replay log that follows, or the folder for one.
+
+        Raises:
+            InvalidInput: The store is an address: `Session.open` and `Session.create` take one.
         """
+        given: object = store
+        if isinstance(given, str | os.PathLike):
+            hint = f"Session.open({os.fspath(given)!r}, {session_name or owner!r}, create=True).root is a dialog in it."
+            raise InvalidInput(f"store is {given!r}, not a store.", hint=hint)
         from palaver.session.session import Session  # noqa: PLC0415 - a session has dialogs, and this one makes its own
 
         session = Session._made(
