@@ -1,0 +1,219 @@
+"""What an agent answers with, and what it says to somebody who uses it for the first time."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel, TypeAdapter
+
+from palaver import Agent, Dialog, MemoryStore, Message, Prompt, Runtime, ScriptedProvider, Session, ToolReply
+from palaver.agent import Answer, ProviderInvoker
+from palaver.errors import InvalidInput, InvalidMessage, PalaverError, ParseError, RepairFailed
+from palaver.messages import encode
+
+MODEL = "gpt-4o-mini"
+
+
+class Order(BaseModel):
+    """What a clerk extracts."""
+
+    item: str
+    count: int = 1
+
+
+@dataclass
+class Address:
+    """Where it goes."""
+
+    town: str
+
+
+def test_output_has_the_type_it_was_asked_for() -> None:
+    """A model, a dataclass, another type, an adapter of one; without any, the text. The schema is in the provider's own field."""
+    asked = (
+        (Order, '{"item": "lamp"}', Order(item="lamp")),
+        (Address, '{"town": "Ulm"}', Address("Ulm")),
+        (list[int], '{"value": [1, 2]}', [1, 2]),
+        (TypeAdapter(dict[str, int]), '{"a": 1}', {"a": 1}),
+        (None, "lamps", "lamps"),
+    )
+    for output, said, wanted in asked:
+        provider = ScriptedProvider([said])
+        kind = cast("type[Any] | None", output)
+        answer = Agent("clerk", "Extract the order.", MODEL, provider, output=kind).respond("A lamp.")
+        assert (answer.output, answer.content) == (wanted, said), output
+        assert ("response_format" in provider.requests[0].body) == (output is not None), output
+
+
+def test_output_that_does_not_fit_is_repaired() -> None:
+    """The model reads what was wrong; when no repair is left, there is an error and no output."""
+    answers = ["A lamp!", '{"count": 2}', '{"item": "lamp", "count": 2}']
+    clerk = Agent("clerk", "Extract the order.", MODEL, ScriptedProvider(answers), output=Order)
+    session = clerk.respond("Two lamps.", return_session=True)
+    assert session.delivery is not None
+    assert (session.delivery.output, session.exception_retries_count) == (Order(item="lamp", count=2), 2)
+    clerk = Agent("clerk", "Extract.", MODEL, ScriptedProvider(["no"]), output=Order, max_exception_retry=0)
+    with pytest.raises(RepairFailed, match="not JSON"):
+        clerk.respond("Two lamps.")
+
+
+def test_output_counts_before_a_format_of_the_prompt() -> None:
+    """`Agent(output=...)` says what the program gets; without it that is the text, whatever the prompt reads from it."""
+    prompt = Prompt("shop/clerk", "Extract.", format=Address)
+    script = ['{"item": "lamp"}', '{"town": "Ulm"}']
+    clerk = Agent("clerk", prompt, MODEL, ScriptedProvider(script[:1]), output=Order)
+    assert clerk.respond("A lamp.").output == Order(item="lamp")
+    plain = Agent("clerk", prompt, MODEL, ScriptedProvider(script[1:])).respond("To Ulm.")
+    assert (plain.output, dict(plain.parsed)) == ('{"town": "Ulm"}', {"town": "Ulm"})
+
+
+def test_answer_is_the_message_of_the_dialog() -> None:
+    """Equal, stored alike, and the same after a copy or a pickle; its output is read once."""
+    clerk = Agent("clerk", "Extract.", MODEL, ScriptedProvider(['{"item": "lamp"}']), output=Order)
+    answer = clerk.respond("A lamp.")
+    stored = clerk.current_dialog.messages[-1]
+    assert type(stored) is not Answer
+    assert answer == stored
+    assert stored == answer
+    assert encode(answer) == encode(stored)
+    assert answer.output is answer.output
+    assert answer.model_copy(update={"content": '{"item": "key"}'}).output == Order(item="key")
+    assert pickle.loads(pickle.dumps(answer)).output == answer.output  # noqa: S301 - our own
+    assert type(clerk.current_dialog.fork().append(answer)) is not None
+
+
+def test_output_is_read_again_in_a_later_process() -> None:
+    """The answer that was durable before its process died has its output in the next one."""
+    store = MemoryStore()
+    Agent("clerk", "Extract.", MODEL, ScriptedProvider(['{"item": "lamp"}']), store=store, output=Order).respond(
+        "A lamp."
+    )
+    later = Agent("clerk", "Extract.", MODEL, ScriptedProvider([]), store=store, output=Order)
+    assert later.resume("clerk_main").respond().output == Order(item="lamp")
+
+
+def test_output_of_a_tool_that_ends_the_turn() -> None:
+    """What such a tool returns is the answer: it fits, or reading it says that it does not."""
+
+    def order(item: str) -> ToolReply:
+        """Order it."""
+        return ToolReply(item, terminate=True)
+
+    for returned in ('{"item": "lamp"}', "lamp"):
+        script = ScriptedProvider([{"tool_calls": [{"name": "order", "arguments": {"item": returned}}]}])
+        answer = Agent("clerk", "Order.", MODEL, script, tools=[order], output=Order).respond("A lamp.")
+        if returned == "lamp":
+            with pytest.raises(ParseError):
+                _ = answer.output
+        else:
+            assert answer.output == Order(item="lamp")
+
+
+def test_instructions_as_text_are_words() -> None:
+    """A brace in a text is a brace; a prompt, given or registered, is a template."""
+    runtime = Runtime()
+    template = Prompt("shop/clerk", "Sell {thing}.")
+    runtime.register_prompt(template)
+    for given, said in (
+        ("Return {json}.", "Return {json}."),
+        (template, "Sell lamps."),
+        (Prompt.ref("shop/clerk"), "Sell lamps."),
+    ):
+        agent = Agent("clerk", given, MODEL, ScriptedProvider(["Yes."]), runtime=runtime)
+        agent.open("main", {"thing": "lamps"}).respond("Hello?")
+        assert agent.current_dialog.messages[0].content == said
+
+
+def test_main_dialog_opens_by_itself() -> None:
+    """For whatever is said first."""
+    said: tuple[Callable[[Agent], Message], ...] = (
+        lambda agent: agent.respond("Hello?"),
+        lambda agent: agent.receive("Hello?"),
+        lambda agent: agent.receive_prompt(Prompt("shop/hello", "Hello?")),
+    )
+    for say in said:
+        agent = Agent("clerk", "You sell.", MODEL, ScriptedProvider(["Yes."]))
+        say(agent)
+        assert (list(agent.dialogs), agent.current_dialog.messages[1].content) == (["main"], "Hello?")
+
+
+def test_nothing_new_to_answer_is_said() -> None:
+    """With no dialog, with an empty one, and after an answer; nothing is made, asked or written."""
+    provider = ScriptedProvider(["Yes.", "Good."])
+    agent = Agent("clerk", "You sell.", MODEL, provider)
+    for begin in (lambda: None, lambda: agent.open("shop"), lambda: agent.respond("Hello?")):
+        begin()
+        for call in (agent.respond, lambda: list(agent.stream())):
+            with pytest.raises(InvalidInput, match="nothing new to answer"):
+                call()
+    assert (list(agent.dialogs), len(provider.requests), len(agent.current_dialog.messages)) == (["shop"], 1, 3)
+    agent.receive("Well?")
+    assert agent.respond().content == "Good."
+
+
+class Sync:
+    """An invoker as one writes it who does not know that it is awaited."""
+
+    def invoke(self, *_: object, **__: object) -> None:
+        """Answer at once."""
+
+
+class Called:
+    """An invoker that is called."""
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Answer at once."""
+
+
+def test_first_wrong_step_is_named(tmp_path: Path) -> None:
+    """One clear error for each, where the mistake is made."""
+
+    def agent(invoker: object = None, model: object = MODEL, prompt: object = "You help.", **options: Any) -> Agent:  # noqa: ANN401 - options
+        return Agent("a", cast("str", prompt), cast("str", model), cast("ProviderInvoker", invoker), **options)
+
+    script = ScriptedProvider([])
+    steps: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: agent(model="gpt-4o"), "'gpt-4o' does not name a model and its provider.*openai/gpt-4o"),
+        (lambda: agent(model=4), "model is 4"),
+        (lambda: agent(script, model=4), "model is 4"),
+        (lambda: agent("openai"), "llm_invoker is 'openai'.*openai/gpt-5"),
+        (lambda: agent(Sync()), "The invoke of Sync is not async"),
+        (lambda: agent(Called()), "llm_invoker is .*async def invoke"),
+        (lambda: agent(script, prompt=None), "system_prompt is None"),
+        (lambda: agent(script, output="Order"), "'Order'.*neither a type nor a JSON schema"),
+        (lambda: agent(script).respond(cast("str", 3)), "input is 3"),
+        (
+            lambda: Dialog("a", store=cast("MemoryStore", "x.db")),
+            r"store is 'x.db'.*Session.open\('x.db', 'a', create=True\)",
+        ),
+    )
+    for step, words in steps:
+        with pytest.raises(InvalidInput, match=words):
+            step()
+    for folder in (tmp_path, str(tmp_path)):
+        with pytest.raises(InvalidMessage, match="is a directory"):
+            Session.create().root.put_image(folder)
+    assert issubclass(InvalidMessage, PalaverError)
+
+
+def test_reprs_fit_on_a_few_lines() -> None:
+    """However long what was said is."""
+    long = "All quiet. " * 900
+
+    def look(page: str) -> str:
+        """Read a page of the log."""
+        return page + long
+
+    call = {"text": long, "thinking": long, "tool_calls": [{"name": "look", "arguments": {"page": long}}] * 3}
+    agent = Agent("watcher", long, MODEL, ScriptedProvider([call, long]), tools=[look])
+    events = list(agent.stream(long))
+    dialog, trace = agent.current_dialog, agent.last_call
+    assert trace is not None
+    for shown in (*events, *trace.invokes, *dialog.messages, trace.delivery):
+        assert len(repr(shown)) < 700, type(shown)
+    preview = dialog.compaction.preview(budget=8_000)
+    for shown in (trace, dialog.messages, preview, dialog.view(), agent, dialog, dialog.session):
+        assert len(repr(shown)) < 160, type(shown)
