@@ -338,20 +338,21 @@ class Agent(Generic[OutputT]):
 
     def receive_prompt(
         self,
-        prompt: Prompt | str,
+        prompt: Prompt | PromptRef | str,
         prompt_args: Mapping[str, Any] | None = None,
         alias: str | None = None,
         role: Role | str = Role.USER,
         name: str | None = None,
     ) -> Message:
-        """Append a rendered prompt, which governs the next turn.
+        """Append a rendered prompt, given or by its path, which governs the next turn.
 
         Raises:
             NotFound: The runtime has no prompt of this path.
             InvalidInput: Variables are missing.
         """
         dialog = self._addressed(alias)
-        found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
+        path = prompt.path if isinstance(prompt, PromptRef) else prompt
+        found = self.runtime.get_prompt(path) if isinstance(path, str) else path
         text = found.render(mapping(prompt_args, "prompt_args"))
         return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
 
