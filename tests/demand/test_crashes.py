@@ -20,6 +20,7 @@ from palaver import (
     StoreError,
     tool,
 )
+from palaver.errors import InvalidInput
 from palaver.log import Draft, Header, LateResult
 from tests.demand.dying import cashier, trio
 from tests.demand.ground import Place, answers, bodies, reopened, shown, valid
@@ -74,8 +75,9 @@ def test_d5_a_call_that_died_is_not_run_again(place: Place, kill: Kill, tmp_path
     assert kill("turn", address=place.address, name="d5", effects=str(effects), dies=True) == -9
     agent, provider = cashier(place.open(), effects)
     agent.resume("d5")
-    for _ in range(2):
-        assert agent.respond().content == "That is done."
+    assert agent.respond().content == "That is done."
+    with pytest.raises(InvalidInput, match="nothing new"):
+        agent.respond()
     assert effects.read_text(encoding="utf-8") == "5\n"
     assert len(provider.requests) == 1
     dialog = agent.current_dialog
