@@ -163,6 +163,7 @@ _LIMITS = tuple(
         (r"glm-", Limits(131_072)),
         (r"(mistral-(large|medium|small)|command-r|llama-?3[.-][123])", Limits(None, 128_000)),
         (r"qwen3-coder", Limits(None, 262_144)),
+        (r"scripted$", Limits(None, 32_768)),  # of the provider that answers from a script
     )
 )
 
