@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick] [NAME...]
-    names: append, fork, open, take-up, rounds, loop, context, import, start, long, postgres, lab, map, peers
+    names: append, fork, open, take-up, rounds, loop, context, import, start, long, postgres, lab, map, peers, six
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -48,6 +48,7 @@ SUITES: Mapping[str, str] = {
     "lab": "replays:run",
     "map": "repo_maps:run",
     "peers": "peers:run",
+    "six": "six_tasks.compare:run",
 }
 """Where each suite is; a module is loaded when its suite runs."""
 
@@ -82,7 +83,8 @@ def main() -> None:
             for row in suite(Path(folder), quick=words.quick):
                 table.add_row(name, row.what, row.ours, row.limit, row.ratio, row.aim)
         console.print(f"{name} done", style="dim")
-    console.print(table)
+    if table.row_count:
+        console.print(table)
 
 
 if __name__ == "__main__":
