@@ -61,7 +61,7 @@ def _title(turn: Turn) -> str:
     first = turn.blocks[0]
     words = [_TITLES.get(turn.role.value, turn.role.value), *(word for word in (turn.name, turn.model) if word)]
     if first.derived and turn.role.value != "tool":
-        words.append(f"{first.derived}, said by no one")
+        words.append(first.derived)
     return f"## {' · '.join(words)}\n\n"
 
 
