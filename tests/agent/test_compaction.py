@@ -9,7 +9,7 @@ from palaver.agent import Agent, Compacted, ModelSummarizer, ProviderInvoker
 from palaver.context.triggers import EventCount
 from palaver.errors import AgentFailure, InfeasibleBudget, PolicyFailed
 from palaver.log.entries import Compaction, Instructions
-from palaver.messages import Speaker
+from palaver.messages import Speaker, words_of
 from palaver.models import ScriptedProvider
 from palaver.prompts import Prompt
 from palaver.store import MemoryStore
@@ -23,7 +23,7 @@ def compactions(agent: Agent) -> list[Compaction]:
     return [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
 
 
-def words_of(request: Request) -> str:
+def everything_in(request: Request) -> str:
     """Return everything that a request says."""
     return str(request.body["messages"])
 
@@ -115,7 +115,7 @@ def test_overflow_leads_to_one_compaction_and_one_retry() -> None:
     assert agent.respond("go").content == "short enough"
     (made,) = compactions(agent)
     assert made.attempt["trigger"] == "overflow"
-    assert len(words_of(provider.requests[1])) < 0.45 * len(words_of(provider.requests[0]))
+    assert len(everything_in(provider.requests[1])) < 0.45 * len(everything_in(provider.requests[0]))
 
 
 def test_second_overflow_is_a_typed_failure() -> None:
@@ -165,9 +165,9 @@ def test_r328_another_model_writes_the_summary() -> None:
     )
     talkative(agent)
     agent.respond("go")
-    assert "They counted words." in words_of(provider.requests[0])
+    assert "They counted words." in everything_in(provider.requests[0])
     shown = [block for each in agent.current_dialog.view().exchanges for block in each.blocks()]
-    assert [block.speaker for block in shown if "They counted" in str(block.content)] == [Speaker.SUMMARY]
+    assert [block.speaker for block in shown if "They counted" in words_of(block.content)] == [Speaker.SUMMARY]
     (event,) = [event for event in events if isinstance(event, Compacted)]
     assert (event.summarizer, [usage.input_tokens for usage in event.usages]) == ("cheap", [9])
     agent, provider = scripted(
@@ -196,7 +196,7 @@ def test_r307_newest_files_are_read_again() -> None:
     texts.update({path: text.replace("old", "new") for path, text in texts.items()})
     agent.context_manager, agent.budget = "claude-code", 4_000
     agent.respond("and now?")
-    last = words_of(provider.requests[-1])
+    last = everything_in(provider.requests[-1])
     found = [name for name in "abcdefg" if f"new {name}" in last]
     assert found == list("cdefg")
     assert "old a word" not in last

@@ -10,7 +10,7 @@ import pytest
 from palaver.context.fit import fit
 from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
-from palaver.messages import Message, Speaker, ToolResultContent, UserMessage
+from palaver.messages import ImageContent, Message, Speaker, ToolResultContent, UserMessage
 from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
 from tests.context.lists import LISTS, PAGE, PNG, TOOLS, chat, claude, faults
@@ -52,7 +52,8 @@ def test_an_image_that_left_a_result_is_named_and_recalled() -> None:
         handles = {handle for gone in fitted.omitted for handle in gone.handles() if handle.seq == 2}
         whole = [fitted.recall(handle) for handle in handles]
         assert given_[2] in whole or any(
-            isinstance(each, ToolResultContent) and "image" in str(each) for each in whole
+            isinstance(each, ToolResultContent) and any(isinstance(part, ImageContent) for part in each.content)
+            for each in whole
         ), policy
         for message in fitted.messages:
             if "tool_result" in json.dumps(message):

@@ -21,7 +21,7 @@ from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands
 from palaver.context.presets.own import Palaver
 from palaver.errors import InvalidInput
-from palaver.messages import Message, UserMessage
+from palaver.messages import Message, UserMessage, words_of
 from palaver.tokens import Budget
 from palaver.view import fold_messages
 from tests.context.pencil import METER, composed, did, shape, sizes, talk, text, work
@@ -318,10 +318,10 @@ def test_t11_t19_law_10_ask_and_pins_are_in_every_view() -> None:
             messages = work(30, task="Make the tests pass.", then="And now the docs.")
             found = composed(messages, name, int(30_000 * share), pinned=[7])
             kept = [each for each, letter in zip(found.view.exchanges, shape(found.view), strict=True) if letter == "."]
-            said = [str(block.content) for each in kept for block in each.blocks()]
+            said = [words_of(block.content) for each in kept for block in each.blocks()]
             assert any("And now the docs." in each for each in said), name
             assert any(each.pinned for each in kept), name
-            told = [str(block.content) for each in found.view.exchanges for block in each.blocks()]
+            told = [words_of(block.content) for each in found.view.exchanges for block in each.blocks()]
             assert any("Make the tests pass." in each for each in told) or "N" in shape(found.view), name
             assert found.after.total <= 30_000 * share, name
 

@@ -20,6 +20,7 @@ from palaver.messages import (
     ToolMessage,
     ToolResultContent,
     UserMessage,
+    words_of,
 )
 from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
@@ -166,7 +167,7 @@ def test_t5_t20_records_are_made_of_the_log_not_of_records() -> None:
         committed(log, made)
         view = view_of(log)
         assert [each.derived for each in view.exchanges].count("record") == 1
-        told = text_of(view) + "".join(str(block.content) for each in view.exchanges for block in each.blocks())
+        told = text_of(view) + "".join(words_of(block.content) for each in view.exchanges for block in each.blocks())
         assert all(f"ask {at}" in told for at in range(max(turn * 12 - 20, 0), turn * 12 + 12))
         assert len(text_of(view)) < 9_000 // 2
     assert "the task" in text_of(view_of(log)) or "earlier messages of the user" in text_of(view_of(log))

@@ -7,7 +7,7 @@ import anyio
 from palaver.context.compose import Composed
 from palaver.context.meter import Meter
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
-from palaver.messages import Speaker, Trust
+from palaver.messages import Speaker, Trust, words_of
 from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
 from palaver.view import View
@@ -125,7 +125,7 @@ def test_an_invented_identifier_is_nobodys_later() -> None:
     assert "INVENTED-77" not in text_of(view_of(log))
     long_log(30, log)
     committed(log, summarized(*fold(log), Keeping(SummaryAnswer(text="corrected"))).composed)
-    said = "".join(str(block.content) for each in view_of(log).exchanges for block in each.blocks())
+    said = "".join(words_of(block.content) for each in view_of(log).exchanges for block in each.blocks())
     assert "INVENTED-77" not in said
     assert text_of(view_of(log), "summary") == "corrected"
 

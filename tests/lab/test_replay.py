@@ -21,6 +21,7 @@ from palaver.lab import (
     shown,
 )
 from palaver.lab.prices import LOOKUP_OUTPUT, SEARCH_TOKENS
+from palaver.messages import words_of
 from tests.lab.planted import ForgetsReads, Remembers
 from tests.lab.sessions import asking, coding
 
@@ -128,7 +129,7 @@ def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
     last = told[-1]
     asked = settings(path, policies=("openhands",), stand_ins=("recorded",))
     view = shown(asked, last.session, last.call).step.view
-    assert any("zzsummary" in str(block.content) for each in view.exchanges for block in each.blocks())
+    assert any("zzsummary" in words_of(block.content) for each in view.exchanges for block in each.blocks())
 
 
 def test_what_no_lookup_finds_is_paid_for_too(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from palaver.log import (
     decode_entry,
     decoded,
 )
-from palaver.messages import Speaker
+from palaver.messages import Speaker, words_of
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, system, text_of, user
 from palaver.view import fold
@@ -39,7 +39,7 @@ def test_d20_damaged_or_lost_entry_loses_only_itself() -> None:
         view = fold(log.store, log.dialog)
         assert_closed(view)
         blocks = [*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())]
-        texts = "\n".join(str(block.content) for block in blocks)
+        texts = "\n".join(words_of(block.content) for block in blocks)
         assert f"{log.dialog[:12]}:{seq}" in texts
         assert all(word in texts for word in {*said} - {said[seq]}), seq
         assert len(sketch(view)) == len(sketch(whole)), seq

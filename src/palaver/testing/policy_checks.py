@@ -11,7 +11,7 @@ from palaver.context.policy import ContextManager, Policy
 from palaver.context.recall import places
 from palaver.errors import InfeasibleBudget, NotFound
 from palaver.log import Handle, Span
-from palaver.messages import Role, Speaker, ToolCallContent
+from palaver.messages import Role, Speaker, ToolCallContent, words_of
 from palaver.testing.logs import assert_closed
 from palaver.tokens import Budget, Counter
 from palaver.view import Exchange, View
@@ -209,7 +209,7 @@ def check_stable(views: Iterator[View], manager: ContextManager, budget: Budget,
 def _state(composed: Composed, view: View) -> object:
     """Return what is left out, what is shown in another form, what stands for it and by which means; another state is a step of the cut."""
     changed = frozenset(
-        (block.origin, block.reason, str(block.content))
+        (block.origin, block.reason, words_of(block.content))
         for exchange in composed.view.exchanges
         for block in exchange.blocks()
         if block.reason is not None
