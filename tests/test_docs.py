@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
-from bench.six_tasks.compare import LIBRARIES, TASKS, lines
-
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = list(find_examples(*PAGES))
@@ -76,12 +74,3 @@ def test_the_tests_that_a_page_names_exist() -> None:
             place = ROOT / file
             assert place.is_file(), f"{page.name}: {file}"
             assert not name or f"def {name}(" in place.read_text(encoding="utf-8"), f"{page.name}: {file}::{name}"
-
-
-def test_side_by_side_counts_the_lines_there_are() -> None:
-    """The lines of code in the table of the comparison are those of its programs."""
-    page = (ROOT / "docs" / "explanation" / "side-by-side.md").read_text(encoding="utf-8")
-    counted = {task: tuple(lines(task, library) for library in LIBRARIES) for task in TASKS}
-    counted["all"] = tuple(map(sum, zip(*counted.values(), strict=True)))
-    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \| (\d+) \|", page, flags=re.MULTILINE)
-    assert {task: tuple(map(int, numbers)) for task, *numbers in rows} == counted

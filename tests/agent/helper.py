@@ -86,3 +86,12 @@ def sent(request: Request) -> list[tuple[str, Any]]:
 def offered(request: Request) -> list[str]:
     """Return the names of the tools that a request declares."""
     return [tool["function"]["name"] for tool in request.body.get("tools", ())]
+
+
+class Died(BaseException):
+    """The process would be dead now."""
+
+
+def die() -> None:
+    """End the process, as far as a test can be one."""
+    raise Died

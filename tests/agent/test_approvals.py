@@ -14,7 +14,7 @@ from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.tools import CallContext, tool
 from palaver.wire import Request
-from tests.agent.helper import both, calling, kinds, results, roles, scripted, sent
+from tests.agent.helper import calling, kinds, results, roles, scripted, sent
 
 
 def bank() -> tuple[list[int], Prompt]:
@@ -69,18 +69,6 @@ def test_denied_and_edited_calls_are_said() -> None:
     assert said.endswith("paid 5")
     assert '{"amount":5}' in said.replace(" ", "")
     assert dict(agent.current_dialog.messages[6].tool_calls()[0].args) == {"amount": 600}
-
-
-def test_others_of_the_batch_do_not_wait() -> None:
-    """Calls that need no decision, by name or by arguments, run while their neighbour waits, once."""
-    paid, prompt = bank()
-    agent, _ = scripted([both(("pay", {"amount": 50}), ("balance", {}), ("pay", {"amount": 4})), "done"], prompt)
-    session = agent.respond("go", return_session=True)
-    assert ([dict(call.args) for call in session.waiting], paid) == ([{"amount": 50}], [4])
-    agent.approve(session.waiting[0].id)
-    agent.respond()
-    assert roles(agent.current_dialog).count("tool") == 3
-    assert paid == [4, 50]
 
 
 def test_an_approver_decides_at_once() -> None:
@@ -159,24 +147,6 @@ def test_a_question_escapes_control_characters() -> None:
 
 
 # --- messages that arrive while a turn runs ---------------------------------------------------------------------------
-
-
-@tool
-def interrupt(words: str, context: CallContext) -> str:
-    """Have the user say something while the tool runs."""
-    context.agent.receive(words)
-    return "ran"
-
-
-def test_a_message_within_a_turn_is_delivered_next() -> None:
-    """It is an inbox entry at once, a message before the model is asked again, and never twice."""
-    agent, provider = scripted([calling("interrupt", words="hurry"), "Hurried.", "Later."], tools=[interrupt])
-    assert agent.respond("go").content == "Hurried."
-    assert sent(provider.requests[1])[-1] == ("user", "hurry")
-    assert roles(agent.current_dialog) == ["system", "user", "tool_call", "tool", "user", "assistant"]
-    assert kinds(agent.current_dialog).count("inbox") == 1
-    agent.respond("and?")
-    assert [content for role, content in sent(provider.requests[2]) if role == "user"] == ["go", "hurry", "and?"]
 
 
 def test_a_message_during_the_last_call_comes_after_the_answer() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from palaver import ContextManager, CoreMemory, Message, Session
-from palaver.agent import Agent, Compacted, ModelSummarizer, ProviderInvoker
+from palaver.agent import Agent, Compacted, ModelSummarizer
 from palaver.context.triggers import EventCount
-from palaver.errors import AgentFailure, InfeasibleBudget, PolicyFailed
+from palaver.errors import AgentFailure, PolicyFailed
 from palaver.log.entries import Compaction, Instructions
 from palaver.messages import Speaker, words_of
 from palaver.models import ScriptedProvider
@@ -94,15 +94,6 @@ def test_law_14_manager_that_raises_fails_the_turn() -> None:
     assert agent.respond().content == "ok"
     agent, _ = scripted(["ok"], context_manager=Broken(), fallback="palaver", budget=20_000)
     assert agent.respond("go").content == "ok"
-
-
-def test_infeasible_budget_is_raised_before_anything_is_sent() -> None:
-    """The error has the trace."""
-    agent, provider = scripted(["ok"], budget=500)
-    with pytest.raises(InfeasibleBudget) as caught:
-        agent.respond("word " * 2_000)
-    assert provider.requests == []
-    assert vars(caught.value)["session"] is agent.last_call
 
 
 # --- overflows -----------------------------------------------------------------------------------------------------------------
@@ -203,38 +194,6 @@ def test_r307_newest_files_are_read_again() -> None:
 
 
 # --- recall and memory -----------------------------------------------------------------------------------------------------------
-
-
-def test_d1_agent_recalls_what_it_compacted() -> None:
-    """A message that left the view comes back by its handle."""
-
-    def look(_: Request) -> object:
-        return calling("recall", handle=f"{agent.current_dialog.dialog_id}:1")
-
-    agent, provider = scripted([OVERFLOW, look, "It was the heron."], context_manager="palaver", budget=100_000)
-    agent.current_dialog.put_text("the bird is a heron " + "word " * 50)
-    agent.current_dialog.put_text("noted", role="assistant")
-    talkative(agent)
-    assert agent.respond("which bird?").content == "It was the heron."
-    assert "the bird is a heron" in str(provider.requests[-1].body["messages"][-1])
-
-
-def test_r330_two_agents_share_a_memory() -> None:
-    """R330: what one agent writes with its tool is in the next request of the other."""
-    store = MemoryStore()
-    memory = CoreMemory(Session.create(store, "shared", owner="memory").root)
-    memory.create("human", "Name: Ada.", limit=200)
-    edit = calling("core_memory_replace", label="human", old_content="Ada", new_content="Grace")
-    first, second = ScriptedProvider([edit, "noted"]), ScriptedProvider(["hello", "I see"])
-    one = Agent("one", "You are one.", MODEL, ProviderInvoker(first), memory=memory, store=store)
-    other = Agent("other", "You are the other.", MODEL, ProviderInvoker(second), memory=memory, store=store)
-    other.respond("hi")
-    one.respond("I am Grace.")
-    other.respond("What is my name?")
-    assert "Name: Ada." in sent(first.requests[0])[0][1]
-    assert "Name: Grace." in sent(first.requests[1])[0][1]
-    assert "Name: Grace." in sent(second.requests[1])[0][1]
-    assert memory.get("human").by == "one"
 
 
 def test_instructions_change_only_with_memory() -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.agent import build_agents, load_config
-from palaver.context import ContextManager
 from palaver.context.presets.own import DefaultContextManager, OffloadContextManager
 from palaver.errors import InvalidConfig, NotFound
 from palaver.prompts import Prompt, Runtime
@@ -71,16 +69,6 @@ def test_r99_agents_of_a_configuration(runtime: Runtime) -> None:
     assert agents["one"].runtime is runtime
 
 
-def test_a_file_a_text_and_a_mapping_are_read_alike(tmp_path: Path) -> None:
-    """The three forms give the same specifications; a configuration is given back as it is."""
-    path = tmp_path / "agents.yaml"
-    path.write_text(BASE, encoding="utf-8")
-    as_text = load_config(BASE)
-    read = [load_config(each) for each in (path, str(path), BASE, yaml.safe_load(BASE))]
-    assert len({repr({name: spec.model_dump() for name, spec in each.items()}) for each in read}) == 1
-    assert load_config(as_text) is as_text
-
-
 def test_every_setting_reaches_the_agent(runtime: Runtime) -> None:
     """Each key of an agent's section ends in the agent that is built."""
     agent = one(
@@ -110,14 +98,6 @@ parallel_tools: false""",
     assert agent.system_prompt.metadata == {"team": "birds"}
     assert agent.system_prompt.read('{"bird": "heron"}') == {"bird": "heron"}
     assert (options["inherit_system_contract"], options["parallel_tools"]) == (False, False)
-
-
-def test_a_prompt_of_an_agent_replaces_the_inherited_one() -> None:
-    """An agent that refers to a prompt does not inherit the template of `global`, nor the other way round."""
-    source = "global: {model: m, system_prompt: shared}\nagent_configs:\n  - {name: a}\n  - {name: b, system_prompt_path: p}\n"
-    config = load_config(source)
-    assert (config["a"].system_prompt, config["a"].system_prompt_path) == ("shared", None)
-    assert (config["b"].system_prompt, config["b"].system_prompt_path) == (None, "p")
 
 
 # --- context managers --------------------------------------------------------------------------------------------------------
@@ -177,36 +157,6 @@ def test_r99_error_names_the_place(tmp_path: Path) -> None:
         load_config("a: " + "[" * 2_000 + "\n")
 
 
-class Mine(ContextManager):
-    """A manager of the program's own."""
-
-    name = "mine"
-
-    def __init__(self, model_name: str) -> None:
-        self.model_name = model_name
-
-    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
-        """Change nothing."""
-        return dialog
-
-
-def test_building_error_names_the_place() -> None:
-    """Values that a context manager, a budget, a format or a server does not take."""
-    cases = (
-        ("context_manager: {type: default, max_tokns: 3}", "context_manager.max_tokns", "not a word for a budget"),
-        ("context_manager: {type: mine, size: 3}", "context_manager.size", "unexpected keyword"),
-        ("budget: {max_tokens: x}", "budget", "max_tokens"),
-        ("format: {type: objekt}", "format", "JSON schema"),
-        ("mcp_servers: [{server_label: a}]", "mcp_servers[0]", "either a server_url or a command"),
-    )
-    runtime = Runtime()
-    runtime.register_context_manager(Mine)
-    for text, key, what in cases:
-        with pytest.raises(InvalidConfig, match=what) as caught:
-            build_agents(load_config(f"{AGENT}    {text}\n"), runtime=runtime)
-        assert (caught.value.line, caught.value.key) == (6, f"agent_configs[0].{key}")
-
-
 def test_r174_a_reference_that_leads_nowhere(runtime: Runtime) -> None:
     """It is a KeyError of its own kind, with what is close, and the place in the hint."""
     cases: list[Any] = [
@@ -221,25 +171,6 @@ def test_r174_a_reference_that_leads_nowhere(runtime: Runtime) -> None:
         assert close in caught.value.close
         assert place in str(caught.value)
         assert isinstance(caught.value, KeyError)
-
-
-def test_what_is_not_there_names_its_neighbours(tmp_path: Path) -> None:
-    """A prompt, looked up when the agent is built; an agent; a file. One that is no text, or a folder, cannot be read."""
-    path = tmp_path / "agents.yaml"
-    path.write_text(BASE, encoding="utf-8")
-    config = load_config(path)
-    with pytest.raises(NotFound, match=r"agents\.yaml:9, agent_configs\[1\]\.system_prompt_path"):
-        build_agents(config, runtime=Runtime())
-    with pytest.raises(NotFound, match=r"agents\.yaml 'tow'.*Agents: one, two") as caught:
-        config["tow"]
-    assert caught.value.close == ("two",)
-    with pytest.raises(NotFound) as missing:
-        load_config(tmp_path / "agent.yaml")
-    assert missing.value.close == (str(path),)
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    for broken in ("binary.yaml", "."):
-        with pytest.raises(InvalidConfig, match="cannot be read"):
-            load_config(tmp_path / broken)
 
 
 def test_secrets_are_not_shown() -> None:

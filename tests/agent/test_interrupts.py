@@ -160,21 +160,6 @@ def test_a_partial_answer_is_kept_and_never_shown(last: str, come: str) -> None:
     anyio.run(scenario)
 
 
-def test_partial_answers_of_failures_are_kept() -> None:
-    """A failure's own account of the answer is kept, with who said it; so is the rest of one without an end."""
-    script = [
-        {"text": "one half", "error": "down"},
-        {"error": {"kind": "down", "message": "Nothing came."}},
-        {"text": "other half", "error": {"kind": "down", "message": "Down again."}},
-        "whole",
-    ]
-    agent, _ = scripted(script, max_llm_recall=3, retry=QUICK)
-    assert agent.respond("go").content == "whole"
-    first, second = attempts(agent.current_dialog)
-    assert [Message.from_dict(one["message"]).content for one in (first, second)] == ["one half", "other half"]
-    assert (second["error"], first["message"]["provider"]) == ("Down again.", "scripted")
-
-
 # --- providers that fail ----------------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,7 @@ from palaver.messages import Message
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, entries
-from tests.agent.test_kills import Died, die
+from tests.agent.helper import MODEL, Died, die, entries
 from tests.kills import dying_store
 
 TOOLS = ("write", "look", "pay", "missing")

@@ -8,7 +8,6 @@ import pytest
 from palaver import Prompt
 from palaver.agent import AgentEvent, TurnStream
 from palaver.errors import AgentFailure
-from palaver.models import TextDelta
 from palaver.tools import CallContext, tool
 from tests.agent.helper import QUICK, calling, kinds, roles, scripted
 from tests.agent.test_contract import word_first
@@ -62,21 +61,6 @@ def test_streamed_or_not_the_log_is_the_same() -> None:
             (kinds(agent.current_dialog), [message.text_content() for message in agent.current_dialog.messages])
         )
     assert seen[0] == seen[1]
-
-
-def test_async_for() -> None:
-    """The same events in a caller's own loop, while the turn runs beside it."""
-
-    async def scenario() -> str:
-        agent, _ = scripted(["one two three"])
-        agent.receive("go")
-        text = ""
-        async with agent.stream() as stream:
-            async for event in stream:
-                text += event.text if isinstance(event, TextDelta) else ""
-        return text
-
-    assert anyio.run(scenario) == "one two three"
 
 
 def test_void_deltas_are_announced() -> None:

@@ -5,8 +5,7 @@ from palaver.agent import Agent, ProviderInvoker, subagent
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, calling, roles, scripted, sent
-from tests.agent.test_kills import Died, die
+from tests.agent.helper import MODEL, Died, calling, die, roles, scripted, sent
 from tests.kills import dying_store
 
 

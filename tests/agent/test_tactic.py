@@ -126,20 +126,6 @@ def test_c25_either_attribute_names_it() -> None:
         Tactic(CONFIG)  # type: ignore[abstract] # that is the point
 
 
-def test_r99_a_configuration_must_have_the_agents(runtime: Runtime) -> None:
-    """A missing agent of the group is a ValueError that names it and what is close; no configuration at all is a KeyError."""
-
-    class Wants(Relay):
-        tactic_type = "wants"
-        agent_group = ("first", "secnd")
-
-    with pytest.raises(InvalidConfig, match="needs an agent 'secnd'") as caught:
-        Wants(CONFIG, runtime=runtime)
-    assert caught.value.close == ("second",)
-    with pytest.raises(NotFound, match="no configuration 'wants'"):
-        Wants(runtime=runtime)
-
-
 def test_build_tactic_finds_the_class_and_the_configuration(runtime: Runtime) -> None:
     """By `tactic_type`, by the name given, or an object that is registered; with a registered configuration none need be given."""
     runtime.register_tactic(Relay, namespace="lab.tactics")
@@ -285,20 +271,6 @@ def test_r100_held_tactics_are_in_the_trace(runtime: Runtime) -> None:
 
 
 # --- as tools ----------------------------------------------------------------------------------------------------------------
-
-
-def test_r101_a_tactic_is_a_tool(runtime: Runtime, relay: Relay) -> None:
-    """A model calls it by its name, with the arguments that `call` takes; the result is what `call` gives."""
-    function = relay.as_function()
-    assert (function.name, function.description) == ("relay", "Solve it in two steps.")
-    assert function.parameters["properties"] == {"task": {"type": "string"}}
-    assert function.parameters["required"] == ["task"]
-    runtime.register_tactic(relay)
-    prompt = Prompt(path="p", prompt="", function_list=["relay", "relay#shout", "relay#measure"])
-    functions = prompt.resolve(runtime).function_list
-    assert [each.name for each in functions] == ["relay", "shout", "measure"]
-    assert functions[1].parameters["properties"]["times"]["description"] == "(default: 1)"
-    assert functions[2].description == "Say how long a text is."
 
 
 def test_a_class_is_made_into_a_tactic_when_it_is_called(runtime: Runtime) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from palaver import MemoryStore, Prompt, Session
-from palaver.agent import Agent, InvokeResult, ProviderInvoker
+from palaver import Prompt, Session
+from palaver.agent import Agent, InvokeResult
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
 from palaver.messages import UserMessage
-from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler
 from palaver.tools import ToolReply, tool
 from tests.agent.helper import MODEL, attempts, both, calling, kinds, offered, results, roles, scripted, sent
@@ -185,21 +184,6 @@ def test_a_paused_answer_is_continued() -> None:
 # --- the same turn again ----------------------------------------------------------------------------------------------
 
 
-def test_an_answer_is_delivered_again() -> None:
-    """Who died with the answer on its way gets it by asking again: nothing is asked or written."""
-    store = MemoryStore()
-    agent, _ = scripted(["the answer"], store=store)
-    agent.respond("go")
-    before = kinds(agent.current_dialog)
-    again = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider([])))
-    again.adopt("main", Session.open(store, "tester_main").root)
-    session = again.respond(return_session=True)
-    assert session.resumed
-    assert session.delivery is not None
-    assert session.delivery.content == "the answer"
-    assert kinds(again.current_dialog) == before
-
-
 @pytest.mark.parametrize("how", ["damage", "lose"])
 def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
     """The result of a call is damaged or lost on the disk: no tool runs again, the error names the entry, a rewind before it goes on."""
@@ -293,14 +277,6 @@ def test_r255_r258_the_end_of_a_conversation() -> None:
     for wrong in ("How are you?", [1], [None]):
         with pytest.raises(InvalidInput, match="messages"):
             agent.respond(messages=wrong)  # type: ignore[arg-type]
-
-
-def test_bounds_are_whole_numbers() -> None:
-    """Anything else is refused when the agent is made."""
-    numbers: list[Any] = [-1, 1.5, "2", None, True]
-    for number in numbers:
-        with pytest.raises(InvalidInput, match="max_llm_recall"):
-            scripted([], max_llm_recall=number)
 
 
 def test_an_invoker_without_an_answer() -> None:

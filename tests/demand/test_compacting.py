@@ -14,11 +14,9 @@ from palaver import (
     Handle,
     InfeasibleBudget,
     InvalidInput,
-    Message,
     Plan,
     Prompt,
     ProviderInvoker,
-    Request,
     ScriptedProvider,
     Session,
     SystemMessage,
@@ -146,36 +144,6 @@ def test_d9_a_message_while_compaction_runs(place: Place) -> None:
     valid(found)
 
 
-def test_d9_said_to_an_agent_that_makes_room(place: Place) -> None:
-    """A message that arrives while an agent compacts after an overflow is kept at once, and answered exactly once."""
-    agents: list[Agent] = []
-    failed: list[int] = []
-
-    def answer(request: Request) -> object:
-        if not failed:
-            failed.append(1)
-            agents[0].receive("U2: also this")
-            return {"error": {"kind": "overflow", "limit": 4_000, "asked": 9_000}}
-        return "both" if "U2" in str(thaw(request.body)) else "one"
-
-    dialog = worked(Dialog(owner="user", store=place.open()), 6)
-    agents.append(_agent(dialog, answer))
-    agents[0].receive("go on")
-    agents[0].respond()
-    while "both" not in shown(dialog.reload()):
-        agents[0].respond()
-    found = reopened(place, dialog)
-    assert shown(found).count("U2: also this") == 1
-    assert any(isinstance(decode_entry(body), Compaction) for _, body in bodies(found))
-    valid(found)
-
-
-def _agent(dialog: Dialog, answer: Any, prompt: str = "You work.", **more: Any) -> Agent:  # noqa: ANN401
-    system = Prompt(path="demand/worker", prompt=prompt)
-    agent = Agent("agent", system, MODEL, ProviderInvoker(ScriptedProvider(answer)), store=dialog.store, **more)
-    return agent.adopt("main", dialog)
-
-
 # --- D10 ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -236,18 +204,6 @@ def test_d10_every_node_shows_what_it_showed_as_head(place: Place) -> None:
 
 
 # --- D11 ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_d11_a_message_that_its_owner_goes_on_using(place: Place) -> None:
-    """The caller's own list, dictionaries and messages may be changed and appended again: what was recorded is not touched."""
-    dialog = Dialog(owner="user", store=place.open())
-    metadata: dict[str, Any] = {"tags": ["a"]}
-    message = Message(role="user", content="hi", metadata=metadata)
-    dialog.append(message)
-    metadata["tags"].append("b")
-    dialog.append(message)
-    assert [thaw(one.metadata)["tags"] for one in reopened(place, dialog).messages] == [["a"], ["a"]]
-    assert "dialog_id" not in message.metadata
 
 
 def test_d11_a_commit_is_whole_or_not_there(place: Place) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -131,28 +129,6 @@ def test_what_a_block_took_back_hides_no_erasure(process: Places) -> None:
 # --- what planning reads ----------------------------------------------------------------------------------------------------------
 
 
-class Counting:
-    """A store that counts what is asked of it, by name and arguments."""
-
-    def __init__(self, store: Store) -> None:
-        """Count nothing yet."""
-        self._store = store
-        self.asked: Counter[tuple[Any, ...]] = Counter()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
-        found = getattr(self._store, name)
-
-        def counted(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
-            self.asked[name, *map(str, args)] += 1
-            return found(*args, **more)
-
-        return counted if callable(found) else found
-
-    def calls(self, name: str) -> int:
-        """Return how often a method was called."""
-        return sum(count for asked, count in self.asked.items() if asked[0] == name)
-
-
 async def quiet(request: SummaryRequest, /) -> SummaryAnswer:
     """Summarise."""
     return SummaryAnswer(text="\n\n".join(f"## {heading}\nNothing new." for heading in request.headings))
@@ -172,23 +148,6 @@ def pictured(store: Store) -> Dialog:
     shown_as = [block.reason for exchange in dialog.view().exchanges for block in exchange.blocks()]
     assert shown_as.count(Reason.OFFLOADED) == 6
     return dialog
-
-
-def test_planning_reads_no_payload_and_each_original_once() -> None:
-    """Views, plans and compactions with a summary read no bytes of pictures; the request reads those that it shows."""
-    store = Counting(MemoryStore())
-    dialog = pictured(cast("Store", store))
-    for policy in sorted(POLICIES):
-        for plan in (
-            partial(dialog.compaction.compose, policy, 5_000, model=MODEL),
-            lambda policy=policy: asyncio.run(dialog.compaction.apreview(quiet, policy, 5_000, model=MODEL)),
-        ):
-            store.asked.clear()
-            plan()
-            assert store.calls("blob") == 0, policy
-            assert max((count for asked, count in store.asked.items() if asked[0] == "body"), default=0) <= 1, policy
-    dialog.request("openai-chat", MODEL)
-    assert store.calls("blob") <= 2
 
 
 def test_a_lost_payload_stops_no_plan() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
 from palaver.log import ERASED, KINDS, Erasure, Handle, decode_entry, draft, stand_in
-from palaver.messages import Message, Role
+from palaver.messages import Message
 from palaver.session import Session, searchable
 from palaver.session.erasure import erase, finish_erasures, preview_erasure
 from palaver.session.receipts import Receipt, verify_receipt
@@ -120,22 +120,6 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
         assert_closed(dialog.view())
     assert [len(dialog.messages) - 1 for dialog in session.dialogs] == before
     assert fold(session.store, root.dialog_id) == session.root.view()
-
-
-def test_a_conversation_stays_readable(store: Store) -> None:
-    """Roles, calls and counts are as they were; erased words are one word, also in objects that were in use before."""
-    session = told(*CONVERSATION, store=store)
-    root = session.root
-    handles = [root.messages.handle(index) for index in (1, 2, 3)]
-    child = root.fork()
-    assert root.view().exchanges  # in hand before
-    session.erase(entries=handles)
-    for dialog in (*session.dialogs, root.reload(), child.reload()):
-        assert [message.role for message in dialog.messages] == [message.role for message in CONVERSATION]
-        assert [message.text_content() for message in dialog.messages][1:5] == [ERASED, ERASED, ERASED, "other"]
-        call = dialog.messages[2].tool_calls()[0]
-        assert (call.id, dict(call.args)) == ("a", {})
-        assert "must go" not in words(dialog.view())
 
 
 def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
@@ -389,14 +373,3 @@ def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
             erase(store, dialog=gone)
     finally:
         os._exit(3)
-
-
-def test_who_wrote_on_during_an_erasure_goes_on(every_store: Store) -> None:
-    """A writer that knew the dialog goes on after an erasure as if it had known of it."""
-    session = told(*CONVERSATION, store=every_store)
-    other = Session.open(every_store, session.session_id).root
-    session.erase(entries=[Handle(other.dialog_id, 1)])
-    other.put_text("I knew nothing of it")
-    assert_closed(other.reload().view())
-    assert every_store.verify(other.dialog_id) == ()
-    assert session.root.reload().messages[-1].role is Role.USER

@@ -34,6 +34,12 @@ def test_the_same_files_are_ignored_as_in_git(tmp_path: Path) -> None:
     assert paths(tmp_path / "build") == ["made.py"]
 
 
+def test_foreign_folders_are_skipped(tmp_path: Path) -> None:
+    """Version control, installed packages and virtual environments."""
+    names = "env/pyvenv.cfg env/lib/x.py node_modules/y.js .git/z.py __pycache__/a.py a.py"
+    assert paths(written(tmp_path, dict.fromkeys(names.split(), ""))) == ["a.py"]
+
+
 def test_links_and_pipes_are_counted_not_read(tmp_path: Path) -> None:
     """No link leads out of the folder or in a circle, and no pipe blocks."""
     inside = written(tmp_path / "inside", {"a.py": "x = 1\n", "d/b.py": ""})
@@ -82,6 +88,14 @@ def test_limits_hold_and_the_rest_is_counted(tmp_path: Path) -> None:
         assert (len(found.files), found.left_out) == (20, {"beyond the limit": 13})
     written(tmp_path, {f"e{number}.py": ("(" * 99 + "\n") * 200 for number in range(5)})
     assert look(tmp_path, Limits(total_bytes=20 * 3 * 20_000)).left_out == {"beyond the limit": 22, "too intricate": 3}
+
+
+def test_costly_patterns_are_skipped(tmp_path: Path) -> None:
+    """A pattern that a name could make slow, and an invalid one, are counted; the others of the file hold."""
+    patterns = "*a*a*a*a*a*a*a*a*a*b\n\\\n[z-\n**/a/**/b/**/c/**/d\n*.log\n"
+    found = walk(written(tmp_path, {".gitignore": patterns, "a" * 200: "", "x.log": "", "y.py": ""}), Limits())
+    assert found.paths == [".gitignore", "a" * 200, "y.py"]
+    assert 2 <= found.left_out["lines of .gitignore"] <= 4
 
 
 def test_digest_covers_names_and_sources(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,8 +10,6 @@ from palaver.errors import InfeasibleBudget, InvalidInput, NotReproducible
 from palaver.log import Invocation
 from palaver.messages import (
     AssistantMessage,
-    Role,
-    Speaker,
     TextContent,
     ThinkingContent,
     ToolCallContent,
@@ -23,9 +19,7 @@ from palaver.messages import (
 from palaver.prompts import Format
 from palaver.session import Dialog, Session
 from palaver.store import Store
-from palaver.view import Block, Exchange, Turn
-from palaver.wire import PROFILES, Call, Request, profile
-from palaver.wire import compile as compile_request
+from palaver.wire import PROFILES, Request
 
 MODELS = {
     "openai-chat": "gpt-4o",
@@ -119,20 +113,6 @@ def undone(dialog: Dialog) -> None:
         dialog.compaction.undo()
     except InvalidInput:
         return
-
-
-def test_words_that_are_not_in_the_log_are_given_back_too(store: Store) -> None:
-    """A loop that shows the model a refused answer and its fault records them with the call."""
-    dialog = Dialog(owner="coder", store=store)
-    dialog.put_text("As JSON, please.")
-    block = Block(content=TextContent("That was no JSON."), speaker=Speaker.HARNESS)
-    told = Exchange.of((Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived="notice")
-    view = replace(dialog.view(), exchanges=(*dialog.view().exchanges, told))
-    request = compile_request(view, profile("anthropic"), Call(model="claude-opus-4-6"), lambda _: b"")
-
-    seq = dialog.calls.record(request).seq
-
-    assert_given_back(store, dialog, [(request, seq)])
 
 
 def test_a_call_costs_what_changed_since_the_one_before(store: Store) -> None:

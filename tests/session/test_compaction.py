@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from palaver.context.summary import SummaryAnswer, SummaryRequest
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
-from palaver.log import Compaction, Custom, Header
-from palaver.messages import Message, Usage
+from palaver.log import Compaction, Header
+from palaver.messages import Message
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, Store
 from palaver.view import View
@@ -124,25 +122,6 @@ def test_view_that_is_not_smaller_is_refused(long: Dialog) -> None:
         long.compaction.commit(long.view(), model=MODEL)
     with pytest.raises(InvalidInput, match="not of"):
         long.fork().compaction.commit(long.view(), model=MODEL)
-
-
-def test_summary_stands_beside_the_record(long: Dialog) -> None:
-    """A summarizer's answer stands beside the record; an empty answer leaves the record alone, and its cost is on record."""
-    for answer in ("The user asked forty questions.", ""):
-
-        async def summarizer(request: SummaryRequest, /, answer: str = answer) -> SummaryAnswer:
-            del request
-            return SummaryAnswer(text=answer, model="m", usage=Usage({"input_tokens": 7}))
-
-        preview = asyncio.run(long.compaction.apreview(summarizer, budget=2_000, model=MODEL, focus="numbers"))
-        assert bool(preview.summary_failed) is not bool(answer)
-        assert any("Record of" in text for text in preview.inserted)
-        assert any(answer in text for text in preview.inserted)
-        place = preview.reject("too short")
-        assert place is not None
-        entry = long.recall(place)
-        assert isinstance(entry, Custom)
-        assert entry.data["summary"]["usages"] == [{"input_tokens": 7}]
 
 
 def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:

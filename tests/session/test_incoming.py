@@ -11,7 +11,6 @@ from palaver import tool
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.messages import AssistantMessage, Message, Role, UserMessage
 from palaver.session import Dialog, Session
-from palaver.wire.profiles import PROFILES
 from tests.models.test_whole_answers import ANSWERS
 
 LOOK = {
@@ -105,12 +104,3 @@ def test_what_is_not_a_message_is_refused(wrong: Any) -> None:  # noqa: ANN401 -
     with pytest.raises((TypeError, InvalidMessage)):
         dialog.append([QUESTION, wrong] if isinstance(wrong, dict) else wrong)
     assert len(dialog.messages) == 0
-
-
-def test_what_is_printed_fits_on_a_line() -> None:
-    """A view and a request say what they are, not all that they hold."""
-    dialog = Dialog("assistant")
-    dialog.append([{"role": "user", "content": "long " * 1_000}])
-    for name in PROFILES:
-        assert len(repr(dialog.request(name, "m"))) < 100
-    assert len(repr(dialog.view())) < 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,36 +95,6 @@ def test_quarantine_is_a_placeholder_everywhere() -> None:
         assert (dialog.view().system, dialog.view().exchanges) == (seen.system, seen.exchanges)
         after = {name: request.data for name, request in requests(dialog).items()}
         assert after | {"anthropic": b""} == before | {"anthropic": b""}, kind
-
-
-def test_a_whole_entry_is_set_aside_with_all_its_blocks() -> None:
-    """An entry's handle sets each of its blocks aside; a call of it keeps its name and its result."""
-    dialog, places = begun()
-    whole = places["call"]._replace(block=None)
-    dialog.marks.quarantine(whole)
-    body = dialog.request("anthropic", MODEL["anthropic"]).body
-    (said,) = [one for one in body["messages"] if "'tool_use'" in str(one)]
-    assert [block["name"] for block in said["content"] if block["type"] == "tool_use"] == ["look"]
-    assert POISON not in json.dumps(dialog.request("openai-chat", "gpt-4o").body["messages"][3])
-    with pytest.raises(InvalidInput, match="not in quarantine") as refused:
-        dialog.marks.lift(places["call"])
-    assert str(whole) in refused.value.hint
-    dialog.marks.lift(whole)
-
-
-def test_it_survives_a_compaction() -> None:
-    """A commit after it: the placeholder stands, and the poison does not come back."""
-    for kind in ("section", "image", "call"):
-        dialog, places = begun()
-        dialog.marks.quarantine(places[kind])
-        for number in range(12):
-            dialog.put_text(f"question {number} " + "word " * 300)
-            dialog.append(AssistantMessage(content="answer " * 200))
-        if kind != "section":
-            dialog.marks.pin(places[kind]._replace(block=None))
-        dialog.compaction.commit(dialog.compaction.compose("palaver", 3_000))
-        assert f"recall {places[kind]}]" in requests(dialog)["anthropic"].data.decode(), kind
-        assert list(dialog.marks.quarantined) == [places[kind]]
 
 
 def test_it_holds_in_later_forks() -> None:

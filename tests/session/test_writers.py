@@ -20,22 +20,6 @@ def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
 
 
-def test_the_loser_is_told_and_may_reload_or_fork(every_store: Store) -> None:
-    """The second append against the same head is a Conflict with both numbers; a fork goes on without what the winner said."""
-    one, two = _twice(every_store)
-    one.put_text("first")
-    top = two.top_prompt
-    with pytest.raises(Conflict) as caught:
-        two.put_text("second")
-    assert (caught.value.expected, caught.value.actual) == (-1, 0)
-    assert two.top_prompt is top
-    branch = two.fork()
-    branch.put_text("elsewhere")
-    assert (_texts(two), _texts(branch)) == ([], ["elsewhere"])
-    two.reload().put_text("second")
-    assert _texts(two) == _texts(one.reload()) == ["first", "second"]
-
-
 def test_an_annotation_never_makes_a_turn_fail(every_store: Store) -> None:
     """A label by one writer lets the other's next append through; an append hidden behind an own annotation does not pass unseen."""
     one, two = _twice(every_store)

@@ -5,14 +5,8 @@ from __future__ import annotations
 from palaver.log import (
     Compaction,
     Derived,
-    Instructions,
-    Pin,
-    Place,
     Run,
-    Section,
     Span,
-    Toolset,
-    ToolSpec,
 )
 from palaver.messages import (
     AssistantMessage,
@@ -62,21 +56,6 @@ def test_d16_exchanges_of_messages() -> None:
     assert texts == ["one 0", "two 0", "one 1", "two 1", "one 2", "two 2"]
 
 
-def test_where_a_block_stands_is_known_from_headers() -> None:
-    """Handles and sizes of results come without reading a body; each block of an entry is found in its own exchange."""
-    log = Log()
-    log.put(user("hi"), model("", "a", "b"))
-    both = (TextContent("so:"), ToolResultContent(id="b", content="b"), ToolResultContent(id="a", content="a"))
-    header = log.put(UserMessage(contents=both))[0]
-    view = seen(log)
-    exchange = view.exchanges[1]
-    size = header.size // 2
-    assert exchange.results == ((log.at(2, 2), size), (log.at(2, 1), size))
-    assert not exchange.loaded
-    assert [view.find(log.at(2, block)) for block in range(3)] == [2, 1, 1]
-    assert view.find(log.at(9)) is None
-
-
 def test_abandoned_call_reads_as_while_it_was_open() -> None:
     """The words for a missing result do not change when the conversation goes on; a second result is an omission with its handle."""
     log = Log()
@@ -96,26 +75,6 @@ def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
     log.put(user("hi"), failed, user("  "), model(""))
     assert sketch(seen(log)) == ["user[hi]"]
     assert [gone.reason for gone in seen(log).omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
-
-
-def test_newer_instructions_and_tools_replace_older_ones() -> None:
-    """Of instructions and toolsets the newest is in force; the older is an omission."""
-    log = Log()
-    for text in ("one", "two"):
-        log.put(Instructions(sections=(Section(name="a", text=text),)), Toolset(tools=(ToolSpec(name=text),)))
-    view = seen(log)
-    assert [text_of(block) for block in view.system] == [tool.name for tool in view.tools] == ["two"]
-    assert [gone.reason for gone in view.omissions] == [Reason.SUPERSEDED, Reason.SUPERSEDED]
-
-
-def test_law_10_pins_protect_until_they_are_taken_away() -> None:
-    """A pinned exchange must be in every view; the newest user message and open calls always."""
-    log = Log()
-    log.put(user("one"), model("a"), user("two"), model("b"), Pin(target=Place(dialog=log.dialog, seq=0)))
-    assert seen(log).protected() == {0, 2}
-
-    log.put(Pin(target=Place(dialog=log.dialog, seq=0), pinned=False), model("", "c"))
-    assert seen(log).protected() == {2, 4}
 
 
 def test_d24_fork_in_a_turn_never_waits_for_the_parents_result() -> None:

@@ -16,7 +16,7 @@ from palaver.log import (
 )
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, sketch, user
-from palaver.view import Exchange, Fold
+from palaver.view import Fold
 from tests.view.growing import seen
 
 
@@ -69,18 +69,6 @@ def test_law_11_view_after_ten_more_reads_ten_headers(long: tuple[Log, Counting,
         going.view(store.last(log.dialog))
     store.breaks_after = -1
     assert going.view(store.last(log.dialog)) == seen(log)
-
-
-def test_unchanged_exchanges_are_the_same_objects() -> None:
-    """From view to view only what is new or changed is made anew, so that what is known of the others need not be found again."""
-    log = Log()
-    going = Fold(log.store, log.store.node(log.dialog))
-    before: tuple[Exchange, ...] = ()
-    for message in (user("hi"), model("", "a"), result("a"), model("", "b"), user("stop"), model("done"), user("bye")):
-        after = going.view(log.put(message)[0]).exchanges
-        changed = [index for index, (one, other) in enumerate(zip(before, after, strict=False)) if one is not other]
-        assert len(changed) == sum(one != other for one, other in zip(before, after, strict=False))
-        before = after
 
 
 def test_law_11_showing_the_end_reads_the_end(long: tuple[Log, Counting, Fold]) -> None:

@@ -4,60 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from palaver.errors import StoreDamaged
 from palaver.log import Entry, Instructions, ModelChange, Pin, Place, Quarantine, Section, Toolset, ToolSpec
-from palaver.messages import Message, TextContent, canonical_json
-from palaver.testing.logs import Log, model, system, user
-from palaver.testing.strategies import sayings
+from palaver.messages import canonical_json
+from palaver.testing.logs import Log, model, user
 from palaver.view import (
     Drop,
     Manifest,
     Plan,
     apply,
-    changed,
     manifest,
     patched,
     restored,
 )
 from tests.view.growing import commit, seen
-from tests.view.plans import plans
 
 
 def stored(value: Manifest) -> Manifest:
     """Return a manifest as it comes back from a store."""
     read: Manifest = json.loads(canonical_json(value))
     return read
-
-
-@given(st.data(), sayings(), sayings())
-def test_difference_is_undone_by_the_earlier_manifest(
-    data: st.DataObject, said: list[Message], later: list[Message]
-) -> None:
-    """What is kept of a manifest gives it whole again, and another log's manifest is a difference like any other."""
-    whole: list[Manifest] = []
-    for some in (said, later):
-        log = Log()
-        log.put(*some)
-        whole.append(stored(manifest(apply(seen(log), data.draw(plans(seen(log)))), seen(log))))
-
-    assert patched(stored(changed(whole[1], whole[0])), whole[0]) == whole[1]
-    assert patched(stored(changed(whole[0], whole[1])), whole[1]) == whole[0]
-
-
-def test_changed_instructions_are_restored() -> None:
-    """A plain context manager may leave out, reorder or rewrite instructions; the manifest says which the model saw."""
-    log = Log()
-    log.put(system("one"), system("two"), system("three"), user("hi"))
-    folded = seen(log)
-    rewritten = replace(folded.system[0], content=TextContent(content="ONE"), origin=None)
-    view = replace(folded, system=(folded.system[2], rewritten, folded.system[1]))
-    assert restored(stored(manifest(view, folded)), seen(log)) == view
 
 
 def test_foreign_manifest_is_damage() -> None:

@@ -5,26 +5,11 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.log import BlockEdit, ContextEdit, Instructions, Pin, Place, Quarantine, Run, Section, Span
-from palaver.log.erasure import without
-from palaver.log.values import Erasure
-from palaver.messages import AssistantMessage, TextContent, ThinkingContent, ToolResultContent, Trust, UserMessage
+from palaver.log import Pin, Place, Quarantine, Run
+from palaver.messages import AssistantMessage, TextContent, ThinkingContent, Trust
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, user
 from palaver.view import Drop, Plan, Reason, Remove, Rewrite, apply
 from tests.view.growing import commit, seen
-
-
-def test_dropping_one_exchange_of_a_shared_entry_keeps_the_other() -> None:
-    """A user's message that carried a result and words belongs to two exchanges; dropping one keeps the other, after a checkpoint too."""
-    log = Log()
-    log.put(user("hi"), model("", "a"))
-    log.put(UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop"))), user("go"))
-    small = apply(seen(log), Plan(policy="any", drops=(Drop(index=1),)))
-    log.put(commit(log, small))
-
-    assert sketch(small) == ["user[hi]", "user[and stop]", "user[go]"]
-    assert sketch(seen(log)) == sketch(small)
-    assert log.at(2, 0) in {handle for omission in seen(log).omissions for handle in omission.handles()}
 
 
 def test_checkpoints_on_checkpoints_stay_small() -> None:
@@ -41,24 +26,6 @@ def test_checkpoints_on_checkpoints_stay_small() -> None:
     assert_closed(seen(log))
     assert sizes[-1] < 2 * sizes[0]
     assert len(seen(log).omissions) == 1
-
-
-def spans(log: Log, plan: Plan) -> list[tuple[int, int]]:
-    """Return the omitted spans of a plan."""
-    return [(gone.span.start, gone.span.stop) for gone in apply(seen(log), plan).omissions if gone.span is not None]
-
-
-def test_range_of_exchanges_is_one_omission() -> None:
-    """Neighbours join over entries that no view shows and over empty messages; what stays in force, or a fork's window, parts them."""
-    log = Log()
-    log.put(user("0"), model("1"), user(" "), model("3"), user("4"), Pin(target=Place(dialog=log.dialog, seq=0)))
-    log.put(model("6"), Instructions(sections=(Section(name="a", text="b"),)), user("8"), model("9"), user("10"))
-
-    assert spans(log, Plan(policy="p", drops=(Drop(index=1, stop=7),))) == [(1, 5), (6, 7), (8, 10)]
-    (gone,) = apply(seen(log), Plan(policy="p", drops=(Drop(index=1, stop=3),))).omissions
-    assert (gone.messages, gone.size) == (2, sum(log.store.header(log.dialog, seq).size for seq in (1, 3)))
-    window = Log(log, (Span(log.dialog, 1, 2), Span(log.dialog, 8, 11)))
-    assert spans(window, Plan(policy="p", drops=(Drop(index=0, stop=3),))) == [(1, 2), (8, 10)]
 
 
 def test_law_10_plans_that_no_view_allows_are_refused() -> None:
@@ -99,16 +66,6 @@ def test_refused_block_stays_set_aside_under_a_plan() -> None:
     assert seen(log).exchanges == view.exchanges
 
 
-def test_apply_reads_no_body() -> None:
-    """Dropping, rewriting and inserting need headers only."""
-    log = Log()
-    log.put(user("hi"), model("", "a"), result("a", "long"), user("go"))
-    rewrite = Rewrite(target=log.at(2, 0), text="short", reason=Reason.SHORTENED)
-    view = apply(seen(log), Plan(policy="p", drops=(Drop(index=0),), rewrites=(rewrite,)))
-    assert not any(exchange.loaded for exchange in view.exchanges)
-    assert sketch(view) == ["assistant[call a] tool[result a]", "user[go]"]
-
-
 def test_sources_and_trust_of_a_form_are_recorded() -> None:
     """The view reads back equal; a later form of the same block keeps them, for it may be a part of the one before; trust is never raised."""
     log = Log()
@@ -121,18 +78,3 @@ def test_sources_and_trust_of_a_form_are_recorded() -> None:
         assert (block.sources, block.trust) == ((asked,), Trust.OUTSIDE), text
         log.put(commit(log, view))
         assert seen(log).exchanges == view.exchanges
-
-
-def test_erasure_takes_forms_by_their_sources() -> None:
-    """With the block all of it; with a source the words, while the handle of the block stays; with another entry nothing. Twice is as once."""
-    dialog = Log().dialog
-    run, target = Run(dialog=dialog, start=0, stop=1), Place(dialog=dialog, seq=1, block=0)
-    edit = BlockEdit(target=target, text="short", reason="shortened", sources=(run,))
-    entry, mark = ContextEdit(base=2, edits=(edit,), policy="p"), Erasure(at=0.0, receipt="r")
-    assert without(entry, [Span(dialog, 2, 3)], mark) is None
-    for gone, text in ((0, "[erased] [recall"), (1, "[erased]")):
-        left = without(entry, [Span(dialog, gone, gone + 1)], mark)
-        assert isinstance(left, ContextEdit)
-        assert left.edits[0].text.startswith(text)
-        assert left.edits[0].reversible is (gone == 0)
-        assert without(left, [Span(dialog, gone, gone + 1)], mark) is None
