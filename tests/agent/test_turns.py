@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from palaver import Prompt, Session
-from palaver.agent import Agent, InvokeResult
+from palaver import MemoryStore, Prompt, Session
+from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
 from palaver.messages import UserMessage
+from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler
 from palaver.tools import ToolReply, tool
 from tests.agent.helper import MODEL, attempts, both, calling, kinds, offered, results, roles, scripted, sent
@@ -182,6 +183,21 @@ def test_a_paused_answer_is_continued() -> None:
 
 
 # --- the same turn again ----------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_delivered_again() -> None:
+    """Who died with the answer on its way gets it by asking again: nothing is asked or written."""
+    store = MemoryStore()
+    agent, _ = scripted(["the answer"], store=store)
+    agent.respond("go")
+    before = kinds(agent.current_dialog)
+    again = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider([])))
+    again.adopt("main", Session.open(store, "tester_main").root)
+    session = again.respond(return_session=True)
+    assert session.resumed
+    assert session.delivery is not None
+    assert session.delivery.content == "the answer"
+    assert kinds(again.current_dialog) == before
 
 
 @pytest.mark.parametrize("how", ["damage", "lose"])

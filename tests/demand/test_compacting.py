@@ -329,25 +329,6 @@ def test_d14_compact_exit_resume(place: Place) -> None:
         assert resumed.recall(resumed.messages.handle(number)) is not None
 
 
-def test_d14_a_history_over_the_window_with_a_smaller_summariser(place: Place) -> None:
-    """40,000 tokens of history, a window of 8,000, a summariser with the same window: it is given pieces that fit, and the view fits."""
-    dialog = worked(Dialog(owner="user", store=place.open()), 46)
-    assert size(dialog) > 40_000
-    count = counter(MODEL)
-    sizes: list[int] = []
-
-    def ask(request: SummaryRequest) -> str:
-        sizes.append(count.text(request.prompt()))
-        return good(request)
-
-    preview = proposed(dialog, ask, "ask 3", 8_000, window=8_000)
-    assert len(sizes) > 1
-    assert max(sizes) <= 8_000
-    preview.approve()
-    assert size(reopened(place, dialog)) <= 8_000
-    valid(dialog)
-
-
 # --- D18 ----------------------------------------------------------------------------------------------------------------------
 
 CLAUDE = MODELS["anthropic"]

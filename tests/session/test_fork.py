@@ -8,15 +8,44 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from palaver import Message, ToolMessage, ToolResultContent
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import Header, Label, Place
-from palaver.session import Dialog
+from palaver.session import Dialog, DialogTreeNode, tree_from_dicts
 from palaver.store import MemoryStore
 
 
 def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
+
+
+def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
+    """A10, R65: a node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree, or a circle."""
+    child = five.fork(last_n=2)
+    leaf = child.fork()
+    dicts = [dialog.tree_node.to_dict() for dialog in (leaf, five, child)]
+    assert dicts[2] == {
+        "dialog_id": child.dialog_id,
+        "owner": "coder",
+        "parent_id": five.dialog_id,
+        "split_point": 3,
+        "last_n": 2,
+        "first_k": 1,
+        "children_ids": [leaf.dialog_id],
+    }
+    alone = DialogTreeNode.from_dict(dicts[0])
+    assert alone == leaf.tree_node
+    assert not alone.is_root
+    with pytest.raises(NotFound):
+        _ = alone.depth
+    tree = tree_from_dicts(dicts)
+    assert tree[leaf.dialog_id].depth == 2
+    assert tree[five.dialog_id].subtree_ids() == [five.dialog_id, child.dialog_id, leaf.dialog_id]
+    with pytest.raises(InvalidInput):
+        DialogTreeNode.from_dict({"owner": "x"})
+    circle = tree_from_dicts({"dialog_id": a, "parent_id": b} for a, b in (("x", "y"), ("y", "x")))
+    with pytest.raises(InvalidInput):
+        _ = circle["x"].depth
 
 
 def test_a11_windows_are_exact(five: Dialog) -> None:

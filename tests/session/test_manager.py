@@ -140,6 +140,23 @@ def test_r219_the_newest_compaction_alone_is_shown(manager: SessionManager) -> N
     assert shown(manager) == ["without None", "q3", "q4", "a4"]
 
 
+def test_r225_levels_and_models(manager: SessionManager) -> None:
+    """R225: the last thinking level and model on the way count, a model that answered too; other branches do not."""
+
+    def state() -> tuple[object, object]:
+        context = manager.build_session_context()
+        return context.thinking_level, context.model
+
+    assert state() == ("off", None)
+    first, *_ = talk(manager, "q", "a")
+    assert state() == ("off", ("", "gpt-4o"))
+    manager.append_model_change("anthropic", "claude-sonnet-4-5")
+    manager.append_thinking_level_change("high")
+    assert state() == ("high", ("anthropic", "claude-sonnet-4-5"))
+    manager.branch(first)
+    assert state() == ("off", None)
+
+
 def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager) -> None:
     """R226, R224: a move is a fork and no entry; the next append goes after the entry; unknown ids are a KeyError."""
     first, second = talk(manager, "q", "a")

@@ -10,7 +10,6 @@ from palaver.log import (
 )
 from palaver.messages import (
     AssistantMessage,
-    Message,
     Speaker,
     StopReason,
     TextContent,
@@ -20,52 +19,6 @@ from palaver.messages import (
 from palaver.testing.logs import Log, model, result, sketch, system, text_of, user
 from palaver.view import Reason
 from tests.view.growing import seen
-
-
-def test_d16_exchanges_of_messages() -> None:
-    """D16: how messages make exchanges: calls stand with their own results, in the order of the calls, whatever ids are repeated."""
-    both = UserMessage(contents=(ToolResultContent(id="a", content="ok"), TextContent("and stop")))
-    parts = [model("I look", response="r"), model("", "a", response="r"), result("a"), model("", "b", response="r")]
-    one_by_one = [model("both", "a"), model("", "b"), result("a"), result("b"), model("done")]
-    late = [model("", "a"), user("on"), model("so be it", "b"), result("a", "late"), result("b")]
-    cases: dict[str, tuple[list[Message], list[str]]] = {
-        "instructions": ([system("be brief"), user("hi"), system("be long")], ["user[hi]", "system[be long]"]),
-        "fragments": ([*parts, result("b")], ["assistant[I look, call a, call b] tool[result a, result b]"]),
-        "any order": (
-            [model("", "a", "b", "c"), result("c"), result("b")],
-            ["assistant[call a, call b, call c] tool[pending a, result b, result c]"],
-        ),
-        "one by one": (one_by_one, ["assistant[both, call a, call b] tool[result a, result b]", "assistant[done]"]),
-        "words and a result": ([model("", "a"), both], ["assistant[call a] tool[result a]", "user[and stop]"]),
-    }
-    for what, (said, expected) in cases.items():
-        log = Log()
-        log.put(*said)
-        assert sketch(seen(log)) == expected, what
-    log = Log()
-    log.put(*late)
-    view = seen(log)
-    assert sketch(view)[0] == "assistant[call a] tool[interrupted a]"
-    assert sketch(view)[2] == "assistant[so be it, call b] tool[result b]"
-    (block,) = view.exchanges[3].blocks()
-    assert ("late" in text_of(block), block.reason, block.speaker) == (True, Reason.UNPAIRED, Speaker.TOOL)
-    log = Log()
-    for turn in range(3):
-        log.put(model("", "x", "x"), result("x", f"one {turn}"), result("x", f"two {turn}"), user("on"))
-    texts = [text_of(block) for exchange in seen(log).exchanges[::2] for block in exchange.turns[1].blocks]
-    assert texts == ["one 0", "two 0", "one 1", "two 1", "one 2", "two 2"]
-
-
-def test_abandoned_call_reads_as_while_it_was_open() -> None:
-    """The words for a missing result do not change when the conversation goes on; a second result is an omission with its handle."""
-    log = Log()
-    log.put(user("hi"), model("", "a", "b"), result("b", "first"), result("b", "second"))
-    assert [(gone.reason, gone.handle) for gone in seen(log).omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
-    before = seen(log).exchanges[1].turns[1].blocks[0]
-    log.put(user("forget it"), model("fine"))
-    after = seen(log).exchanges[1].turns[1].blocks[0]
-    assert (before.derived, after.derived) == ("pending", "interrupted")
-    assert before.content == after.content
 
 
 def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
