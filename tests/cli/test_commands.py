@@ -148,6 +148,22 @@ def test_a_file_is_shown_without_being_imported(palaver: Palaver) -> None:
     assert not palaver.store.exists()
 
 
+def test_a_session_names_its_main_dialog_in_a_handle(stocked: Palaver) -> None:
+    """`talk:3` is entry 3 of the dialog that `talk` stands for, in every command; `view` shows what was there after it."""
+    (root,) = [row["dialog"] for row in stocked("branch", "tree", "talk", "--json").rows() if row["main"]]
+    session = stocked("sessions", "--json").row()["session"]
+    for name in ("talk", session, session[:8]):
+        for entries in ("0", "0:0", "0-2"):
+            assert stocked("show", f"{name}:{entries}") == stocked("show", f"{root}:{entries}"), (name, entries)
+        for words in (("view",), ("calls",), ("export", "--to", "markdown"), ("doctor",)):
+            ran = stocked(*words, f"{name}:1")
+            assert ran.code in {0, 1}, (words, ran)
+            assert ran == stocked(*words, f"{root}:1"), words
+    assert stocked("view", "talk:0").out == stocked("view", root, "--at", "0").out != stocked("view", root).out
+    assert stocked("show", "nobody:0").code == stocked("show", "talk:99").code == 4
+    assert "session" in stocked("show", "nobody:0").err
+
+
 def test_recall_brings_back_exactly_what_was_recorded(stocked: Palaver) -> None:
     """Tabs, carriage returns and escape sequences come back as they were: a pipe gets bytes, not a rendering."""
     rows = stocked("show", "talk", "--json").rows()

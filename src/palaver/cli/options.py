@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from palaver.log import Handle
     from palaver.session import Dialog, Session
 
-__all__ = ["Found", "found", "locate", "opened"]  # and the options
+__all__ = ["Found", "found", "locate", "numbered", "opened"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
-_SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
+_SESSION = "A session (its id, the first 6 or more digits, or its name), one of its dialogs (the same of its id), or an entry (a handle)."
+
+_NUMBERED = re.compile(r"(?P<named>.+?)(?P<numbers>:\d+(?:[-,:]\d+)*)")
+"""A session or dialog, and entries in it."""
 
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
 JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
@@ -97,7 +101,7 @@ def locate(store: Store, reference: str, *, only: bool = False) -> Found:
         record = only_session(store, reference) if only else find_session(store, reference).record
     except NotFound as missing:
         try:
-            handle = Handle.parse(reference) if ":" in reference else None
+            handle = Handle.parse(numbered(store, reference, only=only)) if ":" in reference else None
             dialog_id = store.resolve(reference if handle is None else handle.dialog)
         except (NotFound, InvalidInput):
             raise missing from None
@@ -106,6 +110,26 @@ def locate(store: Store, reference: str, *, only: bool = False) -> Found:
         return Found(session, session.dialog(dialog_id), place, whole=False)
     session = Session.open(store, record.session_id)
     return Found(session, session.root)
+
+
+def numbered(store: Store, reference: str, *, only: bool = False) -> str:
+    """Return `SESSION:entry` with the id of the session's main dialog in place of the session; any other text as it is.
+
+    Raises:
+        Ambiguous: Several sessions have this name; of some that may only be read, the newest counts.
+    """
+    from palaver.session import only_session  # noqa: PLC0415 - as above
+
+    if (parts := _NUMBERED.fullmatch(reference)) is None:
+        return reference
+    with suppress(NotFound, InvalidInput):
+        if store.resolve(parts["named"]):
+            return reference
+    with suppress(NotFound):
+        named = parts["named"]
+        record = only_session(store, named) if only else find_session(store, named).record
+        return f"{record.root}{parts['numbers']}"
+    return reference
 
 
 @contextmanager

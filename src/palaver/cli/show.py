@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from palaver.cli.options import JsonOption, StoreOption, found, opened
+from palaver.cli.options import JsonOption, StoreOption, found, numbered, opened
 from palaver.cli.terminal import paged, print_json, say, write
 from palaver.context.recall import places
 from palaver.errors import InvalidInput, NotFound
@@ -25,7 +26,7 @@ __all__ = ["recalled", "run", "text_of", "who_of"]
 _LINE = 100
 
 
-_WHAT = "A session or dialog; a handle as it stands in a view (dialog:entry, dialog:entry:block, dialog:first-last); a transcript."
+_WHAT = "A session or dialog; a handle (dialog:entry, dialog:entry:block, dialog:first-last), also with a session in place of its main dialog; a transcript."
 
 
 def run(
@@ -39,10 +40,11 @@ def run(
 
     With --json: the entries, one object a line.
     """
-    if _is_handle(what):
+    if ":" in what and not Path(what).is_file():
         with opened(store) as source, paged(data=json):
-            _recall(source, what, json=json)
-        return
+            if _is_handle(named := numbered(source, what)):
+                _recall(source, named, json=json)
+                return
     with found(what, store) as (_, dialog, _, _), paged(data=json):
         if json or entries:
             _list(dialog, last, json=json)
@@ -115,7 +117,7 @@ def recalled(store: Store, text: str) -> Iterator[str]:
 
 def _is_handle(text: str) -> bool:
     try:
-        return ":" in text and bool(places(text))
+        return bool(places(text))
     except InvalidInput:
         return False
 

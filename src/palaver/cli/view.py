@@ -58,7 +58,10 @@ def run(
     call: Annotated[
         int | None, Option("--call", min=1, help="What the model saw at call N of `palaver calls`.")
     ] = None,
-    at: Annotated[int | None, Option("--at", min=0, help="As it was after this entry of the dialog.")] = None,
+    at: Annotated[
+        int | None,
+        Option("--at", min=0, help="As it was after this entry of the dialog; the same as a handle for SESSION."),
+    ] = None,
     by: Annotated[str | None, Option("--policy", "-p", metavar="P", help=_POLICY)] = None,
     budget: BudgetOption = None,
     wire: Annotated[
@@ -80,6 +83,7 @@ def run(
         if redact:
             copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
             dialog = Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
+        at = there.handle.seq if at is None and there.handle else at
         past = None if call is None else numbered(dialog, call)
         if isinstance(past, ModelCall):
             changing = {
