@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from palaver import Session, SqliteStore
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.transcripts import EXPORTS
@@ -184,6 +185,30 @@ def test_search_finds_chinese_code_and_paths(stocked: Palaver) -> None:
     stocked("import", stocked.file("c.jsonl", rollout()))
     assert len(stocked("search", "twelve", "--json").rows()) == 1
     assert stocked("search", "twelve", "--session", "talk", "--json").rows() == []
+
+
+def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
+    """Any word counts, its beginning is enough, and a quoted phrase stays one; `show` and `view` take the handle of a hit."""
+    with SqliteStore(palaver.store) as store:
+        dialog = Session.create(store, "ranks", owner="a").root
+        for said in ("deploy compiler", "compilers are fun", "deploy", "the compile step, then deploy", "fun deploy"):
+            dialog.put_text(said)
+    found = {
+        "compil": [3, 1, 0],
+        "deploy compil": [3, 0, 4, 2, 1],
+        "fun compil nowhere": [1, 4, 3, 0],
+        '"deploy compiler"': [0],
+        '"fun deploy" step': [4, 3],
+        "ploy": [],
+    }
+    for query, seqs in found.items():
+        rows = palaver("search", query, "--json").rows()
+        assert sorted(int(row["handle"].rpartition(":")[2]) for row in rows) == sorted(seqs), query
+        assert [int(row["handle"].rpartition(":")[2]) for row in rows][:2] == seqs[:2], query
+    (row,) = palaver("search", "step", "--json").rows()
+    assert (row["title"], row["at"] > 0) == ("ranks", True)
+    assert palaver("show", row["handle"]).out == "the compile step, then deploy\n"
+    assert palaver("view", row["handle"]).code == 0
 
 
 # --- view, export ---------------------------------------------------------------------------------------------------------------

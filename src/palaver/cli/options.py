@@ -30,7 +30,7 @@ _NUMBERED = re.compile(r"(?P<named>.+?)(?P<numbers>:\d+(?:[-,:]\d+)*)")
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
 JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
 YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; without this it is only previewed.")]
-LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many, the newest first.")]
+LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many.")]
 ModelOption: TypeAlias = Annotated[str, Option("--model", "-m", help="The model that counts. Default: the session's.")]
 BudgetOption: TypeAlias = Annotated[int | None, Option("--budget", min=1, help="Tokens that a request may occupy.")]
 RedactOption: TypeAlias = Annotated[bool, Option("--redact", help="Remove keys and tokens.")]

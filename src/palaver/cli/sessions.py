@@ -56,7 +56,7 @@ def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
     return {
         "session": record.session_id,
         "name": record.name,
-        "title": _title(store, record),
+        "title": title_of(store, record),
         "subject": record.subject,
         "workdir": record.workdir,
         "created_at": record.created_at,
@@ -67,7 +67,7 @@ def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
     }
 
 
-def _title(store: Store, record: SessionRecord) -> str:
+def title_of(store: Store, record: SessionRecord) -> str:
     """Return a session's own name; of one that is named after its file, what a person said first."""
     files = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
     if record.root is None or record.name not in files:

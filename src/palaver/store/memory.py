@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Self
 
 from palaver.errors import Ambiguous, InvalidInput
@@ -289,8 +290,10 @@ class MemoryStore:
         with self.contents.using():
             return sum(len(log.headers) - len(log.texts) for log in self.contents.logs.values())
 
-    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
-        """Return the entries that hold all words of `query`, newest first, in sessions that are not in the trash."""
+    def search(
+        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+    ) -> tuple[Hit, ...]:
+        """Return the entries that hold all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
         wanted = text.words(query)
         with self.contents.using():
             if session_id is not None:
@@ -300,14 +303,14 @@ class MemoryStore:
                 for log in self.contents.logs_of(session_id)
                 if self.contents.sessions[log.node.session_id].trashed_at is None
             ]
-            found = [
-                (number, log, seq, said)
-                for log in logs
-                for seq, (number, said) in enumerate(log.texts)
-                if wanted and text.holds(said.casefold(), wanted)
-            ]
-            found.sort(key=lambda one: -one[0])
-            return tuple(_hit(log, seq, said, wanted) for _number, log, seq, said in found[: max(0, limit)])
+            texts = [(number, said, (log, seq)) for log in logs for seq, (number, said) in enumerate(log.texts)]
+            texts.sort(key=lambda one: -one[0])
+            if ranked:
+                wanted = text.sought(query)
+                found = text.ranked(query, lambda one: (each for each in texts if text.begun(each[1], (one,))))
+            else:
+                found = (where for _, said, where in texts if wanted and text.holds(said.casefold(), wanted))
+            return tuple(_hit(log, seq, log.texts[seq][1], wanted) for log, seq in islice(found, max(0, limit)))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 

@@ -311,12 +311,17 @@ class Store(Reader, Protocol):
         """Return how many entries are not yet in the full-text index."""
         ...
 
-    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
+    def search(
+        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+    ) -> tuple[Hit, ...]:
         """Return the indexed entries that hold all words of `query`, newest first, in sessions that are not in the trash.
 
         A word is what stands between blanks and has a letter, a digit or a pictograph. It matches as it stands, ignoring case; no character
         is an operator. A hit holds every word. An entry that holds every word delimited, not inside a longer run of letters and digits, is a
         hit (`palaver.store.text`). A query without a word finds nothing. The cost depends on `limit`, not on how many entries match.
+
+        With `ranked`, an entry is a hit when it holds any of the words or "quoted phrases", or a longer word that begins with one. Those with
+        more of them come first, then those with rarer ones, then newer ones. Of a frequent word only the newest entries are ranked.
         """
         ...
 

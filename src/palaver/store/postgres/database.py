@@ -27,6 +27,10 @@ from palaver.store.sql.statements import statements
 from palaver.store.sql.store import SqlStore
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
+_BEGUN = """(EXISTS (SELECT 1 FROM unnest(x.tokens) AS token WHERE starts_with(token, :whole#))
+  OR x.tokens @> :first# AND EXISTS (SELECT 1 FROM unnest(x.tokens) AS token WHERE starts_with(token, :last#)))"""
+"""A text has tokens that begin as one of the query does, or as its parts do."""
+
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SCRUBBED = "entries, texts, indexed, payload_refs, blobs, blob_bytes, sources, dialogs, files, activity, sessions, leases, receipts, gone"
 
@@ -205,11 +209,22 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
     # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
-        """Return the condition for a query that has words: arrays of tokens that a text must hold."""
+    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
+        """Return the condition for a query that has words: arrays of tokens that a text must hold.
+
+        An index of arrays knows whole tokens only; what tokens begin with is looked for in each row, newest first.
+        """
         values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"]}
         conditions = ["x.tokens @> :all"]
         for number, (whole, parts) in enumerate(text.terms(query)):
+            if begun:
+                values |= {
+                    f"whole{number}": whole,
+                    f"first{number}": list(parts[:-1]),
+                    f"last{number}": (parts or (whole,))[-1],
+                }
+                conditions.append(_BEGUN.replace("#", str(number)))
+                continue
             if not parts:
                 values["all"].append(whole)
                 continue

@@ -155,8 +155,8 @@ class DatabaseOf(ABC, Generic[Connection]):
         return iter(())
 
     @abstractmethod
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
-        """Return the condition of a full-text search, and its values."""
+    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
+        """Return the condition of a full-text search, and its values; `begun` also finds tokens that begin with those of the query."""
 
     # --- connections ------------------------------------------------------------------------------------------------------------
 

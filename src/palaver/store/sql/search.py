@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from palaver.ids import DialogId, SessionId
@@ -81,32 +82,35 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
     return True
 
 
-def search(db: Database, query: str, session_id: SessionId | None, limit: int) -> Iterator[Hit]:
-    """Return the entries that hold all words of a query, newest first."""
+def search(
+    db: Database, query: str, session_id: SessionId | None, limit: int, *, ranked: bool = False
+) -> Iterator[Hit]:
+    """Return the entries that hold all words of a query, newest first; ranked, those that hold any, best first."""
     with db.reading() as rows:
         only = None if session_id is None else session_no(rows, session_id)
-    wanted = text.words(query)
+    wanted = text.sought(query) if ranked else text.words(query)
     if not wanted or limit <= 0:
         return
-    for _number, dialog_id, seq, session, kind, role, deflated in _candidates(db, query, only):
-        said = text.inflated(deflated)
-        if not text.holds(said.casefold(), wanted):
-            continue
+    if ranked:
+        found = text.ranked(
+            query,
+            lambda one: ((row[0], text.inflated(row[-1]), row) for row in _candidates(db, one, only, begun=True)),
+        )
+    else:
+        found = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
+    for _number, dialog_id, seq, session, kind, role, deflated in islice(found, limit):
         yield Hit(
             handle=Handle(DialogId(dialog_id), seq),
             session_id=SessionId(session),
             kind=kind,
             role=role,
-            snippet=text.snippet(said, wanted),
+            snippet=text.snippet(text.inflated(deflated), wanted),
         )
-        limit -= 1
-        if not limit:
-            return
 
 
-def _candidates(db: Database, query: str, session: int | None) -> Iterator[Row]:
+def _candidates(db: Database, query: str, session: int | None, *, begun: bool = False) -> Iterator[Row]:
     """Return what the index knows of, newest first, a page at a time: most searches end within the first."""
-    where, values = db.matching(query, session)
+    where, values = db.matching(query, session, begun=begun)
 
     def page(before: int) -> list[Row]:
         with db.reading() as rows:

@@ -289,9 +289,11 @@ class SqlStore:
         (found,) = self._db.one("lag") or (0,)
         return int(found)
 
-    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
-        """Return the entries that hold all words of `query`, newest first, in sessions that are not in the trash."""
-        return tuple(search.search(self._db, query, session_id, limit))
+    def search(
+        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+    ) -> tuple[Hit, ...]:
+        """Return the entries that hold all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
+        return tuple(search.search(self._db, query, session_id, limit, ranked=ranked))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 

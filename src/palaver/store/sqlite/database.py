@@ -168,9 +168,13 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     # --- what only SQLite can be asked ------------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
         """Return the FTS5 expression for a query that has words; every token is quoted, and none holds a quote."""
-        found = [f'("{whole}" OR "{" ".join(parts)}")' if parts else f'"{whole}"' for whole, parts in text.terms(query)]
+        star = "*" if begun else ""
+        found = [
+            f'("{whole}"{star} OR "{" ".join(parts)}"{star})' if parts else f'"{whole}"{star}'
+            for whole, parts in text.terms(query)
+        ]
         match = f"{{parts wholes}} : ({' AND '.join(found)})"
         if session_no is not None:
             match = f'session : "{session_no}" AND {match}'

@@ -35,6 +35,18 @@ HARD_TEXTS = {
 
 NOWHERE_FOUND = ("foo-bar", "界你", "*", '"', "", " \t\n", "()", "--", "\x00", "\ud800", "nowhere")
 
+RANKED = {
+    "username getUserN": [4],
+    "sername": [],
+    "pars HTTPS": [4, 9],
+    "emo and sing": [8, 7, 6, 2, 1],
+    '"up, doc?"': [0],
+    '"doc? up"': [],
+    "*": [],
+    "": [],
+}
+"""Queries, and the numbers of the texts they find, ranked."""
+
 _TEXTS = tuple(HARD_TEXTS)
 
 # Every backend inherits the same laws, and no example depends on the entries of another.
@@ -73,6 +85,16 @@ class SearchLaws(LawGroup):
                 assert [hit.handle.seq for hit in within][::-1] == found
                 assert all(text.holds(text.fold(_TEXTS[each]), text.words(query)) for each in found)
         assert not [query for query in NOWHERE_FOUND if _found(library, query)]
+
+    def test_ranked_queries(self, library: Begun) -> None:
+        """Any word or its beginning counts, a quoted phrase stays one, and what holds more of them comes first."""
+        for seq, queries in enumerate(HARD_TEXTS.values()):
+            for query in queries:
+                assert seq in [hit.handle.seq for hit in library.store.search(query, limit=100, ranked=True)], query
+        for query, seqs in RANKED.items():
+            found = library.store.search(query, session_id=library.session, limit=100, ranked=True)
+            assert [hit.handle.seq for hit in found] == seqs, query
+            assert library.store.search(query, limit=1, ranked=True) == found[:1]
 
     @_ON_ONE_STORE
     @given(query=st.text())
