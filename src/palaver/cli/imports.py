@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option, confirm
 
+from palaver.cli.interrupts import is_interrupt
 from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened
 from palaver.cli.outcome import Exit, tell
-from palaver.cli.terminal import complain, print_json, progress, say, store_url
+from palaver.cli.terminal import complain, emit, print_json, progress, say, store_url
 from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
 from palaver.formats import Limits
 from palaver.log.redaction import PatternRedactor
@@ -26,6 +28,9 @@ _USUAL = {
     "pi": ".pi/agent/sessions",
 }
 """Where agents keep their sessions, below the home folder."""
+
+_PAUSE = 1.0
+"""Seconds between two looks at watched files."""
 
 _SUFFIXES = frozenset({".jsonl", ".json", ".traj", ".eval", ".palaver", ".zst", ".gz", ".tar", ".zip", ".tgz"})
 """How the names of files end that are looked at in a folder."""
@@ -45,6 +50,9 @@ def run(
     again: Annotated[bool, Option("--again", help="Import what was erased here again, as new sessions.")] = False,
     max_bytes: Annotated[int, Option(min=1, help="Bytes that a compressed file may unpack to.")] = Limits().unpacked,
     max_records: Annotated[int, Option(min=1, help="Lines or elements to read of a file.")] = Limits().records,
+    watch: Annotated[
+        bool, Option("--watch", "-w", help="Go on importing what is new in the files, until Ctrl-C.")
+    ] = False,
     verbose: Annotated[bool, Option("--verbose", "-v", help="List every session and every problem.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -57,32 +65,91 @@ def run(
     files = list(_files(named))
     if not files and named:
         raise InvalidInput(f"{', '.join(map(str, named))}: no transcript is in there.", hint="Name a file.")
-    several = len(files) > 1
+    several, stamps = len(files) > 1, {path: _stamp(path) for path in files}
     limits = Limits(unpacked=max_bytes, records=max_records)
     failures = [_refused(error, several=several, json=json) for error in _useless(store, files, limits)]
     if failures or not files:
         return _code(failures, files)
     told: Counter[str] = Counter()
     names: list[str] = []
-    with opened(store, create=True) as target, progress(hidden=json) as advance:
+    with opened(store, create=True) as target:
         importer = Importer(target, keep_source=source, subject=subject, again=again, limits=limits)
         importer.redactor = PatternRedactor() if redact else None
-        for number, path in enumerate(files):
-            advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
-            try:
-                for row in _imported(importer, path):
-                    told.update(("all", row["outcome"]), problems=len(_problems(row)))
-                    names.append(f"{row['session'][:12]} {row['name']}")
-                    _report(row, verbose=verbose, json=json)
-            except (InvalidInput, Erased, MissingFile) as error:
-                failures.append(_refused(error, several=several, json=json))
-    if not json and told["all"]:
-        _total(told, names, len(failures), verbose=verbose)
+        with progress(hidden=json) as advance:
+            for number, path in enumerate(files):
+                advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
+                try:
+                    for row in _imported(importer, path):
+                        told.update(("all", row["outcome"]), problems=len(_problems(row)))
+                        names.append(f"{row['session'][:12]} {row['name']}")
+                        _report(row, verbose=verbose, json=json)
+                except (InvalidInput, Erased, MissingFile) as error:
+                    failures.append(_refused(error, several=several, json=json))
+        if not json and told["all"]:
+            _total(told, names, len(failures), verbose=verbose)
+        if watch:
+            _follow(importer, named, stamps, json=json)
+            return Exit.OK
     return _code(failures, files)
 
 
 def _code(failures: Sequence[Exit], files: Sequence[Path]) -> int:
     return Exit.OK if not failures else failures[0] if len(files) == 1 else Exit.FOUND
+
+
+# --- growing files --------------------------------------------------------------------------------------------------------------------
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file does, or None when it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _follow(
+    importer: Importer, named: Sequence[Path], stamps: dict[Path, tuple[int, int] | None], *, json: bool
+) -> None:
+    """Import what is new in files, and new files, until Ctrl-C.
+
+    Args:
+        importer: The importer.
+        named: The files and folders that the user named.
+        stamps: The stamps of the files before they were imported.
+        json: Whether for a program.
+    """
+    complain("Watching for changes. Ctrl-C ends it.", "dim")
+    changes, entries = 0, 0
+    try:
+        while True:
+            sleep(_PAUSE)
+            now = {path: _stamp(path) for path in _files(named)}
+            for path in (one for one, stamp in now.items() if stamp is not None and stamps.get(one) != stamp):
+                stamps[path] = now[path]
+                for row in _changed(importer, path, json=json):
+                    changes, entries = changes + 1, entries + row["entries"]
+    except BaseException as error:
+        if not is_interrupt(error):
+            raise
+    if not json:
+        say(f"{counted(changes, 'change')} imported, {counted(entries, 'new entry')}.")
+
+
+def _changed(importer: Importer, path: Path, *, json: bool) -> Iterator[dict[str, Any]]:
+    """Import a file that changed, and yield and report what is new."""
+    try:
+        for row in _imported(importer, path):
+            if row["outcome"] != "unchanged":
+                line = (
+                    f"{row['outcome']:<9} {row['session'][:12]}  {row['name']}: {counted(row['entries'], 'new entry')}"
+                )
+                emit(json, row, line)
+                sys.stdout.flush()
+                yield row
+    except (InvalidInput, Erased, MissingFile) as error:
+        _refused(error, several=True, json=json)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------------
