@@ -14,6 +14,7 @@ from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.transcripts import EXPORTS
 from palaver.wire import PROFILES, validate
 from tests.cli.commands import CODE, PATH, Palaver, rollout, run, talk
+from tests.cli.test_page import PAGE
 from tests.formats.samples import Claude, text
 
 NAMES = [name for group in COMMANDS.values() for name in group]
@@ -152,6 +153,20 @@ def test_sessions_are_listed_by_when_they_were_active(stocked: Palaver) -> None:
     assert {"session", "name", "dialogs", "messages", "workdir", "created_at", "updated_at"} <= set(rows[0])
     assert len(stocked("sessions", "--limit", "1", "--json").rows()) == 1
     assert stocked("sessions", "--trash").out.startswith("No sessions")
+
+
+def test_sessions_show_what_imported_calls_used(palaver: Palaver) -> None:
+    """The sums come from the import, and grow with the file; importing the same again adds nothing."""
+    whole = PAGE.read_text(encoding="utf-8").partition('title="talk.jsonl"\n')[2].partition("```")[0].encode()
+    sums, session = [(0, 0.0)], ""
+    for data in (b"".join(whole.splitlines(keepends=True)[:3]), whole, whole):
+        session = palaver.imported(data)["session"]
+        (row,) = palaver("sessions", "--json").rows()
+        sums.append((row["tokens"], row["dollars"]))
+    with SqliteStore(palaver.store) as store:
+        cost = Session.open(store, session).cost
+    assert sums[0] < sums[1] < sums[2] == sums[3]
+    assert (sums[3][0], round(sums[3][1], 9)) == (cost.total_tokens, round(cost.cost, 9))
 
 
 def test_tree_and_show_agree_on_the_main_dialog(stocked: Palaver) -> None:

@@ -25,6 +25,8 @@ _COLUMNS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "session": lambda row: row["session"][:12],
     "active": lambda row: when(row["updated_at"]),
     "messages": lambda row: f"{row['messages']:,}",
+    "tokens": lambda row: f"{row['tokens']:,}" if row["tokens"] else "",
+    "cost": lambda row: f"{'~' if row['estimated'] else ''}${row['dollars']:.2f}" if row["dollars"] else "",
     "title": lambda row: row["title"],
     "folder": lambda row: "/".join(PurePath(row["workdir"]).parts[-2:]),
 }
@@ -52,7 +54,8 @@ def run(
 
 
 def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
-    nodes = store.nodes(record.session_id)
+    nodes, used = store.nodes(record.session_id), record.metadata.get("palaver.usage")
+    used = used if isinstance(used, Mapping) else {}
     return {
         "session": record.session_id,
         "name": record.name,
@@ -64,6 +67,9 @@ def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
         "trashed_at": record.trashed_at,
         "dialogs": len(nodes),
         "messages": sum(store.last(node.dialog_id).number for node in nodes),
+        "tokens": used.get("tokens") or None,
+        "dollars": used.get("cost") or None,
+        "estimated": bool(used.get("estimated")),
     }
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from pathlib import Path
+from typing import Any
 
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
+from palaver.messages.usage import InvokeCost
 from palaver.session.erasure import ERASED_MARK
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
@@ -58,6 +60,19 @@ class Imported:
     main: DialogId | None
     outcome: str
     losses: tuple[Loss, ...]
+
+
+USAGE = "palaver.usage"
+"""The key in a session's metadata of the tokens and dollars of all that was imported into it."""
+
+
+def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -> Mapping[str, Any]:
+    """Add what was used to the sums of a session; an older import left none, and then there is nothing to add to."""
+    known = metadata.get(USAGE, {"tokens": 0, "cost": 0.0, "estimated": 0.0} if fresh else None)
+    if not isinstance(known, Mapping):
+        return metadata
+    added = {"tokens": cost.total_tokens, "cost": cost.cost, "estimated": cost.estimated}
+    return {**metadata, USAGE: {name: known[name] + value for name, value in added.items()}}
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
@@ -321,7 +336,10 @@ class Importer:
             root = record.root  # an older copy: what came with the newer one stays
         else:
             self._put_source(current, erased=erased)
-        record = self.store.update_session(landing.session_id, trashed_at=None, root=root or record.root)
+        fresh = current.known is None and whole
+        metadata = _with_usage(record.metadata, landing.cost, fresh=fresh)
+        root = root or record.root
+        record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
         nodes = self.store.nodes(landing.session_id)
         outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
         return Imported(

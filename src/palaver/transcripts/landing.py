@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.log import Draft, Entry, Header, Node, Span, child_of, draft, rule
+from palaver.log import Draft, Entry, Header, MessageEntry, Node, Span, child_of, draft, rule
+from palaver.messages.usage import InvokeCost
 from palaver.store.protocol import Store
+from palaver.tokens import cost_of
 from palaver.transcripts.places import Landed, Places
 
 _BATCH = 1 << 20
@@ -29,6 +31,7 @@ class Landing:
         added: How many entries were written.
         rewritten: How many dialogs continue on a branch, because an earlier part of them differs from what was imported.
         shrunk: True when the file holds less than was imported before; known at the end.
+        cost: The tokens and dollars of what was added.
         losses: What the landing itself reports.
     """
 
@@ -40,6 +43,7 @@ class Landing:
     added: int = 0
     rewritten: int = 0
     shrunk: bool = False
+    cost: InvokeCost = field(default_factory=InvokeCost)
     losses: list[Loss] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
     _parted: dict[str, int] = field(default_factory=dict)
@@ -182,6 +186,8 @@ class Landing:
         self.places.landed[event.dialog].append(Landed(event.record, event.digest, dialog, header.seq))
         self._last[dialog] = header
         self.added += 1
+        if isinstance(event.entry, MessageEntry) and (said := event.entry.message).usage:
+            self.cost += cost_of(said.usage, said.model or "", said.timestamp)
 
     def _newest(self, dialog: DialogId) -> Header:
         if dialog not in self._last:
