@@ -126,6 +126,17 @@ def test_nothing_new_to_answer_is_said() -> None:
     assert agent.respond().content == "Good."
 
 
+def test_an_agent_without_dialogs_names_what_to_resume() -> None:
+    """After a crash `respond()` alone cannot know the session; the error says how to open it."""
+    provider = ScriptedProvider(["Yes."])
+    store = MemoryStore()
+    Agent("clerk", "You sell.", MODEL, provider, store=store).receive("Hello?")
+    agent = Agent("clerk", "You sell.", MODEL, provider, store=store)
+    with pytest.raises(InvalidInput, match=r'resume\("clerk_main"\)'):
+        agent.respond()
+    assert agent.resume("clerk_main").respond().content == "Yes."
+
+
 def test_first_wrong_step_is_named(tmp_path: Path) -> None:
     """One clear error for each, where the mistake is made."""
 

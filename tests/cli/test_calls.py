@@ -84,5 +84,6 @@ def test_calls_of_an_import_are_reconstructed(stocked: Palaver) -> None:
     assert "Another question instead." in last.out
     assert "Another answer." not in last.out
     assert "Reconstructed" in first.err
+    assert "`palaver view talk --call 1` shows one" in stocked("calls", "talk", 1).err
     compared = stocked("calls", "talk", 1, 2)
     assert (compared.code, "is not recorded" in compared.err) == (Exit.MISSING, True)

@@ -107,6 +107,7 @@ def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatc
     assert (ran.code, ran.out) == (2, "")
     assert "Claude Code" in ran.err
     assert "1 file" in ran.err
+    assert f"`palaver import {home / '.claude' / 'projects'}`" in ran.err
     monkeypatch.setenv("HOME", str(palaver.folder))
     assert "name a transcript or a folder" in palaver("import").err
 
@@ -315,6 +316,7 @@ def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
         assert row["bytes"] == target.stat().st_size, form
         assert all(words in piped.out for words in ("Please look at", "It is red.", "Another answer.")), form
         assert target.stat().st_mode & 0o777 == 0o600, form
+        assert f"Wrote {target}, {row['bytes']:,} bytes." in stocked("export", "talk", "--to", form, "-o", target).err
         assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == [], form
 
 

@@ -526,7 +526,7 @@ class Agent(Generic[OutputT]):
             raise InvalidInput(f"input is {given!r}.", hint="Give a text; messages=[...] takes a conversation.")
         if messages is None:
             if not text and alias is None and not self._dialogs:
-                raise _nothing_new()
+                raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
             dialog = self._addressed(alias)
             require_no_transaction(dialog.store)
             if text:
@@ -613,10 +613,9 @@ def _is_empty(dialog: Dialog) -> bool:
     return count == 0 or (count == 1 and head is not None and head.role is Role.SYSTEM)
 
 
-def _nothing_new() -> InvalidInput:
-    return InvalidInput(
-        "There is nothing new to answer.", hint='Say something first: respond("..."), receive("...") or messages=[...].'
-    )
+def _nothing_new(more: str = "") -> InvalidInput:
+    hint = 'Say something first: respond("..."), receive("...") or messages=[...].'
+    return InvalidInput("There is nothing new to answer.", hint=hint + more)
 
 
 def _delivered(session: AgentCallSession) -> Answer[Any]:

@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "lab": ("lab:run", "Compare policies on recorded sessions, without asking a model."),
         },
         "Tools": {
-            "store": ("store:app", "Verify, copy, sweep and count a store; retention and receipts."),
+            "store": ("store:app", "Verify, copy and sweep a store; retention and receipts."),
             "map": ("repo_map:run", "Draw a map of a repository."),
         },
     }

@@ -57,7 +57,9 @@ def run(
     with found(session, store) as (_, dialog, _, _), paged(data=json):
         if first is not None:
             if second is None:
-                raise BadParameter("name two calls to compare.", param_hint="M")
+                raise BadParameter(
+                    f"name two calls to compare; `palaver view {session} --call {first}` shows one.", param_hint="M"
+                )
             difference = compare(_recorded(numbered(dialog, first)), _recorded(numbered(dialog, second)))
             emit(json, _data(difference), *_lines(difference))
             return

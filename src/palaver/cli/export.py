@@ -45,7 +45,10 @@ def run(
     if json:
         row = {"file": None if output is None else str(output), "form": to, "bytes": size, "session": session_id}
         print_json({**row, "report": report}, sys.stderr if output is None else None)
-    elif report:
+        return
+    if output is not None:
+        complain(f"Wrote {output}, {counted(size, 'byte')}.")
+    if report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
 
 

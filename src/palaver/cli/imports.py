@@ -173,7 +173,7 @@ def _offered(store: str | None) -> list[Path]:
     for name, folder in there.items():
         complain(f"  {name:<12} {counted(sum(1 for _ in _files([folder])), 'file'):>12}  {folder}")
     if not sys.stdin.isatty():
-        raise BadParameter("name the folder to import.")
+        raise BadParameter(f"name what to import, such as `palaver import {next(iter(there.values()))}`.")
     return list(there.values()) if confirm(f"Import all into {store_url(store)}?", err=True) else []
 
 

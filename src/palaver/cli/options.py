@@ -56,7 +56,7 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
     try:
         store = open_store(name, create=create)
     except MissingFile as error:
-        hint = "Import something first (palaver import PATH), or name a store with --store."
+        hint = "Run `palaver import` to import what other agents left, or name a store with --store."
         raise MissingFile(error.path, what="store", hint=hint) from error
     except StoreError as error:
         if error.reason != "read_only" or create or writes:

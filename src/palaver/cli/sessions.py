@@ -48,7 +48,7 @@ def run(
         if rows:
             print_rows(json, rows, _COLUMNS, cut=("title", "folder"))
         elif not json:
-            say("No sessions. Import some: palaver import PATH")
+            say("No sessions. `palaver import` imports what other agents left.")
         if more and not json:
             say("There are more: --limit N lists them.")
 

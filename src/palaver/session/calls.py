@@ -13,6 +13,7 @@ from palaver.errors import InvalidInput, NotFound, NotReproducible
 from palaver.ids import BlobId
 from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
 from palaver.messages import Usage, thaw
+from palaver.plurals import counted
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
 from palaver.view import Manifest, View, changed, fold, manifest, patched, restored
@@ -141,6 +142,9 @@ class CallHistory(Sequence[ModelCall]):
         self._latest: _Latest | None = None
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'model call')}>"
 
     def __len__(self) -> int:
         """Return how many calls there are; reads the headers of new ones."""

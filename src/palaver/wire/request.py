@@ -14,6 +14,7 @@ from palaver.errors import InvalidRequest
 from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
+from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, View
 from palaver.wire.check import Violation, validate
@@ -193,9 +194,9 @@ class Request(Mapping[str, Any]):
         return len(self._arguments)
 
     def __repr__(self) -> str:
-        items = len(self.body[self.profile.conversation])
-        changes = f", {len(self.report)} changes" if len(self.report) else ""
-        return f"<Request to {self.profile.name}, {self.model}: {items} items, {len(self.data):,} bytes{changes}>"
+        items = counted(len(self.body[self.profile.conversation]), "item")
+        changes = f", {counted(len(self.report), 'change')}" if len(self.report) else ""
+        return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
 
     @cached_property
     def data(self) -> bytes:

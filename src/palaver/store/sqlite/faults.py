@@ -52,7 +52,9 @@ def _by_number(path: Path, number: int) -> PalaverError | None:
         return _full(path)
     if number in _NO_RIGHT:
         return read_only(path)
-    return MissingFile(path, what="store") if number in {errno.ENOENT, errno.ENOTDIR} else None
+    if number in {errno.ENOENT, errno.ENOTDIR}:
+        return MissingFile(path, what="store", hint="create=True makes one.")
+    return None
 
 
 def os_fault(path: Path, error: OSError) -> PalaverError:
