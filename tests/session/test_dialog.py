@@ -123,7 +123,7 @@ def test_a08_r35_inspection_and_overview(dialog: Dialog) -> None:
     assert "[4." not in text
 
 
-def test_r30_the_stored_message_is_stamped_and_the_callers_is_not(dialog: Dialog) -> None:
+def test_r30_the_stored_message_is_stamped_the_callers_is_not(dialog: Dialog) -> None:
     """R30: appending stamps a copy; the same object appended to two dialogs is in both, each under its own id."""
     message = UserMessage(content="hi", metadata={"mine": 1})
     for into in (dialog, Dialog(owner="other")):
