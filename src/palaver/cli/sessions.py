@@ -15,6 +15,7 @@ from palaver.cli.terminal import paged, print_rows, say, when
 from palaver.ids import DialogId
 from palaver.log import lineage
 from palaver.store import SessionRecord, Store
+from palaver.store.protocol import USAGE
 
 _LOOKED_AT = 64
 """Entries in which the first words of a person are looked for."""
@@ -54,7 +55,7 @@ def run(
 
 
 def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
-    nodes, used = store.nodes(record.session_id), record.metadata.get("palaver.usage")
+    nodes, used = store.nodes(record.session_id), record.metadata.get(USAGE)
     used = used if isinstance(used, Mapping) else {}
     return {
         "session": record.session_id,

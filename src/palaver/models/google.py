@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
-from palaver.models.answers import AnswerReader, GeminiAnswer
+from palaver.models.answers import AnswerReader, GeminiAnswer, sdk_json
 from palaver.models.client import ClientProvider, streamed
 from palaver.models.failures import failed, unreadable
 from palaver.wire import Request
@@ -73,11 +73,11 @@ class GoogleProvider(ClientProvider[genai.Client]):
         models = self._client().aio.models
         config = types.GenerateContentConfig(http_options=types.HttpOptions(extra_body=thaw(request.body)))
         if not streamed(request):
-            yield _plain(await models.generate_content(model=request.model, contents=_PLACEHOLDER, config=config))
+            yield sdk_json(await models.generate_content(model=request.model, contents=_PLACEHOLDER, config=config))
             return
         stream = await models.generate_content_stream(model=request.model, contents=_PLACEHOLDER, config=config)
         async for answer in stream:
-            yield _plain(answer)
+            yield sdk_json(answer)
 
     def _mapped(self, error: Exception, model: str) -> ProviderError | None:
         if isinstance(error, errors.UnknownApiResponseError | ValidationError):
@@ -94,16 +94,3 @@ class GoogleProvider(ClientProvider[genai.Client]):
             headers={key.lower(): value for key, value in headers.items()} if isinstance(headers, Mapping) else {},
             details=error.details,
         )
-
-
-def _plain(answer: types.GenerateContentResponse) -> dict[str, Any]:
-    """Return an answer as the JSON it arrived as. The client writes bytes as URL-safe base64; the API uses the standard alphabet."""
-    data: dict[str, Any] = answer.model_dump(
-        mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"}, warnings=False
-    )
-    for candidate in data.get("candidates", ()):
-        for part in candidate.get("content", {}).get("parts", ()):
-            for holder, key in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
-                if isinstance(holder.get(key), str):
-                    holder[key] = holder[key].replace("-", "+").replace("_", "/")
-    return data

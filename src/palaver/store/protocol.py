@@ -35,6 +35,10 @@ class Capability(StrEnum):
     SEARCH = "search"
 
 
+USAGE = "palaver.usage"
+"""The key in a session's metadata of the tokens and dollars of all that was imported into it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
     """A session as a store keeps it.

@@ -18,7 +18,7 @@ from palaver.messages.usage import InvokeCost
 from palaver.session.erasure import ERASED_MARK
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
-from palaver.store.protocol import SessionRecord, SourceRecord, Store
+from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.bundle import import_bundle_file, is_bundle
 from palaver.transcripts.landing import Landing
@@ -60,10 +60,6 @@ class Imported:
     main: DialogId | None
     outcome: str
     losses: tuple[Loss, ...]
-
-
-USAGE = "palaver.usage"
-"""The key in a session's metadata of the tokens and dollars of all that was imported into it."""
 
 
 def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from palaver.models.answers.gemini import GeminiAnswer
 from palaver.models.answers.openai_chat import ChatAnswer
 from palaver.models.answers.openai_responses import ResponsesAnswer
 from palaver.models.answers.reader import AnswerReader, Json
-from palaver.models.answers.whole import answer_json, read_answer
+from palaver.models.answers.whole import answer_json, read_answer, sdk_json
 
 __all__ = [
     "AnswerReader",
@@ -20,4 +20,5 @@ __all__ = [
     "ResponsesAnswer",
     "answer_json",
     "read_answer",
+    "sdk_json",
 ]

@@ -15,7 +15,7 @@ from palaver.models.answers.openai_responses import ResponsesAnswer
 from palaver.models.answers.reader import AnswerReader, Json
 from palaver.wire import Report, Request, profile
 
-__all__ = ["answer_json", "read_answer"]
+__all__ = ["answer_json", "read_answer", "sdk_json"]
 
 
 class _Kind(NamedTuple):
@@ -44,9 +44,8 @@ def _kind(answer: Json) -> _Kind | None:
 
 def answer_json(value: object) -> Json | None:
     """Return the JSON of a provider's answer, from its SDK's object or as it is; None if it is not an answer."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type | Message):
-        value = _in_standard_base64(dump(mode="json", by_alias=True, exclude_none=True, warnings=False))
+    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type | Message):
+        value = sdk_json(value)
     return value if isinstance(value, Mapping) and _kind(value) is not None else None
 
 
@@ -75,8 +74,9 @@ def _unknown_request(kind: _Kind, answer: Json) -> Request:
     return Request(profile=profile(kind.profile), model=str(model), body={}, report=Report(), tool_names={})
 
 
-def _in_standard_base64(data: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer as its API writes it: Gemini's client writes bytes as URL-safe base64, and adds the headers of the response."""
+def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any SDK
+    """Return the object of an SDK as its API writes it: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
+    data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     data.pop("sdkHttpResponse", None)
     for candidate in data.get("candidates") or ():
         for part in (candidate.get("content") or {}).get("parts") or ():
