@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from palaver import Agent, Prompt
+from palaver import Agent
 
 
 class Order(BaseModel):
@@ -12,7 +12,5 @@ class Order(BaseModel):
     count: int
 
 
-prompt = Prompt(path="clerk", prompt="Extract the order.", format=Order)
-clerk = Agent("clerk", prompt, "openai/gpt-5-mini")
-order = prompt.read(clerk.respond("Two lamps, please."))
-print(repr(order))
+clerk = Agent("clerk", "Extract the order.", "openai/gpt-5-mini", output=Order)
+print(repr(clerk.respond("Two lamps, please.").output))

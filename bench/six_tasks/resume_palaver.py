@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 
 from palaver import Agent, tool
-from palaver.errors import NotFound
 
 
 def note(line: str) -> None:
@@ -29,9 +28,5 @@ def ship(order: int) -> str:
 
 
 clerk = Agent("clerk", "You charge, then ship.", "openai/gpt-5-mini", tools=[charge, ship], store="shop.db")
-try:
-    answer = clerk.resume("order 7").respond()
-except NotFound:
-    clerk.open("order", session_name="order 7")
-    answer = clerk.respond("Process order 7.")
-print(answer.content)
+clerk.open("order 7", resume=True, first="Process order 7.")
+print(clerk.respond().content)

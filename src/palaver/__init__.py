@@ -16,9 +16,9 @@ What the model sees: `Fit`, `fit`, `ContextManager`, `Policy`, `compose`, `Defau
 Prompts and tools: `DefaultTagParser`, `Format`, `Prompt`, `Runtime`, `CallContext`, `Function`, `Toolbox`,
     `ToolReply`, `tool`.
 
-Agents and models: `Agent`, `AgentCallSession`, `AgentEvent`, `Decision`, `Invoker`, `ModelSummarizer`,
-    `ProviderInvoker`, `Tactic`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`,
-    `Assembly`, `Provider`, `Retry`, `ScriptedProvider`, `TextDelta`, `collect`, `connect_model`.
+Agents and models: `Agent`, `AgentCallSession`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `ModelSummarizer`,
+    `ProviderInvoker`, `Tactic`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`, `Provider`, `Retry`,
+    `ScriptedProvider`, `TextDelta`, `collect`, `connect_model`.
 
 Memory: `ArchivalMemory`, `CoreMemory`, `Files`, `SubjectMemory`.
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Agent as Agent,
         AgentCallSession as AgentCallSession,
         AgentEvent as AgentEvent,
+        Answer as Answer,
         Decision as Decision,
         Invoker as Invoker,
         ModelSummarizer as ModelSummarizer,
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
         UserMessage as UserMessage,
     )
     from palaver.models import (
-        Assembly as Assembly,
         Provider as Provider,
         Retry as Retry,
         ScriptedProvider as ScriptedProvider,
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
     from palaver.wire import Call as Call, Profile as Profile, Request as Request
 
 _ROOMS = {
-    "palaver.agent": "Agent AgentCallSession AgentEvent Decision Invoker ModelSummarizer ProviderInvoker Tactic TurnStream build_agents decide load_config subagent",
+    "palaver.agent": "Agent AgentCallSession AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Tactic TurnStream build_agents decide load_config subagent",
     "palaver.context": "ContextManager Policy compose",
     "palaver.context.fit": "Fit fit",
     "palaver.context.presets.own": "DefaultContextManager",
@@ -142,7 +142,7 @@ _ROOMS = {
     "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",
     "palaver.log": "Handle PatternRedactor",
     "palaver.messages": "AssistantMessage AudioContent BranchSummaryMessage CompactionSummaryMessage CustomMessage ImageContent InvokeCost Media Message Role Speaker SystemMessage TextContent ThinkingContent ToolCallContent ToolMessage ToolResultContent Trust Usage UserMessage",
-    "palaver.models": "Assembly Provider Retry ScriptedProvider TextDelta collect connect_model",
+    "palaver.models": "Provider Retry ScriptedProvider TextDelta collect connect_model",
     "palaver.prompts": "DefaultTagParser Format Prompt Runtime",
     "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
     "palaver.session.erasure": "erase preview_erasure",

@@ -63,7 +63,7 @@ def test_r99_agents_of_a_configuration(runtime: Runtime) -> None:
     assert [agent.model for agent in agents.values()] == ["gpt-4o", "gpt-4o-mini"]
     assert agents["one"].model_args == {"temperature": 0.1, "nested": {"a": 1, "b": 2}}
     assert agents["two"].model_args == {"temperature": 0.1, "max_tokens": 9, "nested": {"a": 1, "b": 3}}
-    assert agents["one"].system_prompt.template_vars == {"who"}
+    assert agents["one"].system_prompt() == "You are {who}.", "a text is words; a registered prompt is a template"
     assert agents["two"].system_prompt is runtime.get_prompt("shared/two")
     assert agents["one"].llm_invoker is agents["two"].llm_invoker
     assert agents["one"].runtime is runtime

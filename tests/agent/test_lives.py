@@ -103,9 +103,7 @@ class Life:
         store = dying_store(self.store, deadly, die)
         invoker = ProviderInvoker(ScriptedProvider(self.answer))
         agent = Agent("liver", prompt, MODEL, invoker, store=store, max_interrupt_steps=6, max_exception_retry=1)
-        if list(self.store.sessions()):
-            return agent.resume("life")
-        return agent.open("life", session_name="life")
+        return agent.open("life", session_name="life", resume=True)
 
     def dialog(self) -> Dialog:
         """Return the dialog as a program sees it that knows no agent."""

@@ -97,8 +97,7 @@ def turn(address: str, name: str, effects: str, writes: int = -1, *, dies: bool 
     """Answer once; die behind a write of entries, or within the tool."""
     store = dying_store(open_store(address), writes)
     agent, _ = cashier(store, Path(effects), dies=dies)
-    agent.open("main", session_name=name).receive("Charge 5.")
-    agent.respond()
+    agent.open("main", session_name=name, resume=True, first="Charge 5.").respond()
 
 
 def batch(address: str, name: str) -> None:

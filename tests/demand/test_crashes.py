@@ -38,7 +38,7 @@ def told(dialog: Dialog) -> tuple[int, list[str]]:
 
 
 def test_d4_killed_behind_every_write(place: Place, kill: Kill, tmp_path: Path) -> None:
-    """A kill behind each write of a turn: the end is derived from the log, the result stands with its call, and the turn goes on."""
+    """A kill behind each write of a program: the same program finishes the turn, in the same session, with the question said once."""
     deaths, store = 0, place.open()
     for writes in range(1, MOST):
         effects = tmp_path / f"{writes}"
@@ -47,12 +47,12 @@ def test_d4_killed_behind_every_write(place: Place, kill: Kill, tmp_path: Path) 
             break
         deaths += 1
         agent, _ = cashier(store, effects)
-        agent.resume(f"killed {writes}")
-        if not any(message.role == "user" for message in agent.current_dialog.messages):
-            agent.receive("Charge 5.")  # it was never acknowledged
+        agent.open("main", session_name=f"killed {writes}", resume=True, first="Charge 5.")
         assert agent.respond().content == "That is done."
+        assert [one.content for one in agent.current_dialog.messages if one.role == "user"] == ["Charge 5."]
         _whole(agent.current_dialog, effects)
     assert MOST > deaths > 8
+    assert len(Session.list(store)) == deaths + 1
 
 
 def _whole(dialog: Dialog, effects: Path) -> None:

@@ -6,8 +6,7 @@ from typing import Any, Protocol, assert_type
 from pydantic import BaseModel, TypeAdapter
 
 import palaver
-from palaver import Agent, Message, Session, tool
-from palaver.agent import Answer
+from palaver import Agent, Answer, Message, Session, tool
 
 
 class Completion(Protocol):
@@ -87,6 +86,7 @@ def an_agent(text: str) -> None:
     """An agent answers with a message; its output has the type that it was asked for."""
     agent = Agent("watcher", "You watch the host.", model="openai/gpt-5-mini", tools=[tail], store="ops.db")
     assert_type(agent, Agent[str])
+    assert_type(agent.open("night", resume=True, first="What broke?"), Agent[str])
     assert_type(agent.respond("What broke?").content, str | list[dict[str, Any]] | None)
     assert_type(agent.respond("What broke?").output, str)
     clerk = Agent("clerk", "Extract the order.", model="openai/gpt-5-mini", output=Order)

@@ -218,21 +218,26 @@ class Agent(Generic[OutputT]):
         self.active_alias = alias if switch else self.active_alias
         return self
 
-    def open(
+    def open(  # noqa: PLR0913 - all but the first three by keyword
         self,
         alias: str,
         prompt_args: Mapping[str, Any] | None = None,
         session_name: str | None = None,
         *,
+        first: str = "",
+        resume: bool = False,
         subject: str = "",
         switch: bool = True,
     ) -> Self:
-        """Begin a dialog, in a session of its own, with the system prompt as its first message.
+        """Begin a dialog, in a session of its own, with the system prompt as its first message. All of it is one step.
 
         Args:
             alias: The agent's name for the dialog.
             prompt_args: The variables of the system prompt.
             session_name: The session's name; `{agent}_{alias}` when not given.
+            first: What the user says first, if anything.
+            resume: Whether to take up the session of this name where the store has one, as it is and without `first`. Of several processes
+                that do so at once, one makes it.
             subject: The person whose data it is; selects a `SubjectMemory`.
             switch: Whether it becomes the active dialog.
 
@@ -240,8 +245,17 @@ class Agent(Generic[OutputT]):
             InvalidInput: The alias is in use, or variables are missing; nothing was made.
         """
         self._require_free(alias)
-        dialog = self._opened(self.store, session_name or f"{self.name}_{alias}", prompt_args, subject)
-        return self._add(alias, dialog, switch=switch)
+        name = session_name or f"{self.name}_{alias}"
+        with self.store.transaction(lock=f"session {name}" if resume else ""):
+            known = next(iter(self.store.sessions(name=name, limit=1)), None) if resume else None
+            if known is not None:
+                dialog = self._newest(known.session_id)
+            else:
+                dialog = self._opened(self.store, name, prompt_args, subject)
+                if first:
+                    dialog.put_text(first)
+        add = self._add if known is None else self.adopt
+        return add(alias, dialog, switch=switch)
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
         self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # refused before anything is made
@@ -265,12 +279,16 @@ class Agent(Generic[OutputT]):
             NotFound: There is no such session.
         """
         self._require_free(alias or reference)
+        if dialog is None:
+            return self.adopt(alias or reference, self._newest(reference), switch=switch)
         session = Session.open(self.store, reference, runtime=self.runtime)
-        if dialog is not None:
-            return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
+        return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
+
+    def _newest(self, reference: str) -> Dialog:
+        """Return the newest dialog of a session that this agent owns, else the newest."""
+        session = Session.open(self.store, reference, runtime=self.runtime)
         own = [one for one in session.dialogs if one.owner == self.name]
-        newest = max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
-        return self.adopt(alias or reference, newest, switch=switch)
+        return max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
 
     def adopt(self, alias: str, dialog: Dialog, *, switch: bool = True) -> Self:
         """Add a dialog that the program opened itself. Warn where it has another system prompt (R27).
@@ -525,9 +543,12 @@ class Agent(Generic[OutputT]):
         if not isinstance(given, str):
             raise InvalidInput(f"input is {given!r}.", hint="Give a text; messages=[...] takes a conversation.")
         if messages is None:
-            if not text and alias is None and not self._dialogs:
-                raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
-            dialog = self._addressed(alias)
+            if alias is None and not self._dialogs:
+                if not text:
+                    raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
+                require_no_transaction(self.store)
+                return self.open(_MAIN, first=text).current_dialog
+            dialog = self._named(alias)
             require_no_transaction(dialog.store)
             if text:
                 self.receive(text, alias)
@@ -535,8 +556,9 @@ class Agent(Generic[OutputT]):
         found = _conversation(messages, text)
         store = self.store if self._durable else MemoryStore()
         require_no_transaction(store)
-        dialog = self._opened(store, f"{self.name}_messages", call.get("prompt_args"))
-        dialog.append(found)
+        with store.transaction():
+            dialog = self._opened(store, f"{self.name}_messages", call.get("prompt_args"))
+            dialog.append(found)
         return dialog
 
     def _settings(self, call: CallArguments) -> CallSettings:

@@ -16,7 +16,7 @@ from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import canonical_json
 from palaver.models import Provider
-from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
+from palaver.prompts import Format, Prompt, Runtime, get_default_runtime, verbatim_prompt
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
 from palaver.store.connect import StoreLike, opened_store
@@ -111,8 +111,7 @@ class _Builder:
         """Return the system prompt, with the servers, the provider's tools and the format of the configuration added to its own."""
         path = spec.system_prompt_path
         if path is None:
-            made = partial(Prompt, f"{spec.name}/system", spec.system_prompt or "")
-            prompt = _used(spec, ("system_prompt",), made)
+            prompt = verbatim_prompt(f"{spec.name}/system", spec.system_prompt or "")
         else:
             prompt = _used(spec, ("system_prompt_path",), partial(self._runtime.get_prompt, path))
         added: dict[str, Any] = {}
