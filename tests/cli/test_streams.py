@@ -145,7 +145,7 @@ SHOWN = (
     "sessions",
     "view talk --wire anthropic",
     "view talk --json",
-    "export talk --to openai-chat",
+    "export talk --to openai",
     "branch pin {handle}",
     "compact talk",
     "doctor --all",

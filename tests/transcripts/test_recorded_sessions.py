@@ -48,11 +48,11 @@ def check_bundle(store: MemoryStore, one: Imported) -> None:
 
 def check_exports(store: MemoryStore, one: Imported) -> None:
     """The forms of providers hold conversations that the providers take."""
-    for name in ("openai-chat", "anthropic"):
+    for name, provider in (("openai", "openai-chat"), ("anthropic", "anthropic")):
         for whole in (True, False):
             body = json.loads(b"".join(export(store, one.session_id, name, whole=whole).pieces))
             request = {"model": "m", **body} | ({"max_tokens": 1} if name == "anthropic" else {})
-            assert validate(request, PROFILES[name], as_history=True) == ()
+            assert validate(request, PROFILES[provider], as_history=True) == ()
     pages = b"".join(export(store, one.session_id, "markdown").pieces).decode()
     assert pages.count("\n## ") >= one.messages // 3
 

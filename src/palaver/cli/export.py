@@ -50,6 +50,8 @@ def run(
         complain(f"Wrote {output}, {counted(size, 'byte')}.")
     if report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
+    if done.advice:
+        complain(done.advice)
 
 
 def _printed(done: Exported) -> int:

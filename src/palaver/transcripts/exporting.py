@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,14 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from palaver.errors import InvalidInput, NotFound
+from palaver.formats.claude_code import writing as claude_code
+from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
-from palaver.store.protocol import Store
+from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
 from palaver.view import View, fold
-from palaver.wire import Call, Report, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
+from palaver.wire.script import Notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +31,12 @@ class Exported:
     Attributes:
         pieces: Its bytes, piece by piece; they can be read once.
         report: What the form cannot hold, or holds in another way. Empty for a bundle, which holds everything.
+        advice: Where a tool looks for its transcript, and what to type to go on with it there; empty for the other forms.
     """
 
     pieces: Iterator[bytes]
     report: Report
+    advice: str = ""
 
 
 def export(
@@ -74,28 +79,52 @@ def export(
     if to == "markdown":
         pieces = (text.encode() for text in markdown(record, view))
         return Exported(pieces=pieces, report=Report())
-    return _compiled(store, view, to)
+    return _transcript(store, record, view, _TOOLS[to]) if to in _TOOLS else _compiled(store, view, to)
 
 
 EXPORTS: Mapping[str, str] = MappingProxyType(
     {
         "bundle": "palaver's own: everything, framed and checked",
-        "openai-chat": "chat completions messages",
-        "anthropic": "Anthropic messages",
+        "openai": "chat completions messages and tools",
+        "anthropic": "Anthropic instructions, messages and tools",
         "markdown": "Markdown, for people",
+        "claude-code": "a transcript that Claude Code resumes",
     }
 )
 """The forms that sessions are exported in, each with what it is."""
 
-_KEYS = {"openai-chat": ("messages", "tools"), "anthropic": ("system", "messages", "tools")}
+_TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code})
+"""The tools whose transcripts can be written."""
+
+_PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {
+    "openai": ("openai-chat", ("messages", "tools")),
+    "anthropic": ("anthropic", ("system", "messages", "tools")),
+}
+"""The profile of a provider's form, and the parts of a request that are the conversation."""
 
 
-def _compiled(store: Store, view: View, name: str) -> Exported:
+def _compiled(store: Store, view: View, to: str) -> Exported:
     """Export the parts of a request that are the conversation. What the provider would refuse is replaced, and in the report."""
+    name, keys = _PROFILES[to]
     call = Call(model=view.model or "unknown", cache=False)
     request = compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
-    body = {key: request.body[key] for key in _KEYS[name] if key in request.body}
+    body = {key: request.body[key] for key in keys if key in request.body}
     return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report)
+
+
+def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:
+    """Export a transcript under an id of its own, so that it never replaces one that the tool went on with from an earlier export."""
+    heading = Heading(
+        session=uuid(view.dialog_id, str(view.at), *view.policies, str(len(view.exchanges))),
+        created=record.created_at,
+        folder=record.workdir,
+        title=record.name,
+        model=view.model,
+    )
+    notes = Notes()
+    lines = list(tool.written(view, heading, lambda digest: store.blob(BlobId(digest)), notes))
+    pieces = (canonical_json(line) + b"\n" for line in lines)
+    return Exported(pieces=pieces, report=Report(tuple(notes)), advice=tool.advice(heading))
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+"""Writing a session that Claude Code resumes: the file that it keeps in ~/.claude/projects, as versions 2.1 write it.
+
+What is said passes through the wire's passes for Anthropic, because Claude Code sends what its file holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from palaver.formats.writing import Heading, dated, stamp, uuid
+from palaver.messages import Speaker, TextContent
+from palaver.view import Exchange, View
+from palaver.wire import How, profile
+from palaver.wire.anthropic import written as items_of
+from palaver.wire.gather import gather
+from palaver.wire.media import Load, with_media
+from palaver.wire.pairing import Names, paired
+from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.script import Notes, Speech, Taken
+
+_VERSION = "2.1.39"
+"""The newest version whose files were compared."""
+
+_ANTHROPIC = profile("anthropic")
+_ANSWER: dict[str, object] = {
+    "stop_reason": None,
+    "stop_sequence": None,
+    "usage": {"input_tokens": 0, "output_tokens": 0},
+}
+
+
+def advice(heading: Heading) -> str:
+    """Return where Claude Code looks for the file, and what to type."""
+    folder = heading.folder or "/folder/of/the/project"
+    place = f"~/.claude/projects/{re.sub('[^a-zA-Z0-9]', '-', folder)}/{heading.session}.jsonl"
+    return f"To go on with it in Claude Code, put the file at {place}, and in {folder} type: claude --resume {heading.session}"
+
+
+def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
+    """Write a view as the records of a Claude Code session, each the child of the one before it.
+
+    A record or summary that begins the view is written as Claude Code writes its own after a compaction.
+    """
+    if view.system:
+        notes.add(None, "instructions", How.DROPPED, "Claude Code sends its own")
+    if view.tools:
+        notes.add(None, "tools", How.DROPPED, "Claude Code declares its own")
+    chain = _Chain(heading)
+    scripts = with_media(_scripts(view, notes), _ANTHROPIC, load, _ANTHROPIC.request_bytes, notes)
+    for (exchange, at), script in zip(dated(view, heading), scripts, strict=True):
+        if exchange.derived and not chain.count:
+            yield from chain.compaction(exchange, at)
+            continue
+        meta = {} if exchange.speaker is Speaker.HUMAN else {"isMeta": True}
+        for speech in script:
+            yield from chain.speech(speech, meta, at, notes)
+    if heading.title:
+        yield {"type": "custom-title", "customTitle": heading.title, "sessionId": heading.session}
+
+
+def _scripts(view: View, notes: Notes) -> list[Sequence[Speech]]:
+    """Spell out each exchange as Anthropic takes it. Thinking goes back to any model of Anthropic: the file is not a request yet."""
+    names, taken = Names(view.tools, _ANTHROPIC, notes), Taken(set())
+    scripts: list[Sequence[Speech]] = []
+    for exchange in view.exchanges:
+        script = tuple(paired(gather(exchange, _ANTHROPIC, notes), _ANTHROPIC, names, notes, taken))
+        script = tuple(with_provider_blocks(script, _ANTHROPIC, notes, asked=True))
+        scripts.append(
+            [
+                sent
+                for speech in script
+                for sent in with_reasoning((speech,), _ANTHROPIC, speech.model, notes, taken, edited=False)
+                if sent.parts
+            ]
+        )
+    return scripts
+
+
+class _Chain:
+    """The records of a session so far, of which each names the one before it."""
+
+    def __init__(self, heading: Heading) -> None:
+        self._heading = heading
+        self._last: str | None = None
+        self.count = 0
+
+    def link(self, kind: str, at: float, **fields: object) -> Mapping[str, object]:
+        """Return the next record of the chain."""
+        session = self._heading.session
+        own = uuid(session, str(self.count))
+        record = {
+            "parentUuid": self._last,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": self._heading.folder,
+            "sessionId": session,
+            "version": _VERSION,
+            "gitBranch": "",
+            "type": kind,
+            **fields,
+            "uuid": own,
+            "timestamp": stamp(at),
+        }
+        self._last, self.count = own, self.count + 1
+        return record
+
+    def speech(
+        self, speech: Speech, meta: Mapping[str, object], at: float, notes: Notes
+    ) -> Iterator[Mapping[str, object]]:
+        """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's words."""
+        response = f"msg_{uuid(self._heading.session, str(self.count)).replace('-', '')}"
+        for item in items_of(speech, _ANTHROPIC, notes):
+            if speech.role == "user":
+                yield self.link("user", at, **meta, message=item)
+                continue
+            for block in item["content"]:
+                message = {**item, "content": [block]}
+                if speech.role == "assistant":
+                    message |= {
+                        "id": response,
+                        "type": "message",
+                        "model": speech.model or self._heading.model,
+                    } | _ANSWER
+                yield self.link(item["role"], at, message=message)
+
+    def compaction(self, exchange: Exchange, at: float) -> Iterator[Mapping[str, object]]:
+        """Yield what Claude Code writes when it compacts: a boundary, and the summary."""
+        told: Mapping[str, object] = {"content": "Conversation compacted", "isMeta": False, "level": "info"}
+        bounds = {"trigger": "manual", "preTokens": 0}
+        yield self.link("system", at, subtype="compact_boundary", **told, compactMetadata=bounds)
+        texts = [block.content.content for block in exchange.blocks() if isinstance(block.content, TextContent)]
+        message = {"role": "user", "content": "\n\n".join(texts)}
+        yield self.link("user", at, message=message, isVisibleInTranscriptOnly=True, isCompactSummary=True)

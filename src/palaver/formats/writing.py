@@ -1,0 +1,75 @@
+"""Writing a transcript that another tool keeps, so that the tool takes the conversation up there.
+
+Each format that can be written has a module `writing` with the two functions of a `Tool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+from uuid import UUID
+
+from palaver.ids import derive_id
+from palaver.view import Exchange, View
+from palaver.wire.media import Load
+from palaver.wire.script import Notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What the first record of a transcript needs.
+
+    Attributes:
+        session: The id that the tool gives the conversation, a UUID.
+        created: When the conversation began, in seconds since 1970-01-01 UTC.
+        folder: The working folder it was about, or empty.
+        title: A name for people, or empty.
+        model: The model in force, or empty.
+    """
+
+    session: str
+    created: float
+    folder: str = ""
+    title: str = ""
+    model: str = ""
+
+
+class Tool(Protocol):
+    """The module that writes one tool's transcripts."""
+
+    def written(self, view: View, heading: Heading, load: Load, notes: Notes, /) -> Iterator[Mapping[str, object]]:
+        """Write a view as the records of a transcript, one a line.
+
+        Args:
+            view: The view, loaded (`View.load`).
+            heading: What the first record needs.
+            load: Returns the bytes of a payload that is not in memory.
+            notes: Gets what the format cannot hold, or holds in another way; complete when all records were yielded.
+        """
+        ...
+
+    def advice(self, heading: Heading, /) -> str:
+        """Return where the tool looks for the file, and what to type to go on with it."""
+        ...
+
+
+def dated(view: View, heading: Heading) -> Iterator[tuple[Exchange, float]]:
+    """Yield each exchange with the time of its first entry; what nobody said has the time before it."""
+    at = heading.created
+    for exchange in view.exchanges:
+        first = exchange.first
+        if first is not None and view.reader is not None:
+            at = view.reader.header(first.dialog, first.seq).at
+        yield exchange, at
+
+
+def stamp(at: float) -> str:
+    """Return a time as ISO 8601 text with milliseconds, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def uuid(*parts: str) -> str:
+    """Derive a UUID from strings, the same one every time."""
+    return str(UUID(derive_id(*parts), version=4))
