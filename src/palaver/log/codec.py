@@ -36,8 +36,8 @@ from palaver.messages import (
     is_plain,
     payloads,
 )
+from palaver.messages.family import SummaryMessage
 from palaver.messages.frozen import STORED
-from palaver.messages.message import SummaryMessage
 from palaver.messages.roles import SPEAKER_OF_ROLE
 
 _SAID = {Role.ASSISTANT.value, Role.TOOL_CALL.value}

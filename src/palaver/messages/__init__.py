@@ -20,23 +20,21 @@ from palaver.messages.blocks import (
 )
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict
 from palaver.messages.codec import decode, encode, hydrate, is_plain, read_stored
-from palaver.messages.forms import FunctionCall
-from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, restore, thaw
-from palaver.messages.media import Media
-from palaver.messages.message import (
+from palaver.messages.family import (
     AgentMessage,
     AssistantMessage,
-    BaseMessage,
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
     LLMMessage,
-    Message,
     SystemMessage,
     ToolMessage,
     UserMessage,
 )
-from palaver.messages.record import TokenLogprob, media_of, payloads
+from palaver.messages.forms import FunctionCall
+from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, restore, thaw
+from palaver.messages.media import Media
+from palaver.messages.message import BaseMessage, Message, media_of, payloads
 from palaver.messages.roles import (
     APITypes,
     MessageRole,
@@ -49,7 +47,7 @@ from palaver.messages.roles import (
     Trust,
     stop_reason_of,
 )
-from palaver.messages.usage import InvokeCost, Usage, UsageCost
+from palaver.messages.usage import InvokeCost, TokenLogprob, Usage, UsageCost
 from palaver.messages.value import canonical_json, digest
 
 __all__ = [

@@ -5,7 +5,7 @@ A block of an unknown type is kept whole as :class:`UnknownContent`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from palaver.errors import InvalidMessage
 from palaver.messages.frozen import EMPTY, Change, freeze
 from palaver.messages.media import Media, MediaKind
 from palaver.messages.roles import ToolKind
-from palaver.messages.value import JsonObject, Value, canonical_json, read_object
+from palaver.messages.value import JsonObject, Value, canonical_json, listed, read_object
 
 if TYPE_CHECKING:
     from typing import Self
@@ -36,13 +36,6 @@ class TextContent(Value):
         def __init__(self, content: str = "") -> None: ...
 
 
-def _listed(sources: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
-    """Return sources as a tuple, refusing a single one, which would iterate as characters or numbers."""
-    if isinstance(sources, str | bytes | dict) or not hasattr(sources, "__iter__"):
-        raise InvalidMessage("Images and sounds are passed as a list.")
-    return tuple(sources)
-
-
 class MediaBlock(Value):
     """What blocks of images and of sounds share."""
 
@@ -52,14 +45,16 @@ class MediaBlock(Value):
 
     @classmethod
     def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return values | {
-            cls._field: tuple(Media.of(source, cls._kind) for source in _listed(values.get(cls._field, ())))
-        }
+        return cls._read(values, Media.of)
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        sources = _listed(values.get(cls._field, ()))
-        return values | {cls._field: tuple(Media.of_data(source, cls._kind) for source in sources)}
+        return cls._read(values, Media.of_data)
+
+    @classmethod
+    def _read(cls, values: dict[str, Any], reader: Callable[[object, MediaKind], Media]) -> dict[str, Any]:
+        sources = listed(values.get(cls._field), "Images and sounds")
+        return values | {cls._field: tuple(reader(source, cls._kind) for source in sources)}
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -251,8 +246,8 @@ class UnknownContent(Value):
         def __init__(self, *, type: str, **more: object) -> None: ...  # noqa: A002 - the field's name
 
     @classmethod
-    def _refuse_unknown(cls, names: Iterable[str]) -> None:
-        """Accept every name."""
+    def _class_for(cls, _values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a field is named `type`
+        return cls  # every name is a keyword
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 from palaver.messages.blocks import Content, ThinkingContent, ToolResultContent
 from palaver.messages.forms import blocks_of, call_of, calls_of, extra_fields, result_of
 from palaver.messages.message import Message
-from palaver.messages.record import read_role
 from palaver.messages.roles import Role, stop_reason_of
 from palaver.messages.usage import Usage
 
@@ -72,7 +71,7 @@ def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  
 def _own_fields(rest: dict[str, Any]) -> dict[str, Any]:
     """Remove the keys that mean the same to both interfaces and to a message; a renamed role also stays."""
     word = rest.pop("role", None)
-    own: dict[str, Any] = {"role": Role.TOOL if word == "function" else read_role(word)}
+    own: dict[str, Any] = {"role": Role.TOOL if word == "function" else Role(word)}
     if own["role"] != word:
         rest["source_role"] = word
     for key in ("name", "model"):

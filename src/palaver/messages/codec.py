@@ -17,8 +17,7 @@ from palaver.ids import BlobId
 from palaver.messages.blocks import MediaBlock, ToolResultContent
 from palaver.messages.frozen import STORED
 from palaver.messages.media import Media
-from palaver.messages.message import Message
-from palaver.messages.record import media_of, payloads
+from palaver.messages.message import Message, media_of, payloads
 from palaver.messages.value import canonical_json, digest, own_error
 
 _DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")

@@ -27,8 +27,8 @@ from palaver.messages.blocks import (
 )
 from palaver.messages.frozen import EMPTY, Change, thaw
 from palaver.messages.media import Media
-from palaver.messages.roles import Modalities, Role
-from palaver.messages.value import Value
+from palaver.messages.roles import SPEAKER_OF_ROLE, Modalities, Role, Speaker
+from palaver.messages.value import Value, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,7 @@ def calls_of(calls: object) -> tuple[ToolCallContent, ...]:
     Raises:
         InvalidMessage: It is not a list of tool calls.
     """
-    if calls is None:
-        return ()
-    if isinstance(calls, str | bytes | Mapping) or not isinstance(calls, Iterable):
-        raise InvalidMessage(f"Tool calls come as a list, not as a {type(calls).__name__}.")
-    return tuple(call_of(call) for call in calls)
+    return tuple(map(call_of, listed(calls, "Tool calls")))
 
 
 def call_of(call: object) -> ToolCallContent:
@@ -308,9 +304,6 @@ def part_of(block: Content) -> list[dict[str, Any]]:
 CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
 """The keywords of a message's constructor that are not fields. ``static`` is ignored: stored text is never a template."""
 
-_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
-_RICHNESS = (Modalities.TEXT, Modalities.FUNCTION_CALL, Modalities.AUDIO, Modalities.IMAGE)
-
 _Contents = tuple[Any, ...]  # blocks, or their fields before they are validated
 
 
@@ -327,38 +320,35 @@ def take_convenient(role: Role, values: dict[str, Any]) -> None:
         said = (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
     elif call_id is not None:
         values["metadata"] = {**known, "tool_call_id": call_id}
-    values["contents"] = (*listed(values.get("contents")), *said, *calls)
+    values["contents"] = (*listed(values.get("contents"), "Contents"), *said, *calls)
 
 
-def listed(contents: object) -> _Contents:
-    """Return blocks, or their fields, as a tuple; None is empty.
-
-    Raises:
-        InvalidMessage: They are not a list.
-    """
-    if isinstance(contents, tuple):
-        return contents
-    if contents is None:
-        return ()
-    if isinstance(contents, str | bytes | Mapping) or not isinstance(contents, Iterable):
-        raise InvalidMessage(f"Contents are a list of blocks, not a {type(contents).__name__}.")
-    return tuple(contents)
-
-
-def default_name(role: Role, contents: Iterable[Content]) -> str:
+def default_name(known: Mapping[str, Any]) -> str:
     """Return the sender's name by role; for a tool the name in its result."""
+    role: Role = known["role"]
     if role is Role.TOOL_CALL:
         return Role.ASSISTANT.value
     if role is not Role.TOOL:
         return role.value
-    names = (block.name for block in contents if isinstance(block, ToolResultContent))
+    names = (block.name for block in known["contents"] if block.type == "tool_result")
     return next(filter(None, names), "tool")
 
 
-def default_modality(contents: Iterable[Content]) -> Modalities:
+def default_modality(known: Mapping[str, Any]) -> Modalities:
     """Return the richest modality of the blocks; text is the least."""
-    found = {_MODALITY_OF_TYPE.get(block.type, Modalities.TEXT) for block in contents}
+    found = {_MODALITY_OF_TYPE.get(block.type, Modalities.TEXT) for block in known["contents"]}
     return max(found, key=_RICHNESS.index, default=Modalities.TEXT)
+
+
+def default_speaker(known: Mapping[str, Any]) -> Speaker:
+    """Return who speaks in the role."""
+    return SPEAKER_OF_ROLE[known["role"]]
+
+
+_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
+_RICHNESS = (Modalities.TEXT, Modalities.FUNCTION_CALL, Modalities.AUDIO, Modalities.IMAGE)
+DERIVED = {"name": default_name, "modality": default_modality, "speaker": default_speaker}
+"""The fields that are derived from role and contents where they are not given, and stored only where they differ."""
 
 
 def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None:

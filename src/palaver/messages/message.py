@@ -1,51 +1,147 @@
-"""The message family: ``Message`` is to ``UserMessage`` what ``pathlib.Path`` is to ``PosixPath``.
+"""The message: its fields, how it is constructed, and what is computed from it.
 
-``Message(role="user", content="hi")`` returns a UserMessage, and so do ``Message.model_validate``, JSON, a field of type Message,
-copies and pickles. Messages are frozen; ``model_copy(update=...)`` returns a changed one, always of the same class.
+``Message`` is to ``UserMessage`` what ``pathlib.Path`` is to ``PosixPath``: ``Message(role="user", content="hi")`` returns a UserMessage,
+and so do ``Message.model_validate``, JSON, a field of type Message, copies and pickles. Messages are frozen; ``model_copy(update=...)``
+returns a changed one, always of the same class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage
-from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolResultContent
-from palaver.messages.record import MessageFields, MessageRecord, read_role
-from palaver.messages.roles import Role
-from palaver.messages.value import ValueMeta, by_position
+from palaver.ids import BlobId, new_message_id, now
+from palaver.messages.blocks import (
+    Content,
+    MediaBlock,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+)
+from palaver.messages.forms import (
+    CONVENIENT,
+    DERIVED,
+    FunctionCall,
+    changes_in,
+    content_of,
+    default_modality,
+    default_name,
+    default_speaker,
+    take_convenient,
+    with_content,
+)
+from palaver.messages.frozen import EMPTY, Change
+from palaver.messages.media import Media
+from palaver.messages.roles import APITypes, Modalities, Role, Speaker, StopReason
+from palaver.messages.usage import NO_USAGE, InvokeCost, TokenLogprob, Usage, read_logprobs
+from palaver.messages.value import JsonObject, Shown, Value, listed
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
 
-class MessageMeta(ValueMeta):
-    """Makes the root of the family construct the member for the role."""
-
-    if not TYPE_CHECKING:  # checkers read the constructors of the classes
-
-        def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any message
-            """Construct a message."""
-            if self is not Message:
-                return super().__call__(*args, **values)
-            values = by_position(Message, args, values)
-            member = _member(values)
-            member._refuse_unknown(values)  # noqa: SLF001
-            _refuse_silence(member, values)
-            return member(**values)
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_SHOWN_BLOCKS = 3
+"""Blocks that the repr of a message has."""
+_NAME_LIMIT = 64  # the longest name that OpenAI's chat completions accept
 
 
-class Message(MessageRecord, metaclass=MessageMeta):
+class MessageFields(TypedDict, total=False):
+    """The keywords of the constructor: of every message, and at the end those that only some roles have."""
+
+    role: Role | str
+    contents: Iterable[Content | Mapping[str, Any]]
+    content: object
+    tool_calls: Iterable[object] | None
+    function_calls: Iterable[object] | None
+    tool_call_id: str | None
+    static: bool
+    id: str | None
+    timestamp: float | None
+    name: str | None
+    metadata: Mapping[str, Any] | None
+    model: str | None
+    provider: str | None
+    api_type: APITypes | str
+    usage: Mapping[str, Any] | None
+    parsed: Mapping[str, Any] | None
+    logprobs: Iterable[object] | None
+    vectors: Iterable[float]
+    modality: Modalities | str | None
+    stop_reason: StopReason | str | None
+    error: str
+    response_id: str | None
+    speaker: Speaker | str | None
+    changes: Iterable[Change]
+    custom_type: str
+    in_context: bool
+    summary: str
+    from_id: str | None
+    tokens_before: int
+
+
+class Message(Value):
     """What was said in one turn.
 
     The constructor takes a role and ``content`` (text, parts or blocks), by position or by name, the fields, and ``tool_calls``,
     ``function_calls`` and ``tool_call_id``, which become ``contents``. Called on this class it returns the member of the family for
     the role, USER by default; the message must say something, or get ``contents=()`` explicitly.
+
+    Attributes:
+        role: The part it plays.
+        contents: Its blocks.
+        id: Its identity.
+        timestamp: Seconds since 1970-01-01 UTC.
+        name: The sender: a user, an agent, a tool; by default named after the role.
+        metadata: Values that the program keeps with it; never sent.
+        model: The model that wrote it, or None.
+        provider: Who served the model, such as ``anthropic``, or None.
+        api_type: The interface it came through.
+        usage: What the call that wrote it used; empty if unknown.
+        parsed: The output of the prompt's parser; empty without one.
+        logprobs: Log probabilities of its tokens, if they were asked for.
+        vectors: Embeddings, for programs that keep them.
+        modality: What it mainly consists of, derived from the blocks.
+        stop_reason: Why the model stopped, or None if unknown.
+        error: What went wrong while it was written, or empty.
+        response_id: The provider's id of the response; fragments of one response share it.
+        speaker: Who really said it; by default who speaks in the role.
     """
+
+    _free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
+    _always_stored: ClassVar[frozenset[str]] = frozenset({"role", "contents"})
+    _convenient: ClassVar[frozenset[str]] = CONVENIENT
+
+    _members: ClassVar[dict[Role, type[Message]]] = {}
+    """The class for each role. The classes of `palaver.messages.family` enter themselves."""
+
+    _speaks: ClassVar[bool] = True
+    """Whether ``Message`` makes one only of something said."""
+
+    role: Role
+    contents: tuple[Content, ...] = ()
+    id: str = Field(default_factory=new_message_id)
+    timestamp: float = Field(default_factory=now)
+    name: str = Field(default_factory=default_name)
+    metadata: JsonObject = EMPTY
+    model: str | None = None
+    provider: str | None = None
+    api_type: APITypes = APITypes.COMPLETION
+    usage: Usage = NO_USAGE
+    parsed: JsonObject = EMPTY
+    logprobs: tuple[TokenLogprob, ...] = ()
+    vectors: tuple[float, ...] = ()
+    modality: Modalities = Field(default_factory=default_modality)
+    stop_reason: StopReason | None = None
+    error: str = ""
+    response_id: str | None = None
+    speaker: Speaker = Field(default_factory=default_speaker)
 
     if TYPE_CHECKING:
 
@@ -54,195 +150,211 @@ class Message(MessageRecord, metaclass=MessageMeta):
         ) -> None: ...
 
     @classmethod
-    def _positions(cls) -> list[str]:
-        return ["role", "content"] if cls is Message else ["content"]
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - pydantic's signature
+        for role in get_args(cls.__pydantic_fields__["role"].annotation):
+            Message._members.setdefault(role, cls)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         if cls is not Message:
             return handler(source)
-        members = {member.__name__: handler.generate_schema(member) for member in _MEMBERS}
+        members = {member.__name__: handler.generate_schema(member) for member in cls._members.values()}
         return core_schema.tagged_union_schema(members, _member_name)
+
+    @classmethod
+    def _positions(cls) -> list[str]:
+        return ["role", "content"] if cls is Message else ["content"]
+
+    @classmethod
+    def _class_for(cls, values: Mapping[str, Any]) -> type[Value]:
+        if cls is not Message:
+            return super()._class_for(values)
+        member = _member(values)
+        member._class_for(values)  # noqa: SLF001
+        _refuse_silence(member, values)
+        return member
+
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Convert the convenient forms to blocks."""
+        word = values.get("role")
+        values["role"] = Role(cls.__pydantic_fields__["role"].default if word is None else word)
+        if not CONVENIENT.isdisjoint(values):
+            take_convenient(values["role"], values)
+        values["contents"] = listed(values.get("contents"), "Contents")
+        values["name"] = values.get("name") or None  # an empty name is derived, like one that is not given
+        if "logprobs" in values:
+            values["logprobs"] = read_logprobs(values["logprobs"])
+        return values
+
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Leave out what is derived again."""
+        derived = self._derived()
+        return [item for item in super().stored_fields() if item[0] not in derived or item[1] != derived[item[0]]]
+
+    def _derived(self) -> dict[str, Any]:
+        return {name: derive(self.__dict__) for name, derive in DERIVED.items()}
+
+    @property
+    def content(self) -> str | list[dict[str, Any]] | None:
+        """The convenient form: text if there is one text block, parts if there is more, None for calls alone."""
+        return content_of(self.contents)
+
+    @property
+    def function_calls(self) -> list[FunctionCall]:
+        """The tool calls as a loop handles them."""
+        return [FunctionCall.of(block) for block in self.tool_calls()]
+
+    @property
+    def is_function_call(self) -> bool:
+        """Whether the model asked for at least one tool."""
+        return any(isinstance(block, ToolCallContent) for block in self.contents)
+
+    @property
+    def is_assistant_side(self) -> bool:
+        """Whether a model wrote it: role ASSISTANT or TOOL_CALL."""
+        return self.role in {Role.ASSISTANT, Role.TOOL_CALL}
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """The call this answers, if it answers exactly one."""
+        results = self.tool_results()
+        if len(results) == 1:
+            return results[0].id
+        return None if results else self.metadata.get("tool_call_id")
+
+    @property
+    def sanitized_name(self) -> str:
+        """The name with every character outside ``[A-Za-z0-9_-]`` replaced by ``_``, at most 64 long, never empty."""
+        return _FOREIGN.sub("_", self.name)[:_NAME_LIMIT] or "_"
+
+    @property
+    def token_usage(self) -> Usage:
+        """The same as ``usage``: a mapping with typed attributes."""
+        return self.usage
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and recorded dollars."""
+        return self.usage.invoke_cost
+
+    @property
+    def normalized(self) -> tuple[Change, ...]:
+        """What was replaced when the message was normalised, with places seen from the message."""
+        return (*self.changes, *changes_in(self.contents))
+
+    def text_content(self) -> str:
+        """Join the text of all text blocks, with nothing in between."""
+        return "".join([block.content for block in self.contents if isinstance(block, TextContent)])
+
+    def tool_calls(self) -> list[ToolCallContent]:
+        """Return the tool calls in order."""
+        return [block for block in self.contents if isinstance(block, ToolCallContent)]
+
+    def tool_results(self) -> list[ToolResultContent]:
+        """Return the tool results in order."""
+        return [block for block in self.contents if isinstance(block, ToolResultContent)]
+
+    def thinking(self) -> list[ThinkingContent]:
+        """Return the thinking blocks in order."""
+        return [block for block in self.contents if isinstance(block, ThinkingContent)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field as plain JSON, media inline while they are in memory; ``from_dict`` reads it back."""
+        return self.model_dump(mode="json")
+
+    def to_api_dict(self) -> dict[str, Any]:
+        """Return the chat-completions dict: role and content, and other keys only where they differ from the default.
+
+        Arguments that are not a JSON object stand under ``MALFORMED``, so that a server that parses them accepts the dict.
+
+        Raises:
+            InvalidMessage: It holds results of several calls; chat completions keeps each in a message of its own.
+            NotFound: The bytes of an image or sound are not in memory.
+        """
+        if len(self.tool_results()) > 1:
+            raise InvalidMessage(
+                "A chat-completions message answers one call, and this one answers several.",
+                hint="Use ToolMessage.split() first.",
+            )
+        for media in media_of(self):
+            if media.data is None and media.url is None:
+                media.payload()  # raises
+        role = Role.ASSISTANT if self.is_assistant_side else self.role
+        fields: dict[str, Any] = {"role": role.value, "content": self.content}
+        if self.is_function_call:
+            fields["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.json_arguments}}
+                for call in self.tool_calls()
+            ]
+        if self.tool_call_id is not None:
+            fields["tool_call_id"] = self.tool_call_id
+        if self.name != default_name({"role": self.role, "contents": ()}):
+            fields["name"] = self.sanitized_name
+        return fields
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Return the first blocks, texts as they are; `to_dict` has everything."""
+        for block in self.contents[:_SHOWN_BLOCKS]:
+            yield None, Shown(block.content if isinstance(block, TextContent) else block)
+        if len(self.contents) > _SHOWN_BLOCKS:
+            yield "more_blocks", len(self.contents) - _SHOWN_BLOCKS
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy the message, with some fields or convenient forms replaced and validated.
+
+        ``content`` replaces what was said and leaves thinking and calls alone. What was derived is derived again.
+
+        Raises:
+            InvalidMessage: The result would not be a message of this class.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        changes = dict(update)
+        if "content" in changes:
+            changes["contents"] = with_content(changes.get("contents", self.contents), changes.pop("content"))
+        for name, value in self._derived().items():
+            if name not in changes and getattr(self, name) == value:
+                changes[name] = None
+        return super().model_copy(update=changes)
 
 
 BaseMessage = Message
 
 
-class SystemMessage(Message):
-    """Instructions."""
-
-    role: Literal[Role.SYSTEM] = Role.SYSTEM
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-    @classmethod
-    def text(cls, text: str) -> Self:
-        """Return a message of one text."""
-        return cls(contents=(TextContent(text),))
-
-
-class UserMessage(Message):
-    """What a person, or a program in that role, said."""
-
-    role: Literal[Role.USER] = Role.USER
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-    @classmethod
-    def text(cls, text: str) -> Self:
-        """Return a message of one text."""
-        return cls(contents=(TextContent(text),))
-
-    @classmethod
-    def with_images(cls, text: str, images: Iterable[object]) -> Self:
-        """Return a message of a text followed by one block of images."""
-        return cls(contents=(TextContent(text), ImageContent(images)))
-
-    @classmethod
-    def with_audio(cls, text: str, audio: Iterable[object]) -> Self:
-        """Return a message of a text followed by one block of sounds."""
-        return cls(contents=(TextContent(text), AudioContent(audio)))
-
-
-class AssistantMessage(Message):
-    """What a model said; role TOOL_CALL where a dialog keeps requests for tools apart."""
-
-    role: Literal[Role.ASSISTANT, Role.TOOL_CALL] = Role.ASSISTANT
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-
-class ToolMessage(Message):
-    """What tools returned, one block a call."""
-
-    role: Literal[Role.TOOL] = Role.TOOL
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-    @classmethod
-    def from_results(cls, results: Iterable[ToolResultContent]) -> Self:
-        """Return a message of the results of a batch, in order."""
-        return cls(contents=tuple(results))
-
-    @classmethod
-    def from_result(cls, result: ToolResultContent) -> Self:
-        """Return a message of a single result."""
-        return cls(contents=(result,))
-
-    def text_content(self) -> str:
-        """Join the text of all results by line breaks."""
-        return "\n".join([result.text() for result in self.tool_results()])
-
-    def split(self) -> tuple[Self, ...]:
-        """Return one message a result, sharing ``metadata['batch_id']``; a message of one result is returned as it is."""
-        if len(self.contents) <= 1:
-            return (self,)
-        batch = {**self.metadata, "batch_id": self.id}
-        return tuple(
-            self.model_copy(update={"contents": (block,), "id": f"{self.id}-{index}", "metadata": batch})
-            for index, block in enumerate(self.contents)
-        )
-
-
-class CustomMessage(Message):
-    """A note that a program keeps in the session; a model sees it only with ``in_context``."""
-
-    role: Literal[Role.CUSTOM] = Role.CUSTOM
-    custom_type: str = ""
-    in_context: bool = False
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-
-class SummaryMessage(Message):
-    """A message whose text is a summary; the constructor takes ``summary`` for ``content``."""
-
-    @classmethod
-    def _keywords(cls) -> AbstractSet[str]:
-        return super()._keywords() | {"summary"}
-
-    @classmethod
-    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        summary = values.pop("summary", None)
-        return super()._prepare(values if summary is None else {"content": summary} | values)
-
-    @property
-    def summary(self) -> str:
-        """The text of the summary."""
-        return self.text_content()
-
-
-class BranchSummaryMessage(SummaryMessage):
-    """What happened on the branch that was left at ``from_id``."""
-
-    role: Literal[Role.BRANCH_SUMMARY] = Role.BRANCH_SUMMARY
-    from_id: str | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-
-class CompactionSummaryMessage(SummaryMessage):
-    """The summary of the messages before it, which had ``tokens_before`` tokens."""
-
-    role: Literal[Role.COMPACTION_SUMMARY] = Role.COMPACTION_SUMMARY
-    tokens_before: int = 0
-
-    if TYPE_CHECKING:
-
-        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
-
-
-LLMMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
-"""The messages that a model is sent as they are."""
-
-AgentMessage: TypeAlias = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSummaryMessage
-"""Every message of a session."""
-
-_MEMBER_OF_ROLE: dict[Role, type[Message]] = {
-    Role.SYSTEM: SystemMessage,
-    Role.USER: UserMessage,
-    Role.ASSISTANT: AssistantMessage,
-    Role.TOOL_CALL: AssistantMessage,
-    Role.TOOL: ToolMessage,
-    Role.CUSTOM: CustomMessage,
-    Role.BRANCH_SUMMARY: BranchSummaryMessage,
-    Role.COMPACTION_SUMMARY: CompactionSummaryMessage,
-}
-_MEMBERS: tuple[type[Message], ...] = tuple(dict.fromkeys(_MEMBER_OF_ROLE.values()))
-_SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage})
-
-
 def _member(fields: Mapping[str, Any]) -> type[Message]:
     """Return the class for the fields of a message."""
     word = fields.get("role")
-    return UserMessage if word is None else _MEMBER_OF_ROLE[read_role(word)]
+    return Message._members[Role.USER if word is None else Role(word)]  # noqa: SLF001
 
 
 def _refuse_silence(member: type[Message], fields: Mapping[str, Any]) -> None:
     """Raise InvalidMessage for the fields of a message that would say nothing."""
     said = fields.get("contents") is not None or fields.get("content") is not None
-    if member in _SPEAKING and not said and not (fields.get("tool_calls") or fields.get("function_calls")):
+    if member._speaks and not said and not (fields.get("tool_calls") or fields.get("function_calls")):  # noqa: SLF001
         raise InvalidMessage("A message needs content or tool calls.", hint="Pass contents=() for an empty one.")
 
 
 def _member_name(data: object) -> str | None:
     """Return the branch of the union for a message or its fields."""
     if isinstance(data, Message):
-        return _MEMBER_OF_ROLE[data.role].__name__
+        return Message._members[data.role].__name__  # noqa: SLF001
     if not isinstance(data, Mapping):
         return None
     member = _member(data)
     _refuse_silence(member, data)
     return member.__name__
+
+
+def media_of(message: Message) -> Iterator[Media]:
+    """Return the media of a message in order, those inside tool results included."""
+    for block in message.contents:
+        parts = (block,) if not isinstance(block, ToolResultContent) else block.content
+        for part in parts if isinstance(parts, tuple) else ():
+            if isinstance(part, MediaBlock):
+                yield from part.media
+
+
+def payloads(message: Message) -> Mapping[BlobId, bytes]:
+    """Return the payloads that a message refers to, as far as they are in memory, by blob id."""
+    return {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}

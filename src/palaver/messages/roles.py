@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
+from palaver.errors import InvalidMessage
+
 
 class Role(StrEnum):
     """The part that a message plays in the conversation.
@@ -22,8 +24,10 @@ class Role(StrEnum):
     COMPACTION_SUMMARY = "compaction_summary"
 
     @classmethod
-    def _missing_(cls, value: object) -> Role | None:
-        return cls.SYSTEM if value == "developer" else None
+    def _missing_(cls, value: object) -> Role:
+        if value == "developer":
+            return cls.SYSTEM
+        raise InvalidMessage(f"There is no role {value!r}.", hint=f"Roles are: {', '.join(cls)}.")
 
 
 Roles = MessageRole = Role

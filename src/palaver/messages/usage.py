@@ -1,6 +1,6 @@
-"""What a model call used and cost, read from any provider's usage record.
+"""What a provider reports about a model call beside its answer: tokens, dollars, log probabilities.
 
-The provider's own record is kept unchanged. The typed attributes mean the same for every provider:
+The provider's own record of usage is kept unchanged. The typed attributes mean the same for every provider:
 
 * ``input_tokens`` is everything the model read in the call, cached or not;
 * ``cache_read_tokens`` and ``cache_write_tokens`` are parts of it, ``uncached_tokens`` is the rest;
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_core.core_schema import ValidationInfo
 
 from palaver.messages.frozen import STORED, FrozenDict, freeze, freeze_json
+from palaver.messages.value import Value, listed
 
 # The words of all providers for each figure, tried in order; a dot steps into a nested mapping. Sources: OpenAI chat completions
 # (platform.openai.com/docs/api-reference/chat/object) and Responses, Codex rollouts; LiteLLM, which adds Anthropic's words while prompt_tokens
@@ -234,3 +235,36 @@ def _dollars(record: Mapping[str, Any], *names: str) -> float:
 
 NO_USAGE = Usage()
 """The usage of a message without one."""
+
+
+class TokenLogprob(Value):
+    """The log probability of one token, natural logarithm; a bare number or text is read as one."""
+
+    _free: ClassVar[frozenset[str]] = frozenset({"logprob"})  # minus infinity is a log probability, and not JSON
+
+    token: str = ""
+    logprob: float | None = None
+    bytes: tuple[int, ...] | None = None
+    top_logprobs: tuple[TokenLogprob, ...] = ()
+
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {"top_logprobs": read_logprobs(values.get("top_logprobs"))}
+
+
+def read_logprobs(items: object) -> tuple[Any, ...]:
+    """Return log probabilities as any provider writes them in a form that `TokenLogprob` validates.
+
+    Raises:
+        InvalidMessage: They are not a list.
+    """
+    return tuple(map(_logprob, listed(items, "Log probabilities")))
+
+
+def _logprob(item: Any) -> Any:  # noqa: ANN401 - whatever a provider gave
+    if isinstance(item, TokenLogprob | dict):
+        return item
+    if isinstance(item, int | float) and not isinstance(item, bool):
+        return {"logprob": item}
+    dump = getattr(item, "model_dump", None)
+    return dump() if callable(dump) else {"token": str(item)}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
@@ -62,26 +61,25 @@ class ValueMeta(ModelMetaclass):
         def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
             """Construct a value."""
             kind = cast("type[Value]", self)
-            values = by_position(kind, args, values) if args else values
-            kind._refuse_unknown(values)  # noqa: SLF001
-            try:
-                return super().__call__(**kind._from_python(values))  # noqa: SLF001
-            except ValidationError as error:
-                raise own_error(self.__name__, error) from error
+            if args:
+                values |= kind._by_position(args, values)  # noqa: SLF001
+            kind = kind._class_for(values)  # noqa: SLF001
+            return kind.from_dict(kind._from_python(values))  # noqa: SLF001
 
 
-def by_position(kind: type[Value], args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords for arguments by position, added to those by name.
+def listed(given: object, what: str) -> tuple[Any, ...]:
+    """Return a list as a tuple; None is an empty one.
 
     Raises:
-        TypeError: There are too many, or one is also given by name.
+        InvalidMessage: It is not a list; a text would iterate as characters, and bytes as numbers.
     """
-    names = kind._positions()[: len(args)]  # noqa: SLF001
-    if len(args) > len(names):
-        raise TypeError(f"{kind.__name__} takes at most {len(names)} positional arguments, {len(args)} were given.")
-    if not values.keys().isdisjoint(names):
-        raise TypeError(f"{kind.__name__} got {', '.join(values.keys() & names)} by position and by name.")
-    return dict(zip(names, args, strict=True)) | values
+    if type(given) is tuple:
+        return given
+    if given is None:
+        return ()
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidMessage(f"{what} come as a list, not as a {type(given).__name__}.")
+    return tuple(given)
 
 
 class Value(BaseModel, metaclass=ValueMeta):
@@ -102,6 +100,9 @@ class Value(BaseModel, metaclass=ValueMeta):
 
     _never_stored: ClassVar[frozenset[str]] = frozenset()
 
+    _convenient: ClassVar[frozenset[str]] = frozenset()
+    """The keywords of the constructor that are not fields."""
+
     changes: tuple[Change, ...] = ()
 
     @classmethod
@@ -110,21 +111,34 @@ class Value(BaseModel, metaclass=ValueMeta):
         return [name for name in cls.__pydantic_fields__ if name not in {"type", "changes"}]
 
     @classmethod
-    def _keywords(cls) -> AbstractSet[str]:
-        """Return every keyword of the constructor."""
-        return cls.__pydantic_fields__.keys()
+    def _by_position(cls, args: tuple[Any, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords for arguments by position.
+
+        Raises:
+            TypeError: There are too many, or one is also given by name.
+        """
+        names = cls._positions()[: len(args)]
+        if len(args) > len(names):
+            raise TypeError(f"{cls.__name__} takes at most {len(names)} positional arguments, {len(args)} were given.")
+        if not values.keys().isdisjoint(names):
+            raise TypeError(f"{cls.__name__} got {', '.join(values.keys() & names)} by position and by name.")
+        return dict(zip(names, args, strict=True))
 
     @classmethod
-    def _refuse_unknown(cls, names: Iterable[str]) -> None:
-        """Raise InvalidMessage for a name that is not a keyword of the constructor."""
-        known = cls._keywords()
-        for name in names:
-            if name not in known:
-                close = get_close_matches(name, known, 1)
+    def _class_for(cls, values: Mapping[str, Any]) -> type[Value]:
+        """Return the class that the constructor makes of keywords.
+
+        Raises:
+            InvalidMessage: A name is not a keyword of it.
+        """
+        for name in values:
+            if name not in cls.__pydantic_fields__ and name not in cls._convenient:
+                close = get_close_matches(name, {*cls.__pydantic_fields__, *cls._convenient}, 1)
                 meant = f" Did you mean {close[0]!r}?" if close else ""
                 raise InvalidMessage(
                     f"{cls.__name__} has no field {name!r}.{meant}", hint="from_dict() keeps fields it does not know."
                 )
+        return cls
 
     @classmethod
     def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:

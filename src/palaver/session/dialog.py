@@ -283,11 +283,17 @@ class Dialog:
         stored = tuple(part for each, _ in given for part in stamped(each, self.dialog_id, self.store))
         if request is not None and any(answered for _, answered in given):
             self.calls.record(request)
-        self._asked = None
-        self.record(*(MessageEntry(message=one) for one in stored))
-        if isinstance(self.store, RedactingStore):
-            stored = tuple(self.store.stored(MessageEntry(message=one)).message for one in stored)
+        stored = self._write(*stored)
         return stored[-1] if is_one(message) else stored
+
+    def _write(self, *messages: Message) -> tuple[Message, ...]:
+        """Append messages that bear this dialog's id, and return them as they are stored."""
+        self._asked = None
+        entries = tuple(MessageEntry(message=message) for message in messages)
+        self.record(*entries)
+        if isinstance(self.store, RedactingStore):
+            entries = tuple(map(self.store.stored, entries))
+        return tuple(entry.message for entry in entries)
 
     def put_text(
         self,
@@ -338,7 +344,7 @@ class Dialog:
     def _put(self, message: Message, top: Prompt | str) -> Message:
         before, self._top = self._top, top
         try:
-            return self.append(message)
+            return self._write(message)[0]
         except BaseException:
             self._top = before
             raise
