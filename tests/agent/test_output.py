@@ -147,6 +147,10 @@ def test_first_wrong_step_is_named(tmp_path: Path) -> None:
     steps: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: agent(model="gpt-4o"), "'gpt-4o' does not name a model and its provider.*openai/gpt-4o"),
         (lambda: agent(script, model=4), "model is 4"),
+        (lambda: agent(script, store=4), "store is 4"),
+        (lambda: Agent(cast("str", 4), "You help.", MODEL, script), "name is 4"),
+        (lambda: Session.open(tmp_path / "x.db", "", create=True), "session is ''"),
+        (lambda: Session.create().root.request("openai", MODEL, top_k=4), "no field 'top_k'.*parameters="),
         (lambda: agent("openai"), "llm_invoker is 'openai'.*openai/gpt-5"),
         (lambda: agent(script, output="Order"), "'Order'.*neither a type nor a JSON schema"),
         (lambda: agent(script).respond(cast("str", 3)), "input is 3"),

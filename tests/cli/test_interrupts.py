@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 
@@ -32,3 +33,23 @@ def test_a_swallowed_interrupt_comes_again() -> None:
     with pytest.raises(KeyboardInterrupt):
         _wait_for_it()
     assert sys.unraisablehook is before
+
+
+PRESSED = """
+import sys
+
+class Pressed:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+from palaver.cli import main
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_while_the_modules_load_ends_quietly() -> None:
+    """Ctrl-C in the first tenths of a second: one line, and the exit code of every interrupt."""
+    ran = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "palaver: interrupted.\n")

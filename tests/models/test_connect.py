@@ -66,8 +66,8 @@ def test_adapters_are_imported_when_asked_and_name_their_extra() -> None:
 import sys
 from palaver.errors import MissingExtra
 from palaver.models import connect_model
-VENDORS = {"openai": "openai", "anthropic": "anthropic", "google": "google.genai"}
-print([name for name in (*VENDORS.values(), "litellm", "httpx") if name in sys.modules])
+VENDORS = {"openai": "openai", "anthropic": "anthropic", "google": "google.genai", "litellm": "litellm"}
+print([name for name in (*VENDORS.values(), "httpx") if name in sys.modules])
 for module, vendor in VENDORS.items():
     sys.modules[vendor] = None
     try:
@@ -76,4 +76,4 @@ for module, vendor in VENDORS.items():
         print(error.extra, f"palaver[{module}]" in error.hint)
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines() == ["[]", "openai True", "anthropic True", "google True"]
+    assert said.stdout.splitlines() == ["[]", "openai True", "anthropic True", "google True", "litellm True"]

@@ -129,6 +129,9 @@ class Agent(Generic[OutputT]):
             NotFound: The prompt is not registered.
         """
         require_options(options)
+        given: object = name
+        if not isinstance(given, str) or not given:
+            raise InvalidInput(f"The agent's name is {given!r}.", hint="Give it a name; it owns its dialogs.")
         if isinstance(tools, str) or not isinstance(tools, Iterable):
             raise InvalidInput(f"tools is {tools!r}.", hint="Put tools into a list.")
         self.name = name
@@ -138,8 +141,8 @@ class Agent(Generic[OutputT]):
             llm_invoker, model = connect_model(model)
         self.model = model
         self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
-        given: object = output
-        self.output = given if given is None or isinstance(given, Format) else Format(given)
+        asked: object = output
+        self.output = asked if asked is None or isinstance(asked, Format) else Format(asked)
         self.tools = tuple(tools)
         self.context_manager = context_manager
         self.budget = budget

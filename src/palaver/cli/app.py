@@ -197,7 +197,7 @@ def _wrong(error: Any) -> int:  # noqa: ANN401 - of Typer's or Click's class
         return Exit.USAGE
     said = error.format_message() if hasattr(error, "format_message") else str(error)
     help_ = f" See `{context.command_path} --help`." if context is not None else ""
-    complain(f"palaver: {' '.join(said.split())}{help_}", "red")
+    complain(f"palaver: {' '.join(said.split()).removesuffix('.')}.{help_}", "red")
     return Exit.USAGE
 
 

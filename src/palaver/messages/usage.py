@@ -94,6 +94,10 @@ class InvokeCost:
         }
         return InvokeCost(**added)
 
+    def __repr__(self) -> str:
+        share = f", ${self.estimated:.6f} of it estimated" if self.estimated else ""
+        return f"InvokeCost({self.prompt_tokens:,} tokens read, {self.completion_tokens:,} written, ${self.cost:.6f}{share})"
+
 
 _RATES = frozenset({"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"})
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import AsyncGenerator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from json import JSONDecodeError
 from types import ModuleType
 from typing import Any
@@ -47,7 +48,12 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
             name: The name that errors and messages use.
             options: Options of `litellm.acompletion` beyond the request: `api_key`, `api_base`, `timeout` and so on. LiteLLM finds the
                 others itself.
+
+        Raises:
+            MissingExtra: LiteLLM is not installed.
         """
+        if find_spec("litellm") is None:
+            raise MissingExtra("palaver.models.litellm", "litellm")
         super().__init__(name, "openai-chat", None)
         self._options = {"num_retries": 0, "max_retries": 0} | options
 
@@ -107,11 +113,7 @@ def _plain(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of LiteLL
 
 @cache
 def imported() -> ModuleType:
-    """Import LiteLLM without network access and output.
-
-    Raises:
-        MissingExtra: It is not installed.
-    """
+    """Import LiteLLM without network access and output."""
     environment = os.environ  # noqa: TID251 - set for LiteLLM, which reads it on import
     before = environment.get(_CHANGED_BY_IMPORT)
     for name, value in _BEFORE_IMPORT.items():
@@ -122,8 +124,6 @@ def imported() -> ModuleType:
             litellm = import_module("litellm")
             for kind in ("ModelResponse", "ModelResponseStream"):
                 getattr(litellm, kind)()  # builds their schemas now, and not with warnings during a call
-    except ModuleNotFoundError as error:
-        raise MissingExtra("palaver.models.litellm", "litellm") from error
     finally:
         if before is None:
             environment.pop(_CHANGED_BY_IMPORT, None)

@@ -487,6 +487,7 @@ class Dialog:
             call: Further fields of `palaver.wire.Call`, such as `max_tokens` or `tool_choice`.
 
         Raises:
+            InvalidInput: A `Call` has no such field; nothing was written.
             NotFound: There is no profile of this name.
             InfeasibleBudget: What must be sent is larger than the budget.
             InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
@@ -494,6 +495,9 @@ class Dialog:
         from palaver import wire  # noqa: PLC0415 - a program that only stores messages needs no wire
 
         known = wire.profile(profile, model) if isinstance(profile, str) else profile
+        for name in call.keys() - wire.Call.__dataclass_fields__.keys():
+            hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
+            raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
         if tools is not None:
             self._declare(tools_of(tools), at)
         view = self.view(policy, budget, at, model=model)

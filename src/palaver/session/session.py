@@ -190,11 +190,15 @@ class Session:
             redact: As for `create`, of what is written from here on.
 
         Raises:
+            InvalidInput: The reference is no text, or empty.
             NotFound: There is none; `close` has names that look like it.
             Erased: There was one of this id, and it was erased.
             Ambiguous: Several ids begin with these digits.
             StoreError: The store cannot be opened or read.
         """
+        given: object = reference
+        if not isinstance(given, str) or not given:
+            raise InvalidInput(f"The session is {given!r}.", hint="Give its name or its id.")
         known, owned = opened_store(store, create=create)
         known = redacting(known, redact)
         if create:

@@ -55,11 +55,14 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
     """Return a store, and whether it was opened here, so that the caller closes it; None is a new one in memory.
 
     Raises:
+        InvalidInput: It is neither a store nor the address of one.
         MissingFile: Nothing is at the address, and `create` is False.
         StoreError: What is there cannot be opened.
     """
     if store is None or isinstance(store, str | os.PathLike):
         return open_store("memory:" if store is None else os.fspath(store), create=create), True
+    if not hasattr(store, "transaction"):
+        raise InvalidInput(f"store is {store!r}.", hint="Give a store, or the path or address of one.")
     return store, False
 
 
