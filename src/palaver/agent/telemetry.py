@@ -1,6 +1,6 @@
 """OpenTelemetry: a turn as spans, in the words of the GenAI semantic conventions.
 
-`Telemetry` is a listener of events. Only the API is needed (the extra `otel`); without an SDK nothing is recorded. The words are
+`Telemetry` is a listener of events. Only the API is needed (the extra `telemetry`); without an SDK nothing is recorded. The words are
 written out here, because the published package has all of them marked as moved and deprecated. They follow semconv 1.41:
 github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/gen-ai-spans.md, gen-ai-agent-spans.md, execute-tool.md; all of it
 has the status "Development".
@@ -14,17 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from opentelemetry import context as otel_context
-from opentelemetry.trace import (
-    Span,
-    SpanKind,
-    Status,
-    StatusCode,
-    TracerProvider,
-    get_current_span,
-    get_tracer,
-    set_span_in_context,
-)
 
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import (
@@ -38,9 +27,24 @@ from palaver.agent.events import (
     TurnFinished,
     TurnStarting,
 )
-from palaver.errors import ProviderError
+from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import Message, ToolCallContent, canonical_json
 from palaver.models import End
+
+try:
+    from opentelemetry import context as otel_context
+    from opentelemetry.trace import (
+        Span,
+        SpanKind,
+        Status,
+        StatusCode,
+        TracerProvider,
+        get_current_span,
+        get_tracer,
+        set_span_in_context,
+    )
+except ImportError as error:
+    raise MissingExtra("Telemetry", "telemetry", package="opentelemetry-sdk") from error
 
 __all__ = ["Telemetry"]
 
