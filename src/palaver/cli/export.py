@@ -44,7 +44,8 @@ def run(
         report = [str(change) for change in done.report]
     if json:
         row = {"file": None if output is None else str(output), "form": to, "bytes": size, "session": session_id}
-        print_json({**row, "report": report}, sys.stderr if output is None else None)
+        advice = {"advice": done.advice} if done.advice else {}
+        print_json({**row, **advice, "report": report}, sys.stderr if output is None else None)
         return
     if output is not None:
         complain(f"Wrote {output}, {counted(size, 'byte')}.")

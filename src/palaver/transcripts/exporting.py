@@ -19,8 +19,10 @@ from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
+from palaver.transcripts.web_page import html
 from palaver.view import View, fold
 from palaver.wire import Call, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
+from palaver.wire.media import Load
 from palaver.wire.script import Notes
 
 
@@ -76,10 +78,17 @@ def export(
         raise InvalidInput(f"Session {session_id[:12]} has no dialog yet.", hint="Append to it first.")
     view = fold(store, dialog, whole=whole)
     view.load()
-    if to == "markdown":
-        pieces = (text.encode() for text in markdown(record, view))
-        return Exported(pieces=pieces, report=Report())
-    return _transcript(store, record, view, _TOOLS[to]) if to in _TOOLS else _compiled(store, view, to)
+    load = _load(store)
+    if to in TOOLS:
+        return _transcript(record, view, TOOLS[to], load)
+    if to in _PROFILES:
+        return _compiled(view, to, load)
+    texts = markdown(record, view) if to == "markdown" else html(record, view, load)
+    return Exported(pieces=(text.encode() for text in texts), report=Report())
+
+
+def _load(store: Store) -> Load:
+    return lambda digest: store.blob(BlobId(digest))
 
 
 EXPORTS: Mapping[str, str] = MappingProxyType(
@@ -88,12 +97,13 @@ EXPORTS: Mapping[str, str] = MappingProxyType(
         "openai": "chat completions messages and tools",
         "anthropic": "Anthropic instructions, messages and tools",
         "markdown": "Markdown, for people",
+        "html": "one HTML file, for people",
         "claude-code": "a transcript that Claude Code resumes",
     }
 )
 """The forms that sessions are exported in, each with what it is."""
 
-_TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code})
+TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code})
 """The tools whose transcripts can be written."""
 
 _PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {
@@ -103,16 +113,16 @@ _PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {
 """The profile of a provider's form, and the parts of a request that are the conversation."""
 
 
-def _compiled(store: Store, view: View, to: str) -> Exported:
+def _compiled(view: View, to: str, load: Load) -> Exported:
     """Export the parts of a request that are the conversation. What the provider would refuse is replaced, and in the report."""
     name, keys = _PROFILES[to]
     call = Call(model=view.model or "unknown", cache=False)
-    request = compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
+    request = compile(view, profile(name), call, load)
     body = {key: request.body[key] for key in keys if key in request.body}
     return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report)
 
 
-def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:
+def _transcript(record: SessionRecord, view: View, tool: Tool, load: Load) -> Exported:
     """Export a transcript under an id of its own, so that it never replaces one that the tool went on with from an earlier export."""
     heading = Heading(
         session=uuid(view.dialog_id, str(view.at), *view.policies, str(len(view.exchanges))),
@@ -122,7 +132,7 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
         model=view.model,
     )
     notes = Notes()
-    lines = list(tool.written(view, heading, lambda digest: store.blob(BlobId(digest)), notes))
+    lines = list(tool.written(view, heading, load, notes))
     pieces = (canonical_json(line) + b"\n" for line in lines)
     return Exported(pieces=pieces, report=Report(tuple(notes)), advice=tool.advice(heading))
 

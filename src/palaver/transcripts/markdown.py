@@ -2,97 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 
-from palaver.messages import (
-    AudioContent,
-    Content,
-    ImageContent,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolResultContent,
-    thaw,
-)
+from palaver.messages import Media
 from palaver.store.protocol import SessionRecord
-from palaver.view import Turn, View
+from palaver.transcripts.pages import page
+from palaver.view import View
 
-_TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system": "System"}
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def markdown(record: SessionRecord, view: View) -> Iterator[str]:
     """Return a view as Markdown, paragraph by paragraph. What was said is not read as our markup: text stays as it is, code in fences."""
-    yield f"# {record.name or record.session_id}\n\n"
-    facts = {
-        "session": record.session_id,
-        "begun": _when(record.created_at),
-        "folder": record.workdir,
-        "model": view.model,
-        "tools": ", ".join(tool.name for tool in view.tools),
-    }
-    yield "".join(f"- {name}: {value}\n" for name, value in facts.items() if value) + "\n"
-    if view.system:
-        yield "## Instructions\n\n"
-        for block in view.system:
-            yield from _block(block.content)
-    for exchange in view.exchanges:
-        for turn in exchange.turns:
-            yield _title(turn)
-            for block in turn.blocks:
-                yield from _block(block.content)
-    if view.omissions:
-        yield "## Not shown\n\n"
-        for omission in view.omissions:
-            span = omission.span
-            place = omission.handle or (span and f"{span.dialog[:12]}:{span.start}-{span.stop - 1}")
-            yield f"- {place}: {omission.reason.value.replace('_', ' ')}\n"
+    return page(record, view, _Markdown())
 
 
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
+class _Markdown:
+    """A page in Markdown."""
 
+    def opening(self, title: str, facts: Mapping[str, str]) -> str:
+        return f"# {title}\n\n{self.listed([f'{name}: {value}' for name, value in facts.items()])}\n"
 
-def _title(turn: Turn) -> str:
-    first = turn.blocks[0]
-    words = [_TITLES.get(turn.role.value, turn.role.value), *(word for word in (turn.name, turn.model) if word)]
-    if first.derived and turn.role.value != "tool":
-        words.append(first.derived)
-    return f"## {' · '.join(words)}\n\n"
+    def heading(self, words: Sequence[str]) -> str:
+        return f"## {' · '.join(words)}\n\n"
 
+    def text(self, text: str) -> str:
+        return f"{_closed(text)}\n\n"
 
-def _block(content: Content) -> Iterator[str]:
-    match content:
-        case TextContent():
-            yield f"{_closed(content.content)}\n\n"
-        case ThinkingContent():
-            text = _closed(content.content) or "(not readable: kept by the provider)"
-            yield f"<details><summary>Thinking</summary>\n\n{text}\n\n</details>\n\n"
-        case ToolCallContent():
-            read = json.dumps(thaw(content.args), ensure_ascii=False, indent=2)
-            arguments = (content.raw_args or "") if content.error else read
-            yield f"**{content.name}** `{content.id}`\n\n{_fenced(arguments, 'json')}"
-        case ToolResultContent():
-            yield f"{'Error' if content.is_error else 'Result'} of `{content.id}`\n\n{_fenced(content.text())}"
-            for part in content.content if isinstance(content.content, tuple) else ():
-                if isinstance(part, ImageContent):
-                    yield from _block(part)
-        case ImageContent(images=media) | AudioContent(audio=media):
-            yield (
-                " ".join(
-                    f"![{one.media_type}]({one.url})"
-                    if one.url
-                    else f"[{one.media_type}, {one.size:,} bytes, sha256 {one.digest[:12]}]"
-                    for one in media
-                )
-                + "\n\n"
-            )
-        case _:
-            yield f"({content.type})\n\n"
+    def thinking(self, text: str) -> str:
+        return f"<details><summary>Thinking</summary>\n\n{_closed(text)}\n\n</details>\n\n"
+
+    def code(self, title: str, call_id: str, text: str, language: str = "") -> str:
+        return f"{f'**{title}**' if language else title} `{call_id}`\n\n{_fenced(text, language)}"
+
+    def media(self, media: Sequence[Media]) -> str:
+        shown = (
+            f"![{one.media_type}]({one.url})"
+            if one.url
+            else f"[{one.media_type}, {one.size:,} bytes, sha256 {one.digest[:12]}]"
+            for one in media
+        )
+        return f"{' '.join(shown)}\n\n"
+
+    def listed(self, items: Sequence[str]) -> str:
+        return "".join(f"- {item}\n" for item in items)
+
+    def closing(self) -> str:
+        return ""
 
 
 def _closed(text: str) -> str:

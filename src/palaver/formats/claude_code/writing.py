@@ -24,6 +24,7 @@ _VERSION = "2.1.39"
 
 _ANTHROPIC = profile("anthropic")
 _ANSWER: dict[str, object] = {
+    "type": "message",
     "stop_reason": None,
     "stop_sequence": None,
     "usage": {"input_tokens": 0, "output_tokens": 0},
@@ -32,9 +33,9 @@ _ANSWER: dict[str, object] = {
 
 def advice(heading: Heading) -> str:
     """Return where Claude Code looks for the file, and what to type."""
-    folder = heading.folder or "/folder/of/the/project"
+    folder = heading.folder or "/folder"
     place = f"~/.claude/projects/{re.sub('[^a-zA-Z0-9]', '-', folder)}/{heading.session}.jsonl"
-    return f"To go on with it in Claude Code, put the file at {place}, and in {folder} type: claude --resume {heading.session}"
+    return f"To go on in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
 
 
 def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
@@ -49,7 +50,7 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
     chain = _Chain(heading)
     scripts = with_media(_scripts(view, notes), _ANTHROPIC, load, _ANTHROPIC.request_bytes, notes)
     for (exchange, at), script in zip(dated(view, heading), scripts, strict=True):
-        if exchange.derived and not chain.count:
+        if exchange.derived and script and not chain.count:
             yield from chain.compaction(exchange, at)
             continue
         meta = {} if exchange.speaker is Speaker.HUMAN else {"isMeta": True}
@@ -61,7 +62,7 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
 
 def _scripts(view: View, notes: Notes) -> list[Sequence[Speech]]:
     """Spell out each exchange as Anthropic takes it. Thinking goes back to any model of Anthropic: the file is not a request yet."""
-    names, taken = Names(view.tools, _ANTHROPIC, notes), Taken(set())
+    names, taken = Names((), _ANTHROPIC, notes), Taken(set())
     scripts: list[Sequence[Speech]] = []
     for exchange in view.exchanges:
         script = tuple(paired(gather(exchange, _ANTHROPIC, notes), _ANTHROPIC, names, notes, taken))
@@ -83,6 +84,7 @@ class _Chain:
     def __init__(self, heading: Heading) -> None:
         self._heading = heading
         self._last: str | None = None
+        self._response = ""
         self.count = 0
 
     def link(self, kind: str, at: float, **fields: object) -> Mapping[str, object]:
@@ -108,8 +110,12 @@ class _Chain:
     def speech(
         self, speech: Speech, meta: Mapping[str, object], at: float, notes: Notes
     ) -> Iterator[Mapping[str, object]]:
-        """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's words."""
-        response = f"msg_{uuid(self._heading.session, str(self.count)).replace('-', '')}"
+        """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's words.
+
+        Responses without a word between them get one id: Claude Code sends what has an id as one message, and roles alternate.
+        """
+        if speech.role != "assistant" or not self._response:
+            self._response = f"msg_{uuid(self._heading.session, str(self.count)).replace('-', '')}"
         for item in items_of(speech, _ANTHROPIC, notes):
             if speech.role == "user":
                 yield self.link("user", at, **meta, message=item)
@@ -117,11 +123,7 @@ class _Chain:
             for block in item["content"]:
                 message = {**item, "content": [block]}
                 if speech.role == "assistant":
-                    message |= {
-                        "id": response,
-                        "type": "message",
-                        "model": speech.model or self._heading.model,
-                    } | _ANSWER
+                    message |= _ANSWER | {"id": self._response, "model": speech.model or self._heading.model}
                 yield self.link(item["role"], at, message=message)
 
     def compaction(self, exchange: Exchange, at: float) -> Iterator[Mapping[str, object]]:

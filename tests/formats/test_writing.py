@@ -1,0 +1,119 @@
+"""Transcripts written for other tools: importing one gives the conversation that was exported, save for what the report names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from palaver.formats.writing import Heading, Tool, uuid
+from palaver.ids import BlobId
+from palaver.messages import Content, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.messages.blocks import MediaBlock
+from palaver.store.memory import MemoryStore
+from palaver.transcripts.exporting import TOOLS
+from palaver.view import View, fold
+from palaver.wire import PROFILES, Report, validate
+from palaver.wire.media import Load
+from palaver.wire.script import Notes, marked
+from tests.formats.reading import imported, written
+from tests.recorded import Recording, recordings
+from tests.wire.any_views import closed_views, load
+
+EVERY = pytest.mark.parametrize("tool", TOOLS)
+
+
+def said(view: View, report: Report) -> Iterator[tuple[object, ...]]:
+    """Return what a view says, piece by piece, without the blocks that a report names and without what says nothing."""
+    named = {change.handle for change in report}
+    for exchange in view.exchanges:
+        for turn in exchange.turns:
+            role = Role.USER if turn.role is not Role.ASSISTANT else turn.role
+            for block in turn.blocks:
+                if block.origin is None or block.origin not in named:
+                    yield from ((role, *piece) for piece in _pieces(block.content))
+
+
+def _pieces(content: Content) -> Iterator[tuple[object, ...]]:
+    match content:
+        case TextContent(content=text) if text.strip():
+            yield (
+                "text",
+                (marked(text) or ("", text))[1].replace("<\\", "<").strip(),
+            )  # a mark escapes what looks like it
+        case ThinkingContent():
+            yield "thinking", content.content, content.signature, content.redacted
+        case ToolCallContent():  # ids may be renamed; a result stands in the place of its call
+            yield "call", content.name, json.loads(content.json_arguments)
+        case ToolResultContent(content=inside):
+            yield "result", content.is_error, content.text().strip()
+            for part in inside if isinstance(inside, tuple) else ():
+                yield from _pieces(part) if isinstance(part, MediaBlock) else ()
+        case MediaBlock():
+            yield from (("medium", one.digest or one.url) for one in content.media)
+
+
+def exported(tool: Tool, view: View, read: Load) -> tuple[bytes, Report]:
+    """Write a view as a tool's transcript."""
+    notes = Notes()
+    heading = Heading(session=uuid(view.dialog_id), created=1e9, folder="/work", title="talk", model="claude-opus-4-6")
+    lines = [json.dumps(record).encode() for record in tool.written(view, heading, read, notes)]
+    return b"\n".join(lines), Report(tuple(notes))
+
+
+def check(folder: Path, name: str, view: View, read: Load) -> None:
+    """Export a view, import the transcript, and compare; what was added or changed is in the report."""
+    data, report = exported(TOOLS[name], view, read)
+    expected = list(said(view, report))
+    if not expected:
+        return
+    store = MemoryStore()
+    (one,) = imported(store, written(folder, data))
+    assert one.main is not None
+    got = list(said(fold(store, one.main), Report()))
+    left = iter(got)
+    assert all(piece in left for piece in expected)
+    assert len(got) == len(expected) or len(report)
+    if name == "claude-code":
+        check_request(data)
+
+
+def check_request(data: bytes) -> None:
+    """Claude Code sends the messages of its file, those of one role together; Anthropic accepts them."""
+    sent: list[Mapping[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Today is Monday."}]}]
+    sent += [record["message"] for record in map(json.loads, data.splitlines()) if "message" in record]
+    messages = [
+        {"role": role, "content": [block for one in group for block in _listed(one["content"])]}
+        for role, group in groupby(sent, lambda one: one["role"])
+    ]
+    tools = [{"name": "any", "input_schema": {"type": "object"}}]
+    body = {"model": "claude-opus-4-6", "max_tokens": 1, "messages": messages, "tools": tools}
+    assert validate(body, PROFILES["anthropic"], as_history=True) == ()
+
+
+def _listed(content: object) -> Any:  # noqa: ANN401 - blocks as JSON
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+@EVERY
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(view=closed_views())
+def test_written_transcript_says_what_the_view_says(tmp_path: Path, tool: str, view: View) -> None:
+    """Whatever other models, tools and programs put into it."""
+    check(tmp_path, tool, view, load)
+
+
+@EVERY
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", "pi", "openhands_llm_calls", each=1))
+def test_recorded_session_comes_back(tmp_path: Path, tool: str, recording: Recording) -> None:
+    """Everything that was said, and what the recorded agent saw after its compactions."""
+    store = MemoryStore()
+    for one in imported(store, recording.path)[:3]:
+        assert one.main is not None
+        for whole in (True, False):
+            check(tmp_path, tool, fold(store, one.main, whole=whole), lambda digest: store.blob(BlobId(digest)))
