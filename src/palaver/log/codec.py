@@ -6,9 +6,9 @@ A header says enough for everything around its entry to stay readable.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import ValidationError, from_json
 
@@ -42,6 +42,7 @@ from palaver.messages.roles import SPEAKER_OF_ROLE
 
 _SAID = {Role.ASSISTANT.value, Role.TOOL_CALL.value}
 _FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
+_Row = TypeVar("_Row", Header, tuple[int, bytes])
 
 
 def draft(entry: Entry) -> tuple[Draft, Mapping[BlobId, bytes]]:
@@ -147,24 +148,23 @@ _LOST = "[Entry {handle} cannot be read: the store has lost it.]"
 
 def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
     """Return numbers and bodies of a span, and an empty body for each entry that the store has lost. `decoded` makes a stand-in of an empty body."""
-    expected = span.start
-    for seq, body in reader.bodies(span.dialog, span.start, span.stop):
-        if seq != expected:
-            yield from ((lost, b"") for lost in range(expected, seq))
-        yield seq, body
-        expected = seq + 1
-    yield from ((lost, b"") for lost in range(expected, span.stop))
+    return _every(reader.bodies(span.dialog, span.start, span.stop), span, lambda seq: (seq, b""))
 
 
 def every_header(reader: Reader, span: Span) -> Iterator[Header]:
     """Return the headers of a span, and for each entry that the store has lost the header of a message that says so."""
+    return _every(reader.headers(span.dialog, span.start, span.stop), span, _lost)
+
+
+def _every(rows: Iterable[_Row], span: Span, lost: Callable[[int], _Row]) -> Iterator[_Row]:
+    """Return rows that begin with their number, and another for each number of the span that they pass over."""
     expected = span.start
-    for header in reader.headers(span.dialog, span.start, span.stop):
-        if header.seq != expected:
-            yield from map(_lost, range(expected, header.seq))
-        yield header
-        expected = header.seq + 1
-    yield from map(_lost, range(expected, span.stop))
+    for row in rows:
+        if row[0] != expected:
+            yield from map(lost, range(expected, row[0]))
+        yield row
+        expected = row[0] + 1
+    yield from map(lost, range(expected, span.stop))
 
 
 def _lost(seq: int) -> Header:

@@ -19,7 +19,7 @@ from palaver.messages.blocks import (
     words_of,
 )
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict
-from palaver.messages.codec import decode, encode, hydrate, is_plain, read_stored
+from palaver.messages.codec import decode, encode, hydrate, is_plain
 from palaver.messages.family import (
     AgentMessage,
     AssistantMessage,
@@ -104,7 +104,6 @@ __all__ = [
     "is_plain",
     "media_of",
     "payloads",
-    "read_stored",
     "restore",
     "stop_reason_of",
     "thaw",

@@ -38,28 +38,16 @@ def decode(body: bytes | str) -> Message:
         fields = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidMessage(f"An encoded message is JSON, and this is not: {error}.") from error
-    return read_stored(fields, plain=is_plain(body if isinstance(body, bytes) else body.encode()))
+    plain = is_plain(body if isinstance(body, bytes) else body.encode())
+    try:
+        return Message.model_validate(fields, context=STORED if plain else None)
+    except ValidationError as error:
+        raise own_error("message", error) from error
 
 
 def is_plain(body: bytes) -> bool:
     """Return whether JSON text escapes neither a NUL nor a surrogate: then no string in it needs cleaning."""
     return b"\\" not in body or _DIRTY_ESCAPE.search(body) is None  # one byte is found several times as fast as two
-
-
-def read_stored(fields: object, *, plain: bool = True) -> Message:
-    """Read the fields of a stored message.
-
-    Args:
-        fields: The fields as a JSON reader returned them.
-        plain: True when :func:`is_plain` holds for their text: the fields are then not cleaned again.
-
-    Raises:
-        InvalidMessage: They are not the fields of a message.
-    """
-    try:
-        return Message.model_validate(fields, context=STORED if plain else None)
-    except ValidationError as error:
-        raise own_error("message", error) from error
 
 
 def hydrate(message: Message, load: Callable[[str], bytes]) -> Message:

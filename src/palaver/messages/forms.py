@@ -336,8 +336,8 @@ def default_name(known: Mapping[str, Any]) -> str:
 
 def default_modality(known: Mapping[str, Any]) -> Modalities:
     """Return the richest modality of the blocks; text is the least."""
-    found = {_MODALITY_OF_TYPE.get(block.type, Modalities.TEXT) for block in known["contents"]}
-    return max(found, key=_RICHNESS.index, default=Modalities.TEXT)
+    types = {block.type for block in known["contents"]}
+    return next((modality for kind, modality in _RICHEST_FIRST.items() if kind in types), Modalities.TEXT)
 
 
 def default_speaker(known: Mapping[str, Any]) -> Speaker:
@@ -345,8 +345,7 @@ def default_speaker(known: Mapping[str, Any]) -> Speaker:
     return SPEAKER_OF_ROLE[known["role"]]
 
 
-_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
-_RICHNESS = (Modalities.TEXT, Modalities.FUNCTION_CALL, Modalities.AUDIO, Modalities.IMAGE)
+_RICHEST_FIRST = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
 DERIVED = {"name": default_name, "modality": default_modality, "speaker": default_speaker}
 """The fields that are derived from role and contents where they are not given, and stored only where they differ."""
 
