@@ -111,7 +111,7 @@ def blocks_of(content: object) -> tuple[Content, ...]:
     if isinstance(content, Value | Mapping):
         return (_block_of(content),)
     if isinstance(content, Iterable) and not isinstance(content, bytes | bytearray | memoryview):
-        return tuple(_block_of(part) for part in content)
+        return tuple(map(_block_of, content))
     raise InvalidMessage(
         f"Content of type {type(content).__name__} is neither text nor a list of parts.",
         hint="Pass a string, blocks, or content parts.",
@@ -217,14 +217,9 @@ def _unknown(kind: str, part: Mapping[str, Any]) -> UnknownContent:
 # --- readers: each receives the keys of a part beside its type, removes those it reads, and keeps the rest as extra fields ---
 
 
-def _text(rest: Fields) -> Content:
-    return _made(TextContent, {"content": rest.pop("text")}, rest)
-
-
-def _named_text(kind: str) -> Callable[[Fields], Content]:
-    """Read a text part whose type says more than text; the type stays as ``part_type``."""
-    key = "refusal" if kind == "refusal" else "text"
-    return lambda rest: _made(TextContent, {"content": rest.pop(key), "part_type": kind}, rest)
+def _words(kind: type[Block], name: str, key: str, **fields: str) -> Callable[[Fields], Block]:
+    """Read a part whose words are under one key as a block that has them in a field, beside fields that are the same in all of them."""
+    return lambda rest: _made(kind, {name: rest.pop(key), **fields}, rest)
 
 
 def _image_url(rest: Fields) -> Content:
@@ -252,10 +247,6 @@ def _thinking(rest: Fields) -> Content:
     return _made(ThinkingContent, own, rest)
 
 
-def _redacted_thinking(rest: Fields) -> Content:
-    return _made(ThinkingContent, {"redacted": rest.pop("data"), "provider": "anthropic"}, rest)
-
-
 def _tool_use(rest: Fields) -> Content:
     own = {"id": rest.pop("id"), "name": rest.pop("name"), "args": _arguments(rest.pop("input", None))}
     return _made(ToolCallContent, own, rest)
@@ -267,16 +258,16 @@ def _tool_result(rest: Fields) -> Content:
 
 
 _READERS: dict[str, Callable[[Fields], Content]] = {
-    "text": _text,
-    "input_text": _named_text("input_text"),
-    "output_text": _named_text("output_text"),
-    "refusal": _named_text("refusal"),
+    "text": _words(TextContent, "content", "text"),
+    "input_text": _words(TextContent, "content", "text", part_type="input_text"),
+    "output_text": _words(TextContent, "content", "text", part_type="output_text"),
+    "refusal": _words(TextContent, "content", "refusal", part_type="refusal"),
     "image_url": _image_url,
     "input_image": _image_url,
     "input_audio": _input_audio,
     "image": _source,
     "thinking": _thinking,
-    "redacted_thinking": _redacted_thinking,
+    "redacted_thinking": _words(ThinkingContent, "redacted", "data", provider="anthropic"),
     "tool_use": _tool_use,
     "tool_result": _tool_result,
 }
