@@ -16,6 +16,7 @@ from palaver.log.values import (
     Derived,
     Erasure,
     JsonValue,
+    LogValue,
     Omitted,
     Place,
     Redaction,
@@ -23,12 +24,11 @@ from palaver.log.values import (
     Section,
     Source,
     ToolSpec,
-    Value,
 )
 from palaver.messages import Message
 
 
-class Entry(Value):
+class Entry(LogValue):
     """What all entries have.
 
     Attributes:

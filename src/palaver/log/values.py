@@ -32,8 +32,11 @@ JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
 """A value that JSON can hold, read-only. Entries keep what other programs recorded, whatever its shape."""
 
 
-class Value(BaseModel):
-    """A frozen value that keeps fields it does not know, so that a record of a newer version survives an older reader."""
+class LogValue(BaseModel):
+    """A frozen value that keeps fields it does not know, so that a record of a newer version survives an older reader.
+
+    It stores every field but None. A value of `palaver.messages` stores what differs from its default, and records what was replaced in it.
+    """
 
     # defer_build: as in palaver.messages.value, validators are built when they are first used, not at import
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -67,11 +70,11 @@ class Value(BaseModel):
 
 
 @cache
-def _names(kind: type[Value]) -> tuple[str, ...]:
+def _names(kind: type[LogValue]) -> tuple[str, ...]:
     return tuple(sorted(kind.model_fields))
 
 
-class Source(Value):
+class Source(LogValue):
     """Where an imported entry came from.
 
     Attributes:
@@ -85,7 +88,7 @@ class Source(Value):
     ordinal: int = 0
 
 
-class Redaction(Value):
+class Redaction(LogValue):
     """What was taken out of an entry before it was written; never the secret itself.
 
     Attributes:
@@ -99,7 +102,7 @@ class Redaction(Value):
     count: int = 1
 
 
-class Erasure(Value):
+class Erasure(LogValue):
     """The mark of an entry whose words were erased.
 
     Attributes:
@@ -113,7 +116,7 @@ class Erasure(Value):
     part: bool = False
 
 
-class Section(Value):
+class Section(LogValue):
     """A named part of the system instructions.
 
     Attributes:
@@ -128,7 +131,7 @@ class Section(Value):
     behind: bool | None = None
 
 
-class ToolSpec(Value):
+class ToolSpec(LogValue):
     """A tool as it is declared to a model.
 
     Attributes:
@@ -148,7 +151,7 @@ class ToolSpec(Value):
     writes: tuple[str, ...] | None = None
 
 
-class Place(Value):
+class Place(LogValue):
     """A handle as it is stored: whole dialog id, entry number, block index."""
 
     dialog: DialogId
@@ -166,7 +169,7 @@ class Place(Value):
         return Handle(self.dialog, self.seq, self.block)
 
 
-class Run(Value):
+class Run(LogValue):
     """A span as it is stored: entries `start` (inclusive) to `stop` (exclusive) of a dialog."""
 
     dialog: DialogId
@@ -184,7 +187,7 @@ class Run(Value):
         return Span(self.dialog, self.start, self.stop)
 
 
-class BlockEdit(Value):
+class BlockEdit(LogValue):
     """A block shown in another form.
 
     Attributes:
@@ -204,7 +207,7 @@ class BlockEdit(Value):
     trust: str | None = None
 
 
-class Omitted(Value):
+class Omitted(LogValue):
     """Entries or one block that a view leaves out.
 
     Attributes:
@@ -224,7 +227,7 @@ class Omitted(Value):
     size: int = 0
 
 
-class Derived(Value):
+class Derived(LogValue):
     """A text in the view that nobody said: a record, a summary.
 
     Attributes:

@@ -252,15 +252,12 @@ def mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     return value
 
 
-def stamped(message: object, dialog_id: DialogId, store: Store) -> Sequence[Message]:
+def stamped(message: Message, dialog_id: DialogId, store: Store) -> Sequence[Message]:
     """Return a message as a dialog stores it: with the dialog's id in its metadata, and one message for each result of a tool.
 
     Raises:
-        TypeError: It is not a message.
         MissingFile: It refers to media whose bytes neither it nor the store has.
     """
-    if not isinstance(message, Message):
-        raise TypeError(f"A dialog holds messages, not a {type(message).__name__}.")
     for media in media_of(message):
         if media.data is None and not media.url and not store.has_blob(BlobId(media.digest)):
             raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")

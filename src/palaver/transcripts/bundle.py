@@ -17,7 +17,7 @@ from palaver.formats import Limits, open_source
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Entry, Header, Node, Place, Run, body_digest, decode_entry, draft
 from palaver.log.redaction import Redactor
-from palaver.log.values import Value
+from palaver.log.values import LogValue
 from palaver.messages import canonical_json, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
@@ -289,7 +289,7 @@ def _named(value: object) -> Iterator[tuple[DialogId, int, int]]:
             yield value.dialog, value.start, value.stop
         case Place():
             yield value.dialog, value.seq, value.seq + 1
-        case Value():
+        case LogValue():
             for name in type(value).model_fields:
                 yield from _named(getattr(value, name))
         case tuple():

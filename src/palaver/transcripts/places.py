@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import Compaction, ContextEdit, Entry, Omitted, Place, Run, rule
-from palaver.log.values import Value
+from palaver.log.values import LogValue
 from palaver.messages import canonical_json
 
 _VERSION = 1
@@ -104,7 +104,7 @@ class Places:
                 yield from (value.model_copy(update={"run": run, "messages": 0, "size": 0}) for run in rest)
             case tuple():
                 yield tuple(moved for one in value for moved in self._moved(one))
-            case Value():
+            case LogValue():
                 fields = {name: one for name in type(value).model_fields for one in self._moved(getattr(value, name))}
                 yield value.model_copy(update=fields)
             case _:
