@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.agent.compacting import ModelSummarizer
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
 from palaver.cli.terminal import emit, listed, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
 from palaver.ids import now
 from palaver.messages import Usage
-from palaver.models import connect_model
 from palaver.plurals import counted
 from palaver.session.compaction import CompactionPreview, place_of
 from palaver.tokens import cost_of
+
+if TYPE_CHECKING:
+    from palaver.agent.compacting import ModelSummarizer
 
 __all__ = ["lines_of", "run", "summarizer_of"]
 
@@ -63,6 +63,8 @@ def run(
         if summarizer is None:
             made = compaction.preview(by, budget, model=model)
         else:
+            import asyncio  # noqa: PLC0415 - most compactions ask no model
+
             made = asyncio.run(compaction.apreview(summarizer_of(summarizer), by, budget, model=model, focus=focus))
         for line in () if json else lines_of(made):
             say(line)
@@ -83,6 +85,9 @@ def summarizer_of(spec: str) -> ModelSummarizer:
         InvalidInput: The text names no model.
         MissingExtra: The package of its provider is not installed.
     """
+    from palaver.agent.compacting import ModelSummarizer  # noqa: PLC0415 - as above
+    from palaver.models import connect_model  # noqa: PLC0415 - as above
+
     return ModelSummarizer(*connect_model(spec))
 
 

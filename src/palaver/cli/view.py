@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from typer import BadParameter, Option
@@ -12,7 +12,7 @@ from typer import BadParameter, Option
 from palaver.cli.calls import Answer, numbered
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
-from palaver.context import DEFAULT_POLICY, POLICIES, Meter
+from palaver.context import DEFAULT_POLICY, POLICIES, Composed, Meter
 from palaver.errors import NotFound
 from palaver.ids import BlobId
 from palaver.log.redaction import PatternRedactor
@@ -21,7 +21,6 @@ from palaver.session import Dialog, Session
 from palaver.session.calls import ModelCall
 from palaver.session.compaction import place_of
 from palaver.tokens import counter, model_info
-from palaver.transcripts import redacted_copy
 from palaver.transcripts.markdown import markdown
 from palaver.view import Exchange, Reason, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
@@ -81,6 +80,8 @@ def run(
     with found(session, store) as there:
         dialog = there.dialog
         if redact:
+            from palaver.transcripts import redacted_copy  # noqa: PLC0415 - it loads what reads files
+
             copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
             dialog = Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
         at = there.handle.seq if at is None and there.handle else at
@@ -96,7 +97,7 @@ def run(
             }
             if names := [name for name, value in changing.items() if value]:
                 raise BadParameter(f"{', '.join(names)} cannot change what was sent.", param_hint="--call")
-            seen = _seen(past.view(), past.model, request=past.request())
+            seen = _Seen(view=past.view(), model=past.model, request=past.request())
         else:
             seen = _policed(dialog, _past(dialog, past, at, whole=by == _WHOLE), by, budget, model, wire)
             seen = seen if wire is None else _compiled(dialog, seen, wire, then)
@@ -119,18 +120,25 @@ class _Seen:
     Attributes:
         view: The view.
         model: The model whose tokens are counted.
-        tokens: The size of the view.
-        before: The size of everything that was there to choose from.
-        notes: What the policy says about its plan.
+        made: What a policy made of the view before, where one was asked for.
         request: The request, where one was asked for.
     """
 
     view: View
     model: str
-    tokens: int
-    before: int
-    notes: tuple[str, ...] = ()
+    made: Composed | None = None
     request: Request | None = None
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the size of the view, and of everything that was there to choose from, in tokens."""
+        if self.made is not None:
+            return self.made.after.total, self.made.before.total
+        tokens = Meter(counter(self.model)).view(self.view).total
+        return tokens, tokens
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the policy says about its plan."""
+        return () if self.made is None else self.made.plan.notes
 
 
 def _past(dialog: Dialog, past: Answer | None, at: int | None, *, whole: bool) -> View:
@@ -144,28 +152,22 @@ def _past(dialog: Dialog, past: Answer | None, at: int | None, *, whole: bool) -
     return fold(dialog.store, dialog.dialog_id, at, whole=whole)
 
 
-def _seen(view: View, model: str, *, request: Request | None = None) -> _Seen:
-    tokens = Meter(counter(model)).view(view).total
-    return _Seen(view=view, model=model, tokens=tokens, before=tokens, request=request)
-
-
 def _policed(dialog: Dialog, view: View, by: str | None, budget: int | None, model: str, wire: str | None) -> _Seen:
     """Return what a policy makes of a view."""
     model = model or view.model or ("" if wire is None else profile(wire).model)
     if by in {None, _WHOLE} and budget is None:
-        return _seen(view, model)
+        return _Seen(view=view, model=model)
     if budget is None and not model_info(model).known:
         complain(model_info(model).warning, "yellow")
     made = dialog.compaction.compose(by or DEFAULT_POLICY, budget, model=model, view=view)
-    notes, tokens, before = made.plan.notes, made.after.total, made.before.total
-    return _Seen(view=made.view, model=model, tokens=tokens, before=before, notes=notes)
+    return _Seen(view=made.view, model=model, made=made)
 
 
 def _compiled(dialog: Dialog, seen: _Seen, wire: str, then: str | None) -> _Seen:
     call = Call(model=seen.model, then=then)
     request = compile(seen.view, profile(wire, seen.model), call, lambda digest: dialog.store.blob(BlobId(digest)))
     request.check()
-    return _Seen(**{**vars(seen), "request": request})
+    return replace(seen, request=request)
 
 
 def _texts(dialog: Dialog, seen: _Seen) -> Iterator[str]:
@@ -194,7 +196,8 @@ def _omitted(view: View) -> Iterator[dict[str, Any]]:
 def _explained(seen: _Seen) -> Iterator[str]:
     rows = list(_omitted(seen.view))
     shown = sum(exchange.messages for exchange in seen.view.exchanges)
-    share = f"{seen.tokens:,} tokens" if seen.tokens == seen.before else f"{seen.tokens:,} of {seen.before:,} tokens"
+    tokens, before = seen.sizes()
+    share = f"{tokens:,} tokens" if tokens == before else f"{tokens:,} of {before:,} tokens"
     yield f"The model sees {share} in {counted(shown, 'message')} (counted for {seen.model or 'an unknown model'})."
     if not rows:
         yield "Nothing is left out."
@@ -206,7 +209,7 @@ def _explained(seen: _Seen) -> Iterator[str]:
     if rows:
         yield "The log keeps all of it. `palaver show PLACE` prints the original of:"
         yield from listed([f"  {row['place']}  ({_why(row['reason'])}; {row['by']})" for row in rows], _PLACES)
-    yield from (f"  note: {note}" for note in seen.notes)
+    yield from (f"  note: {note}" for note in seen.notes())
     yield from (f"  for the provider: {change}" for change in (seen.request.report if seen.request else ()))
     yield ""
 
@@ -216,15 +219,11 @@ def _why(reason: str) -> str:
 
 
 def _data(seen: _Seen) -> dict[str, object]:
-    row = {
-        "tokens": seen.tokens,
-        "tokens_before": seen.before,
-        "model": seen.model,
-        "omitted": list(_omitted(seen.view)),
-    }
+    tokens, before = seen.sizes()
+    row = {"tokens": tokens, "tokens_before": before, "model": seen.model, "omitted": list(_omitted(seen.view))}
     if seen.request is None:
         seen.view.load()
-        return {"view": [_turns(each) for each in seen.view.exchanges], **row, "report": list(seen.notes)}
+        return {"view": [_turns(each) for each in seen.view.exchanges], **row, "report": list(seen.notes())}
     changes: list[dict[str, Any]] = [
         {"what": one.what, "how": one.how.value, "why": one.why} for one in seen.request.report
     ]

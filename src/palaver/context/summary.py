@@ -6,7 +6,6 @@ summarised is read from the sources of the running summary, so nothing has to be
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -296,6 +295,8 @@ async def _answered(
 
 
 async def _asked(summarizer: Summarizer, request: SummaryRequest) -> tuple[SummaryAnswer | None, str]:
+    import asyncio  # noqa: PLC0415 - loaded by whoever awaits; most compactions ask nobody
+
     try:
         async with asyncio.timeout(_SECONDS):
             return await summarizer(request), ""

@@ -6,7 +6,6 @@ read. An exhausted generator returns why it ended too early, or an empty string;
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Generator
@@ -124,6 +123,8 @@ def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
 def _members(
     file: IO[bytes], reopen: Callable[[], IO[bytes]], limits: Limits, *, keep: bool
 ) -> tuple[tuple[Layer, ...], tuple[tuple[str, str], ...]]:
+    import tarfile  # noqa: PLC0415 - slow to import, and few sources are archives
+
     layers: list[Layer] = []
     faults: list[tuple[str, str]] = []
     file.seek(0)

@@ -18,7 +18,6 @@ from palaver.prompts import Runtime
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, counter
-from palaver.tools import run_in_worker
 from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held
 
 __all__ = ["ATTEMPT", "BudgetLike", "CompactionPreview", "Compactions", "PolicyLike"]
@@ -257,6 +256,8 @@ class Compactions:
             InfeasibleBudget: What every view must hold is larger than the budget.
             NotFound: There is no policy of this name.
         """
+        from palaver.tools import run_in_worker  # noqa: PLC0415 - it loads an event loop, and most compactions ask nobody
+
         preview, manager, room, meter = await run_in_worker(
             partial(self._planned, asked, budget, model, trigger, summary=True)
         )

@@ -28,8 +28,9 @@ from palaver.messages import (
     thaw,
 )
 from palaver.tokens import o200k
-from palaver.tokens.catalogue import ModelInfo, model_info
-from palaver.tokens.families import FAMILIES, Family
+from palaver.tokens.catalogue import ModelInfo
+from palaver.tokens.families import FAMILIES, Family, family_of
+from palaver.tokens.genai import read_name
 
 __all__ = [
     "Counter",
@@ -81,8 +82,9 @@ class ModelCounter:
 
 def counter(model: str | ModelInfo) -> ModelCounter:
     """Return the counter of a model; the family of an unknown one follows from its name, else it is counted generously."""
-    info = model if isinstance(model, ModelInfo) else model_info(model)
-    return ModelCounter(info.name, FAMILIES[info.family])
+    if isinstance(model, ModelInfo):
+        return ModelCounter(model.name, FAMILIES[model.family])
+    return ModelCounter(model, family_of(read_name(model).bare))
 
 
 # --- what is counted ------------------------------------------------------------------------------------------------------

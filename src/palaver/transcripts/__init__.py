@@ -1,19 +1,27 @@
-"""Transcripts of other agents: import and growth, export, bundles, doctor."""
+"""Transcripts of other agents: import and growth, export, bundles, doctor.
 
-from palaver.transcripts.bundle import (
-    BundleImport,
-    export_bundle,
-    import_bundle,
-    import_bundle_file,
-    is_bundle,
-    redacted_copy,
-)
-from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, unreadable
-from palaver.transcripts.exporting import EXPORTS, Exported, export, partial_path, write_file
+What reads files is loaded when it is first used: Markdown needs none of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
-from palaver.transcripts.importing import Imported, Importer, in_order, require_something
 from palaver.transcripts.repair import repair
 from palaver.transcripts.sources import kept
+
+if TYPE_CHECKING:
+    from palaver.transcripts.bundle import (
+        BundleImport,
+        export_bundle,
+        import_bundle,
+        import_bundle_file,
+        is_bundle,
+        redacted_copy,
+    )
+    from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, unreadable
+    from palaver.transcripts.exporting import EXPORTS, Exported, export, partial_path, write_file
+    from palaver.transcripts.importing import Imported, Importer, in_order, require_something
 
 __all__ = [
     "DAMAGED_STORE",
@@ -41,3 +49,18 @@ __all__ = [
     "unreadable",
     "write_file",
 ]
+
+_MODULES = {
+    "bundle": "BundleImport export_bundle import_bundle import_bundle_file is_bundle redacted_copy",
+    "doctor": "DAMAGED_STORE examine examine_file unreadable",
+    "exporting": "EXPORTS Exported export partial_path write_file",
+    "importing": "Imported Importer in_order require_something",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+    """Load the module that a name comes from."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"palaver.transcripts.{_MODULE_OF[name]}"), name)
