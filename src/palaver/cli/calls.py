@@ -73,11 +73,10 @@ def run(
 
 
 def _answers(dialog: Dialog) -> list[Answer]:
-    messages = dialog.messages
-    told = [(index, each) for index, each in enumerate(messages.bare()) if each.role is Role.ASSISTANT]
+    told = [(place, each) for place, each in dialog.messages.placed() if each.role is Role.ASSISTANT]
     return [
-        Answer(number, messages.handle(index), each.model or "", each.timestamp, each.usage)
-        for number, (index, each) in enumerate(told, 1)
+        Answer(number, place, each.model or "", each.timestamp, each.usage)
+        for number, (place, each) in enumerate(told, 1)
     ]
 
 

@@ -220,9 +220,10 @@ class Usage(FrozenDict):
     def _count(self, paths: str) -> int:
         """Return the first positive number at one of the paths, else 0."""
         for path in paths.split():
-            value: Any = self
-            for step in path.split("."):
-                value = value.get(step) if isinstance(value, Mapping) else None
+            name, _, inner = path.partition(".")
+            value: Any = self.get(name)
+            if inner:
+                value = value.get(inner) if isinstance(value, Mapping) else None
             if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
                 return int(value)
         return 0

@@ -79,6 +79,7 @@ def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tup
 
 
 class _Fragment(NamedTuple):
+    handle: Handle
     message: Message
     begins: bool
 
@@ -95,8 +96,9 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
             else:
                 said = header.kind == "message"
             if said:
-                message = _message(reader, Handle(span.dialog, seq), body)
-                yield _Fragment(message, begins=header is None or begins(header, number))
+                handle = Handle(span.dialog, seq)
+                message = _message(reader, handle, body)
+                yield _Fragment(handle, message, begins=header is None or begins(header, number))
             number = header.number if header else number + said  # noqa: PLW2901 - the count runs on
 
 
@@ -107,34 +109,36 @@ def _message(reader: Reader, handle: Handle, body: bytes) -> Message:
     return entry.message
 
 
-def _merged(parts: Sequence[Message]) -> Message:
+def _merged(fragments: Sequence[_Fragment]) -> tuple[Handle, Message]:
     """Join the fragments of one response: their blocks in order; usage and ending from the last fragment that has them."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
+    handle, first, _ = fragments[0]
+    if len(fragments) == 1:
+        return handle, first
+    parts = [each.message for each in fragments]
     fields: dict[str, object] = {"contents": tuple(block for part in parts for block in part.contents)}
     for name in ("usage", "stop_reason", "error", "parsed"):
         fields[name] = next((value for part in reversed(parts) if (value := getattr(part, name))), getattr(first, name))
     fields["logprobs"] = tuple(item for part in parts for item in part.logprobs)
     fields["metadata"] = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
-    return first.model_copy(update=fields)
+    return handle, first.model_copy(update=fields)
 
 
-def _joined(fragments: Iterable[_Fragment]) -> Iterator[Message]:
-    """Join the fragments of each response, in the order in which the messages begin.
+def _joined(fragments: Iterable[_Fragment]) -> Iterator[tuple[Handle, Message]]:
+    """Join the fragments of each response, in the order in which the messages begin, each with the handle of its first entry.
 
     Results may stand between the fragments of a response, because a harness records them as they come. A fragment whose beginning the
     dialog does not hold is not a message of it.
     """
-    growing: list[list[Message]] = []
-    for message, begins_one in fragments:
-        if begins_one:
-            if message.response_id or not (growing and growing[0][0].response_id):
+    growing: list[list[_Fragment]] = []
+    for each in fragments:
+        response = each.message.response_id
+        if each.begins:
+            if response or not (growing and growing[0][0].message.response_id):
                 yield from map(_merged, growing)
                 growing = []
-            growing.append([message])
-        elif growing and growing[0][0].response_id == message.response_id:
-            growing[0].append(message)
+            growing.append([each])
+        elif growing and growing[0][0].message.response_id == response:
+            growing[0].append(each)
     yield from map(_merged, growing)
 
 
@@ -162,16 +166,20 @@ class Messages(Sequence[Message]):
             chosen = range(self._count)[index]
             if len(chosen) > 1 and chosen.step == 1:
                 run = zip(chosen, _joined(_fragments(self._store, self._after(chosen.start))), strict=False)
-                return tuple(self._with_media(message) for _, message in run)
+                return tuple(self._with_media(message) for _, (_, message) in run)
             return tuple(self[at] for at in chosen)
         place = range(self._count)[index]
-        return self._with_media(next(_joined(_fragments(self._store, self._after(place)))))
+        return self._with_media(next(_joined(_fragments(self._store, self._after(place))))[1])
 
     def __iter__(self) -> Iterator[Message]:
         return map(self._with_media, self.bare())
 
     def bare(self) -> Iterator[Message]:
         """Yield the messages without the bytes of their media."""
+        return (message for _, message in self.placed())
+
+    def placed(self) -> Iterator[tuple[Handle, Message]]:
+        """Yield the messages without the bytes of their media, each with the handle of the entry that begins it."""
         return _joined(_fragments(self._store, self._held))
 
     def handle(self, index: int) -> Handle:

@@ -102,7 +102,7 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
 def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
     """Return what a call used and cost: the provider's dollars; where it gave none, those of the price list, as far as it has the model."""
     known = usage.invoke_cost
-    if known.cost or not model:
+    if known.cost or not model or not usage:
         return known
     try:
         charged = price(usage, model, at)
@@ -184,14 +184,14 @@ def _long_writes(used: Usage) -> int:
 
 def _in_their_words(used: Usage) -> dict[str, int]:
     """Return the usage in genai-prices' words, without the kinds that were not used."""
-    audio_in, audio_out = used.invoke_cost.audio_prompt_tokens, used.invoke_cost.audio_completion_tokens
+    counted = used.invoke_cost
     words = {
-        "input_tokens": used.input_tokens,
-        "cache_read_tokens": used.cache_read_tokens,
+        "input_tokens": counted.prompt_tokens,
+        "cache_read_tokens": counted.cached_prompt_tokens,
         "cache_write_tokens": used.cache_write_tokens,
         "cache_write_1h_tokens": _long_writes(used),
-        "output_tokens": used.output_tokens,
-        "input_audio_tokens": audio_in,
-        "output_audio_tokens": audio_out,
+        "output_tokens": counted.completion_tokens,
+        "input_audio_tokens": counted.audio_prompt_tokens,
+        "output_audio_tokens": counted.audio_completion_tokens,
     }
     return {word: count for word, count in words.items() if count}

@@ -112,10 +112,13 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         for node in rootless
     )
     findings.extend(_of_sources(store, session_id))
+    valid = dict.fromkeys(PROFILES, len(sound) == len(chosen))
     for node in sound:
+        view = fold(store, node.dialog_id)
         findings.extend(_of_dialog(store, node))
+        findings.extend(_of_window(view))
+        valid = {name: fine and _valid(store, view, name) for name, fine in valid.items()}
     total = sum(store.last(node.dialog_id).seq + 1 for node in chosen)
-    whole = len(sound) == len(chosen)
     return Diagnosis(
         name=record.name or session_id,
         session_id=session_id,
@@ -123,7 +126,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         total=total,
         reachable=total - sum(len(broken[node.dialog_id]) for node in chosen),
         findings=tuple(dict.fromkeys(findings)),  # forks share entries: a fault shows in every dialog that holds it
-        valid={name: whole and all(_valid(store, node.dialog_id, name) for node in sound) for name in PROFILES},
+        valid=valid,
     )
 
 
@@ -168,7 +171,6 @@ def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
     yield from found
     known = {finding.place for finding in found if finding.severity == "fault"}
     yield from (finding for finding in _of_wire(store, view) if finding.place not in known)
-    yield from _of_window(fold(store, node.dialog_id))
 
 
 # --- entries ------------------------------------------------------------------------------------------------------------------
@@ -305,8 +307,7 @@ def _model(view: View, profile_name: str) -> str:
     return view.model if standard.partition("-")[0] in view.model else standard
 
 
-def _valid(store: Store, dialog_id: DialogId, name: str) -> bool:
-    view = fold(store, dialog_id)
+def _valid(store: Store, view: View, name: str) -> bool:
     call = Call(model=_model(view, name), then="Go on.")
     try:
         request = compile(view, PROFILES[name], call, lambda digest: store.blob(BlobId(digest)))
