@@ -12,6 +12,7 @@ from palaver import Session, SqliteStore
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.transcripts import EXPORTS
+from palaver.transcripts.exporting import TOOLS
 from palaver.wire import PROFILES, validate
 from tests.cli.commands import CODE, PATH, Palaver, rollout, run, talk
 from tests.cli.test_page import PAGE
@@ -316,7 +317,10 @@ def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
         assert row["bytes"] == target.stat().st_size, form
         assert all(words in piped.out for words in ("Please look at", "It is red.", "Another answer.")), form
         assert target.stat().st_mode & 0o777 == 0o600, form
-        assert f"Wrote {target}, {row['bytes']:,} bytes." in stocked("export", "talk", "--to", form, "-o", target).err
+        said = stocked("export", "talk", "--to", form, "-o", target).err
+        assert f"Wrote {target}, {row['bytes']:,} bytes." in said, form
+        assert bool(row.get("advice")) == (form in TOOLS), form
+        assert row.get("advice", "") in said, form
         assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == [], form
 
 

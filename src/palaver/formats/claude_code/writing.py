@@ -33,7 +33,7 @@ _ANSWER: dict[str, object] = {
 
 def advice(heading: Heading) -> str:
     """Return where Claude Code looks for the file, and what to type."""
-    folder = heading.folder or "/folder"
+    folder = heading.folder or "/your/folder"
     place = f"~/.claude/projects/{re.sub('[^a-zA-Z0-9]', '-', folder)}/{heading.session}.jsonl"
     return f"To go on in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
 
