@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -57,9 +56,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 _ALIASES = {"recall": "show"}
 """Names that work and are not listed: placeholders in a view tell the model to `recall` a handle."""
-
-_COLLECTED = 500_000
-"""New objects before the garbage collector runs: at Python's 700 it takes 0.05 to 0.1 s of a command, and finds nothing."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -147,7 +143,6 @@ _UsageError: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; the entry point exits with it."""
-    gc.set_threshold(_COLLECTED)
     words = sys.argv[1:] if arguments is None else arguments
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

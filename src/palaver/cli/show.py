@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from palaver.cli.options import JsonOption, StoreOption, found, numbered, opened
 from palaver.cli.terminal import paged, print_json, say, write
-from palaver.context.recall import places
 from palaver.errors import InvalidInput, NotFound
 from palaver.log import Entry, Handle, MessageEntry, decode_entry
 from palaver.messages import Content, ToolCallContent, words_of
@@ -116,6 +115,8 @@ def recalled(store: Store, text: str) -> Iterator[str]:
 
 
 def _is_handle(text: str) -> bool:
+    from palaver.context.recall import places  # noqa: PLC0415 - it loads the policies, which a whole session needs not
+
     try:
         return bool(places(text))
     except InvalidInput:
@@ -124,6 +125,8 @@ def _is_handle(text: str) -> bool:
 
 def _places(store: Store, text: str) -> tuple[Session, tuple[Handle, ...]]:
     """Return the session and the entries or blocks that a text names."""
+    from palaver.context.recall import places  # noqa: PLC0415 - as above
+
     named = places(text)
     dialog_id = store.resolve(named[0].dialog)
     session = Session.open(store, store.node(dialog_id).session_id)
