@@ -278,6 +278,23 @@ def test_a36_a_conversation_that_the_caller_keeps() -> None:
     assert roles(session.dialog)[-1] == "assistant"
 
 
+def test_a_conversation_is_read_in_each_dialect() -> None:
+    """R256: calls and results of Anthropic and of OpenAI's Responses are those of the conversation, as for `dialog.append`."""
+    anthropic = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "add", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "42"}]},
+    ]
+    responses = [
+        {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "42"},
+    ]
+    for items in (anthropic, responses):
+        agent, provider = scripted(["42."])
+        agent.respond(messages=[{"role": "user", "content": "6 times 7?"}, *items])
+        assert [role for role, _ in sent(provider.requests[0])] == ["system", "user", "assistant", "tool"]
+        assert provider.requests[0].body["messages"][3]["tool_call_id"] == "c"
+
+
 def test_r255_r258_the_end_of_a_conversation() -> None:
     """R255, R256, R257, R258, C18: `input` is the query after `messages`; a trailing result is continued; what was answered is refused."""
     agent, provider = scripted(["both", "42."])

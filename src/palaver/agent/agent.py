@@ -47,6 +47,7 @@ from palaver.prompts import Format, Prompt, PromptRef, Runtime, get_default_runt
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.head import mapping, media_from, message_of, stamped
+from palaver.session.incoming import messages_of
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
@@ -656,7 +657,11 @@ def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
         InvalidInput: There is nothing to answer, or the last message is neither the user's nor the result of a tool.
         InvalidMessage: One of them is not a message.
     """
-    found = [_message(one) for one in messages] + ([UserMessage.text(text)] if text else [])
+    try:
+        found = [message for message, _ in messages_of(messages, None)] + ([UserMessage.text(text)] if text else [])
+    except TypeError as error:
+        hint = 'Give messages=[{"role": "user", "content": "..."}] or Message objects; a text alone is the input.'
+        raise InvalidInput("messages contains something else than messages.", hint=hint) from error
     if not found:
         raise InvalidInput("There is nothing to answer.", hint="Give a text, or at least one message.")
     if found[-1].role not in {Role.USER, Role.TOOL}:
@@ -665,14 +670,3 @@ def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
             hint="End with the user's message, or with the result of a tool to continue from there.",
         )
     return tuple(found)
-
-
-def _message(given: object) -> Message:
-    if isinstance(given, Message):
-        return given
-    if isinstance(given, Mapping):
-        return Message.from_dict(given)
-    raise InvalidInput(
-        f"messages contains a {type(given).__name__}.",
-        hint='Give messages=[{"role": "user", "content": "..."}] or Message objects; a text alone is the input.',
-    )

@@ -148,4 +148,9 @@ def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[
         yield locate(memory, next(Importer(memory, keep_source=False).import_path(reference)).session_id)
         return
     with opened(url, writes=writes) as store:
-        yield locate(store, reference, only=writes)
+        try:
+            place = locate(store, reference, only=writes)
+        except NotFound as missing:
+            missing.hint = missing.hint if writes else f"No file has this name either. {missing.hint}".strip()
+            raise
+        yield place

@@ -95,8 +95,9 @@ class InvokeCost:
         return InvokeCost(**added)
 
     def __repr__(self) -> str:
-        share = f", ${self.estimated:.6f} of it estimated" if self.estimated else ""
-        return f"InvokeCost({self.prompt_tokens:,} tokens read, {self.completion_tokens:,} written, ${self.cost:.6f}{share})"
+        """Show what is not zero, without the rates."""
+        shown = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _RATES}
+        return f"InvokeCost({', '.join(f'{name}={round(value, 8)}' for name, value in shown.items() if value)})"
 
 
 _RATES = frozenset({"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"})
