@@ -31,14 +31,13 @@ FEW, MANY = 80, 1_600
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
     """Return what counts the steps, in hundreds, that SQLite takes for something."""
     taken = count()
-    connect = Opener.connect
+    set_up = Opener.set_up
 
-    def counted(opener: Opener) -> apsw.Connection:
-        connection = connect(opener)
+    def counted(opener: Opener, connection: apsw.Connection) -> None:
+        set_up(opener, connection)
         connection.set_progress_handler(lambda: bool(next(taken)) and False, 100)
-        return connection
 
-    monkeypatch.setattr(Opener, "connect", counted)
+    monkeypatch.setattr(Opener, "set_up", counted)
 
     def cost(use: Callable[[], object]) -> int:
         before = next(taken)

@@ -63,17 +63,21 @@ def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout
     search = _Search(layout, stage)
     if last < 1 or search.rest(last) > layout.limit:
         return None
-    first = search.first(search.under(layout.limit, last), last, layout.limit)
-    if first is None:
-        return None
-    start = max(first, search.under(layout.target, last) - 1)
-    beyond = search.first(start, last, layout.target)
-    newest, step = last if beyond is None else beyond - 1, max(1, layout.limit - layout.target)
-    positions = layout.positions
-    if beyond is not None and newest >= first and positions[first - 1] // step == positions[newest] // step:
-        newest = beyond
-    chosen = roundest(positions, first, newest, step) if newest > first else first
-    return search.at(chosen if search.size(chosen) <= layout.limit else first)
+    positions, step = layout.positions, max(1, layout.limit - layout.target)
+    first, newest = search.under(layout.limit, last), last
+    while first <= newest:  # of the cuts that may be allowed, the one at the roundest mark is measured
+        cut = roundest(positions, first, newest, step)
+        if search.size(cut) > layout.limit:
+            first = cut + 1
+        elif search.size(cut) <= layout.target:
+            newest = cut - 1
+        elif newest == last or positions[cut - 1] // step < positions[cut] // step:
+            return search.at(cut)
+        else:  # no long mark is in the stretch
+            others = range(cut + 1, newest + 1)
+            beyond = cut + 1 + bisect_left(others, -layout.target, key=lambda other: -search.size(other))
+            return search.at(roundest(positions, cut, beyond, step))
+    return search.at(first) if first <= last else None
 
 
 class _Search:
@@ -113,24 +117,6 @@ class _Search:
             new = self.rest(cut) - self._layout.fixed - self._layout.added
             self._found[cut] = (made, new + made.total(self._layout.limit - new, stop=cut))
         return self._found[cut]
-
-    def first(self, start: int, last: int, most: int) -> int | None:
-        """Return the first cut from `start` on at which the layout is at most so large; None when it is larger at `last`.
-
-        What is old hardly changes from cut to cut, so its size at one cut says where to look next. It is often the answer, and the cut before it shows that.
-        """
-        low, high, probe, up, down = start - 1, last + 1, start, 1, 1
-        while high - low > 1:
-            old = self.size(probe) - self.rest(probe)
-            if self.size(probe) <= most:
-                high = probe
-            else:
-                low, up = probe, up * 2
-            if high > last:
-                probe = min(max(self.under(most - old, last), low + up // 2), high - 1)
-            else:
-                probe, down = max(high - down, (low + high) // 2), down * 2
-        return high if high <= last else None
 
 
 _FINEST = 16

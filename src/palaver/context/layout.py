@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, islice
 from typing import TypeAlias
 
@@ -248,7 +248,7 @@ class Layout:
             return None
         exchange = self.view.exchanges[index]
         for rule in self.rules:
-            made = self.meter.remember(exchange, rule, partial(rule, replace(self, rules=(), forms={}), index))
+            made = self.meter.remember(exchange, rule, lambda: rule(replace(self, rules=(), forms={}), index))  # noqa: B023 - called now
             if made is not None:
                 return made
         return None

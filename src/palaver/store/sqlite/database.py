@@ -68,10 +68,12 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
     processes.
     """
 
-    def __init__(self, opener: Opener) -> None:
+    def __init__(self, opener: Opener, *, create: bool) -> None:
         self._opener = opener
-        self._file = opener.path.stat()
         super().__init__(str(opener.path), opener.wait, most=_CONNECTIONS, writable=opener.writable)
+        self._file, first = prepare(opener, create=create)
+        self._all.append(first)
+        self._idle.append(first)
 
     def _renew(self) -> None:
         super()._renew()
@@ -288,5 +290,4 @@ class SqliteStore(SqlStore):
         except UnicodeEncodeError as error:
             raise InvalidInput(f"SQLite opens files whose names are UTF-8, and {str(self.path)!r} is not.") from error
         opener = Opener(self.path, durability, wait, writable=not read_only)
-        prepare(opener, create=create)
-        super().__init__(SqliteDatabase(opener), url, durability, formats())
+        super().__init__(SqliteDatabase(opener, create=create), url, durability, formats())

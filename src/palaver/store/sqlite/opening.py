@@ -64,15 +64,19 @@ class Opener:
         self.wait = wait
         self.writable = writable
         pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
-        if durability is Durability.FULL:  # macOS flushes the disk's cache only when told
-            pragmas |= {"fullfsync": "ON", "checkpoint_fullfsync": "ON"}
+        full = "ON" if durability is Durability.FULL else "OFF"  # macOS flushes the disk's cache only when told
+        pragmas |= {"fullfsync": full, "checkpoint_fullfsync": full}
         self._setup = "".join(f"PRAGMA {name}={value};" for name, value in pragmas.items())
 
     def connect(self) -> apsw.Connection:
         """Open a connection that is ready for use."""
         with self.opening() as connection:
-            connection.execute(self._setup).fetchall()
+            self.set_up(connection)
         return connection
+
+    def set_up(self, connection: apsw.Connection) -> None:
+        """Make a connection ready for use."""
+        connection.execute(self._setup).fetchall()
 
     @contextmanager
     def opening(self) -> Iterator[apsw.Connection]:
@@ -121,8 +125,11 @@ def _cannot_open(path: Path, error: apsw.Error) -> PalaverError:
 # --- making and migrating ---------------------------------------------------------------------------------------------------------
 
 
-def prepare(opener: Opener, *, create: bool) -> None:
+def prepare(opener: Opener, *, create: bool) -> tuple[os.stat_result, apsw.Connection]:
     """Make the file if it is to be made, look at what is there, and bring it to the newest format.
+
+    Returns:
+        The file that was found, and a connection to it that is ready for use.
 
     Raises:
         MissingFile: Nothing is there, or an empty file, and `create` is False.
@@ -133,21 +140,22 @@ def prepare(opener: Opener, *, create: bool) -> None:
     try:
         if create and opener.writable:
             _make(path)
-        _look(path)
+        found = _look(path)
     except OSError as error:
         raise os_fault(path, error) from error
     if opener.writable and not _may_write(path):
         raise read_only(path)
     with opener.opening() as connection:
         try:
-            found = _settled(opener, connection, create=create)
+            version = _settled(opener, connection, create=create)
         except apsw.NotADBError as error:
             raise _unreadable(path, error) from error
-        if not found and not (create and opener.writable):
+        if not version and not (create and opener.writable):
             raise MissingFile(path, what="store", hint="The file is empty. Open it for writing to make a store in it.")
-        if check_format(str(path), found, newest_format(), writable=opener.writable):
+        if check_format(str(path), version, newest_format(), writable=opener.writable):
             _upgrade(opener, connection)
-    connection.close()
+        opener.set_up(connection)
+    return found, connection
 
 
 def _make(path: Path) -> None:
@@ -190,13 +198,14 @@ def _flush_names(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _look(path: Path) -> None:
-    """Refuse what is not a file, or too short for a database; SQLite would take one byte for an empty one."""
+def _look(path: Path) -> os.stat_result:
+    """Return what is there; refuse what is not a file, or too short for a database; SQLite would take one byte for an empty one."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise InvalidInput(f"{path} is not a file.", hint="Name a file; it is made when it is missing.")
     if 0 < found.st_size < len(_MAGIC):
         raise _no_database(path)
+    return found
 
 
 def _no_database(path: Path) -> InvalidInput:
