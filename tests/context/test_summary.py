@@ -87,20 +87,26 @@ def test_a_failed_summary_leaves_the_record_alone() -> None:
 
 def test_the_span_of_a_failed_summary_stays_due() -> None:
     """What left while the summarizer failed goes into the next request, with what leaves then; a good summary is not asked for again."""
-    log = long_log()
-    view, composed = fold(log)
-    done = summarized(view, composed, Keeping(RuntimeError("overloaded")))
-    assert "RuntimeError: overloaded" in done.failed
-    committed(log, done.composed)
-    long_log(30, log)
-    by = Keeping(SummaryAnswer(text="all of it"))
-    done = summarized(*fold(log), by)
-    assert done.summary == "all of it"
-    read = "".join(request.transcript for request in by.asked)
-    assert "output 0 " in read
-    assert "output 35 " in read
-    committed(log, done.composed)
-    assert summarized(*fold(log), by).requests == 0
+    small = Keeping(SummaryAnswer(text="never asked"), window=700)  # its instructions alone take that
+    for failing, why, asked in (
+        (Keeping(RuntimeError("overloaded")), "RuntimeError: overloaded", 1),
+        (small, "requests", 0),
+    ):
+        log = long_log()
+        view, composed = fold(log)
+        done = summarized(view, composed, failing)
+        assert (done.composed is composed, len(failing.asked)) == (True, asked)
+        assert why in done.failed
+        committed(log, done.composed)
+        long_log(30, log)
+        by = Keeping(SummaryAnswer(text="all of it"))
+        done = summarized(*fold(log), by)
+        assert done.summary == "all of it"
+        read = "".join(request.transcript for request in by.asked)
+        assert "output 0 " in read
+        assert "output 35 " in read
+        committed(log, done.composed)
+        assert summarized(*fold(log), by).requests == 0
 
 
 def test_a_running_summary_is_updated_not_repeated() -> None:

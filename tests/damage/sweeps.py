@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from palaver.errors import PalaverError, StoreError
 from palaver.store import Durability, SqliteStore, Store, verify_store
-from tests.damage.disk import Loss, Notes
+from tests.damage.disk import Act, Loss, Note, Notes
 from tests.damage.history import History, state_of
 from tests.damage.sqlite_disk import Disk, Failure, close_on, put_back, sqlite_on
 
@@ -143,18 +143,30 @@ def recorded_on_disk(
     return Recorded(disk.notes, marks)
 
 
-def power_cuts(
+def recovered_on_disk(left: Mapping[str, bytes], acknowledged: int, folder: Path) -> Recorded:
+    """Open what a cut left on a disk that notes everything, and close it; the notes begin with the files as they were."""
+    put_back(left, folder)
+    with sqlite_on(Disk()) as disk:
+        for name, content in left.items():
+            disk.notes.acts += [Note(Act.MADE, name), Note(Act.WROTE, name, 0, content), Note(Act.FLUSHED, name)]
+        SqliteStore(folder / _FILE).close()
+    rmtree(folder)
+    return Recorded(disk.notes, [0] * (acknowledged + 1))
+
+
+def power_cuts(  # noqa: PLR0913 - all but the first three by keyword
     judge: Judge,
     recorded: Recorded,
     folder: Path,
     losses: Iterable[Loss] = (Loss.ALL, Loss.NONE, Loss.TORN),
     *,
+    first: int = 0,
     every: int = 1,
     seeds: Iterable[int] = (0,),
 ) -> Tally:
     """Cut the power at every point of a recorded history, open what is on the disk then, and judge it; equal files are judged once."""
     seen = set[tuple[int, int]]()
-    for at in list(recorded.notes.cuts())[::every]:
+    for at in list(recorded.notes.cuts(first))[::every]:
         acknowledged = recorded.acknowledged(at)
         for loss in losses:
             for seed in seeds if loss is Loss.ANY else (0,):

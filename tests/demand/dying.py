@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ from palaver import (
 from tests.forking import serve
 from tests.kills import dying_store, kill_this_process
 
-__all__ = ["cashier", "trio"]
+__all__ = ["STEPS", "cashier", "trio", "walker"]
+
+STEPS = 30
+"""Calls of a long turn."""
 
 
 def _done(request: Request) -> bool:
@@ -80,17 +84,50 @@ def trio(
     return _agent(store, answer, quick, slow, stream_handler=listener)
 
 
+def walker(store: Store, effects: Path, dies_at: int = -1) -> Agent:
+    """Return an agent whose turn has thirty calls, now and then two at once; its process dies within its effect numbered `dies_at`."""
+    numbers = count(1)
+
+    def note(what: str, number: int) -> str:
+        with effects.open("a", encoding="utf-8") as file:
+            file.write(f"{what} {number}\n")
+        if next(numbers) == dies_at:
+            kill_this_process()
+        return f"{what} {number}"
+
+    @tool
+    def write(number: int) -> str:
+        """Write: doing it twice is doing it twice."""
+        return note("write", number)
+
+    @tool(idempotent=True)
+    def look(number: int) -> str:
+        """Look: doing it twice is doing it once."""
+        return note("look", number)
+
+    def answer(
+        request: Request,
+    ) -> object:  # from what it is asked, as a model does: it does not matter which process asks
+        number = 1 + sum(message["role"] == "tool" for message in request.body["messages"])
+        if number > STEPS:
+            return "All done."
+        calls = [{"name": "write" if number % 3 else "look", "arguments": {"number": number}}]
+        if number % 5 == 0 and number < STEPS:
+            calls.append({"name": "write", "arguments": {"number": number + 1}})
+        return {"text": f"Step {number}.", "tool_calls": calls}
+
+    return _agent(store, answer, write, look, max_interrupt_steps=0)[0]
+
+
 def _agent(
     store: Store,
     answer: Callable[[Request], object],
     *tools: Function,
-    stream_handler: Callable[[object], None] | None = None,
+    **options: Any,  # noqa: ANN401 - what an agent takes
 ) -> tuple[Agent, ScriptedProvider]:
     prompt = Prompt(path="demand/agent", prompt="You do as you are told.", function_list=list(tools))
     provider = ScriptedProvider(answer)
-    return Agent(
-        "agent", prompt, "gpt-5.2", ProviderInvoker(provider), store=store, stream_handler=stream_handler
-    ), provider
+    return Agent("agent", prompt, "gpt-5.2", ProviderInvoker(provider), store=store, **options), provider
 
 
 def turn(address: str, name: str, effects: str, writes: int = -1, *, dies: bool = False) -> None:
@@ -116,5 +153,10 @@ def batch(address: str, name: str) -> None:
     agent.respond()
 
 
+def steps(address: str, effects: str, writes: int = -1, dies_at: int = -1) -> None:
+    """Continue a long turn; die behind a write of entries, or within an effect."""
+    walker(dying_store(open_store(address), writes), Path(effects), dies_at).resume("long").respond()
+
+
 if __name__ == "__main__":
-    serve(turn, batch)
+    serve(turn, batch, steps)

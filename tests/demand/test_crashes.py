@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import anyio
@@ -22,10 +25,11 @@ from palaver import (
 )
 from palaver.errors import InvalidInput
 from palaver.log import Draft, Header, LateResult
-from tests.demand.dying import cashier, trio
+from tests.demand.dying import STEPS, cashier, trio, walker
 from tests.demand.ground import Place, answers, bodies, reopened, shown, valid
 
 Kill = Callable[..., int]
+DEATHS = 6
 MOST = 40
 """More writes of entries than the turn makes."""
 
@@ -67,6 +71,32 @@ def _whole(dialog: Dialog, effects: Path) -> None:
     assert done == ["5"] if result == "charged 5" else "unknown" in result and done in ([], ["5"])
     assert sum(line.startswith("call ") for line in shown(session.root)) == 1
     valid(session.root)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 60))])
+def test_d4_killed_again_and_again(place: Place, kill: Kill, tmp_path: Path, seed: int) -> None:
+    """A turn of thirty calls that is killed after writes and within effects: each call once, in order, with one result; no effect twice."""
+    draw, effects, store = Random(seed), tmp_path / "effects", place.open()  # noqa: S311 - no secret
+    steps = partial(kill, "steps", address=place.address, effects=str(effects))
+    walker(store, effects).open("main", session_name="long").receive("Do all the steps.")
+    for _ in range(DEATHS):
+        assert steps(**draw.choice([{"writes": draw.randrange(1, 15)}, {"dies_at": draw.randrange(1, 5)}])) == -9
+    assert steps() == 0
+    dialog = Session.open(store, "long").root
+    messages = list(dialog.messages)
+    calls = [call for message in messages for call in message.tool_calls()]
+    assert [call.args["number"] for call in calls] == list(range(1, STEPS + 1))
+    assert [message.text_content() for message in messages if message.role == "user"] == ["Do all the steps."]
+    assert messages[-1].text_content() == "All done."
+    done = Counter(effects.read_text(encoding="utf-8").splitlines())
+    results = [(block.id, block.text()) for message in messages for block in message.tool_results()]
+    assert sorted(call for call, _ in results) == sorted(call.id for call in calls)
+    for call in calls:
+        effect, result = f"{call.name} {call.args['number']}", dict(results)[call.id]
+        assert (result == effect and done[effect]) or (call.name == "write" and "unknown" in result)
+        assert done[effect] <= 1 or call.name == "look"
+    assert sum("unknown" in result for _, result in results) <= 2 * DEATHS, "two calls at most run at a time"
+    valid(dialog)
 
 
 def test_d5_a_call_that_died_is_not_run_again(place: Place, kill: Kill, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
-from palaver.errors import Conflict, InvalidInput
-from palaver.ids import DialogId
+from palaver.context import POLICIES
+from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
+from palaver.ids import BlobId, DialogId
 from palaver.log import Compaction, Header
-from palaver.messages import Message
+from palaver.messages import ImageContent, Media, Message
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, Store
 from palaver.view import View
+from tests.wire.pictures import png
 
 MODEL = "gpt-4o"
 ROLES = [(at, "user" if at % 2 == 0 else "assistant") for at in range(24)]
@@ -152,3 +155,28 @@ def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:
         dialog.view()
         costs.append(store.read - before)
     assert sum(costs[90:]) <= 1.1 * sum(costs[50:60])
+
+
+def test_planning_reads_no_media() -> None:
+    """Views, previews and commits of every policy work from headers and sizes; only the request reads the bytes of pictures."""
+
+    class Reading(MemoryStore):
+        read = 0
+
+        def blob(self, blob_id: BlobId) -> bytes:
+            self.read += 1
+            return super().blob(blob_id)
+
+    store = Reading()
+    dialog = Session.create(store, "pictures").root
+    for number in range(30):
+        picture = ImageContent(images=(Media(data=png(200, 200 + number)),))
+        dialog.append(Message(role="user", contents=(picture,)))
+        dialog.put_text("seen " * 60, role="assistant")
+    for policy in POLICIES:
+        with suppress(InfeasibleBudget):  # of the one that shows everything or nothing
+            assert dialog.compaction.preview(policy, budget=9_000, model=MODEL).worthwhile
+    compacted(dialog, 9_000)
+    assert store.read == 0
+    dialog.request("openai-chat", MODEL)
+    assert store.read > 0

@@ -1,13 +1,22 @@
 """Two writers on one dialog: every entry of both is there, or the loser was told (law 5)."""
 
+from contextlib import closing
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import Conflict, Store
+from palaver import Conflict, Store, open_store
 from palaver.log import Label, Place
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
+from tests.threads import WAIT
+
+TURNS = 12
 
 
 def _twice(store: Store) -> tuple[Dialog, Dialog]:
@@ -18,6 +27,51 @@ def _twice(store: Store) -> tuple[Dialog, Dialog]:
 
 def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
+
+
+def _writes(dialog: Dialog, who: int, together: Barrier) -> None:
+    """Append at the same moment as the others, and again when one of them was first; whatever stands before an append is known then."""
+    for turn in range(TURNS):
+        together.wait(WAIT)
+        while True:
+            try:
+                dialog.put_text(f"{who}.{turn}")
+                break
+            except Conflict:
+                dialog.reload()
+        assert _texts(dialog)[-1] == f"{who}.{turn}"
+        assert len(dialog.messages) == dialog.messages.handle(-1).seq + 1
+
+
+def _opens_and_writes(url: str, who: int, together: Barrier) -> None:
+    with closing(open_store(url)) as store:
+        _writes(Session.open(store, "shared").root, who, together)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_law_05_processes_share_a_dialog(request: pytest.FixtureRequest, tmp_path: Path, kind: str, how: str) -> None:
+    """A process and two children append at once: forked ones with the dialog that was open, spawned ones with their own; nothing is lost."""
+    url = str(tmp_path / "s.db") if kind == "sqlite" else request.getfixturevalue("postgres_server").url()
+    context = get_context(how)
+    together = context.Barrier(3)
+    with closing(open_store(url)) as store:
+        dialog = Session.create(store, "shared").root
+        dialog.put_text("first")
+        work = partial(_writes, dialog) if how == "fork" else partial(_opens_and_writes, url)
+        children = [context.Process(target=work, args=(who, together), daemon=True) for who in (1, 2)]
+        for child in children:
+            child.start()
+        _writes(dialog, 0, together)
+        for child in children:
+            child.join()
+        texts = _texts(dialog.reload())
+        assert [child.exitcode for child in children] == [0, 0]
+        assert texts == _texts(Session.open(store, "shared").root)
+        for who in range(3):
+            assert [text for text in texts if text.startswith(f"{who}.")] == [f"{who}.{turn}" for turn in range(TURNS)]
+        assert len(texts) == 1 + 3 * TURNS
+        assert store.verify(dialog.dialog_id) == ()
 
 
 def test_an_annotation_never_makes_a_turn_fail(every_store: Store) -> None:

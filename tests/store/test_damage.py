@@ -10,7 +10,7 @@ from palaver.store import Durability, SqliteStore, verify_store
 from tests.damage.disk import Loss
 from tests.damage.history import History
 from tests.damage.sqlite_disk import Failure
-from tests.damage.sweeps import Judge, Recorded, failing, power_cuts, recorded_on_disk, unreadable
+from tests.damage.sweeps import Judge, Recorded, failing, power_cuts, recorded_on_disk, recovered_on_disk, unreadable
 
 FAILURES = [Failure.WRITE, Failure.SHORT, Failure.FULL, Failure.FLUSH]
 
@@ -28,6 +28,19 @@ def test_law_4_power_cut_loses_nothing_acknowledged(known: History, recorded: Re
     """With all, none, half of the last, or any sectors of what was not flushed: what was acknowledged is there."""
     power_cuts(Judge(known), recorded, tmp_path, every=37).sound("power cuts at every 37th write or flush")
     power_cuts(Judge(known), recorded, tmp_path, [Loss.ANY], every=41).sound("power cuts that leave any sectors")
+
+
+@pytest.mark.parametrize("every", [197, pytest.param(9, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_law_4_power_cut_in_a_recovery(known: History, recorded: Recorded, tmp_path: Path, every: int) -> None:
+    """The power is cut again while the log or journal that the first cut left is recovered."""
+    judge = Judge(known)
+    for at in list(recorded.notes.cuts())[::every]:
+        for loss in (Loss.ALL, Loss.TORN, Loss.ANY):
+            left = recorded.notes.left(at, loss)
+            again = recovered_on_disk(left, recorded.acknowledged(at), tmp_path / "first")
+            files = 3 * len(left)  # so many acts only say that the files are there
+            power_cuts(judge, again, tmp_path, (Loss.ALL, Loss.TORN), first=files, every=max(1, every // 13))
+    judge.tally.sound("power cuts in recoveries")
 
 
 @pytest.mark.soak

@@ -1,6 +1,10 @@
 """Servers that misbehave, and what a declaration may say; needs no Node.js."""
 
+import socket
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +48,41 @@ def test_a_server_that_errs_or_leaves() -> None:
         assert (await ask(session, "echo")).ending == "done"
 
     with_server(SERVER, work)
+
+
+@contextmanager
+def _over_http(port: int) -> Iterator[None]:
+    """Run the server at a port, for as long as it lives."""
+    with subprocess.Popen(
+        [sys.executable, PROGRAM, str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"listening\n"
+            yield
+        finally:
+            server.kill()
+
+
+def test_a_server_over_http_that_dies_and_comes_back() -> None:
+    """It dies within a call: an error that says so; calls while it is gone are errors, and once it is back the next one is answered."""
+
+    async def work(session: McpSession) -> None:
+        died = await ask(session, "leave")
+        assert died.ending == "failed"
+        assert "broke before it answered" in str(died.error)
+        gone = await ask(session, "echo")
+        assert gone.ending == "failed"
+        assert "cannot be reached" in str(gone.error)
+        with _over_http(port):
+            assert (await ask(session, "echo", n=1)).result.text() == 'echo {"n": 1}'
+
+    with socket.socket() as kept:  # bound and never listening, so that nobody else gets the port meanwhile
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        with _over_http(port):
+            with_server(MCP("odd", f"http://127.0.0.1:{port}/mcp"), work)
 
 
 def test_r113_a_wrong_declaration_is_refused() -> None:
