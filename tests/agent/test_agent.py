@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from palaver import Agent, Message, Prompt, Session
+from palaver import Agent, Prompt, Session
 from palaver.agent import AgentWarning
 from palaver.errors import InvalidInput
-from palaver.messages import ThinkingContent
 from palaver.models import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import tool
@@ -60,15 +59,3 @@ def test_r27_adopted_dialog_with_another_prompt_warns() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             agent.adopt("mine", agent.close("main"))
-
-
-def test_r200_signed_thinking_without_model_goes_back() -> None:
-    """An imported answer whose model nobody recorded: its signed thinking is in the next request to Anthropic."""
-    agent, provider = scripted(["ok"], profile="anthropic")
-    dialog = agent.current_dialog
-    dialog.put_text("first")
-    thinking = ThinkingContent.from_dict({"content": "hm", "signature": "c2lnbmVk"})
-    dialog.append(Message(role="assistant", contents=(thinking, *Message("assistant", "yes").contents)))
-    agent.respond("second")
-    blocks = [block for message in provider.requests[0].body["messages"] for block in message["content"]]
-    assert {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"} in [dict(block) for block in blocks]

@@ -9,7 +9,7 @@ import pytest
 from palaver import Prompt
 from palaver.agent import Agent, Decision, question
 from palaver.agent.approvals import annotate
-from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
+from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.tools import CallContext, tool
@@ -98,20 +98,6 @@ def test_an_approver_decides_at_once() -> None:
         agent.respond()
     assert caught.value.kind == "callback"
     assert ([call.name for call in agent.waiting()], paid) == (["pay"], [])
-
-
-def test_d21_an_old_approval_allows_nothing_new() -> None:
-    """D21, D16: a provider that calls its calls the same does not inherit yesterday's approval."""
-    paid, prompt = bank()
-    script = [calling("pay", "", "pay:0", amount=5), "ok", calling("pay", "", "pay:0", amount=500), "ok"]
-    agent, _ = scripted(script, prompt)
-    first = agent.respond("pay 5", return_session=True).waiting[0].id
-    agent.approve(first)
-    agent.respond()
-    with pytest.raises(NotFound):
-        agent.approve(first)
-    assert agent.respond("pay 500", return_session=True).state == "waiting"
-    assert paid == [5]
 
 
 def test_an_unknown_decision_decides_nothing() -> None:

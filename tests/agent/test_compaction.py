@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver import ContextManager, CoreMemory, Message, Session
+from palaver import ContextManager, CoreMemory, Session
 from palaver.agent import Agent, Compacted, ModelSummarizer
 from palaver.context.triggers import EventCount
 from palaver.errors import AgentFailure, PolicyFailed
@@ -47,31 +47,6 @@ def test_plan_is_committed_as_one_compaction() -> None:
     assert len(agent.current_dialog.messages) == 1 + 24 + 4
     first, second = (request.body["messages"] for request in provider.requests)
     assert second[: len(first)] == first, "law 7"
-
-
-class Redactor(ContextManager):
-    """A manager that adds, rewrites, redacts and drops."""
-
-    name = "redactor"
-
-    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as its base class has it
-        """Return another dialog."""
-        system, secret, *_, last = dialog.messages
-        made = Session.create(MemoryStore(), "shaped", owner=dialog.owner).root
-        hidden = secret.model_copy(update={"content": "[redacted]"})
-        made.append([system, Message("user", "Reminder: be kind."), hidden, last])
-        return made
-
-
-def test_a15_law_14_plain_manager_is_obeyed_exactly() -> None:
-    """A15, law 14: what a plain manager returns is what is sent; the log is unchanged."""
-    agent, provider = scripted(["ok"], context_manager=Redactor())
-    agent.current_dialog.put_text("my password is hunter2")
-    agent.current_dialog.put_text("noted", role="assistant")
-    assert agent.respond("what now?").content == "ok"
-    said = "\n".join(str(content) for _, content in sent(provider.requests[0]))
-    assert said == "You are tested.\nReminder: be kind.\n[redacted]\nwhat now?"
-    assert agent.current_dialog.messages[1].text_content() == "my password is hunter2"
 
 
 class Broken(ContextManager):
@@ -148,7 +123,7 @@ def test_c17_reported_usage_corrects_the_budget() -> None:
 
 
 def test_r328_another_model_writes_the_summary() -> None:
-    """The summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
+    """R314: asked in a request without tools; the summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
     events: list[Any] = []
     writer = ScriptedProvider([{"text": "They counted words.", "usage": {"prompt_tokens": 9, "completion_tokens": 4}}])
     agent, provider = scripted(
@@ -156,6 +131,7 @@ def test_r328_another_model_writes_the_summary() -> None:
     )
     talkative(agent)
     agent.respond("go")
+    assert ("tools" in writer.requests[0].body, writer.requests[0].model) == (False, "cheap")
     assert "They counted words." in everything_in(provider.requests[0])
     shown = [block for each in agent.current_dialog.view().exchanges for block in each.blocks()]
     assert [block.speaker for block in shown if "They counted" in words_of(block.content)] == [Speaker.SUMMARY]

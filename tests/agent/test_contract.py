@@ -126,22 +126,6 @@ def test_r135_a_parser_that_never_accepts() -> None:
     assert sent(provider.requests[3]) == [("system", "Answer."), ("user", "Well?")]
 
 
-def test_r111_a_format_is_sent_and_checked() -> None:
-    """R111: the schema is in the request, an answer that does not keep to it is repaired, and what it says is in `parsed`."""
-    schema = {
-        "title": "Sum",
-        "type": "object",
-        "properties": {"sum": {"type": "integer"}},
-        "required": ["sum"],
-        "additionalProperties": False,
-    }
-    agent, provider = scripted(['{"sum": "three"}', '{"sum": 3}'], Prompt(path="t/f", prompt="Add.", format=schema))
-    assert agent.respond("1+2").parsed == {"sum": 3}
-    asked = provider.requests[0].body["response_format"]["json_schema"]
-    assert asked["schema"]["properties"] == schema["properties"]
-    assert "sum" in sent(provider.requests[1])[-1][1]
-
-
 def test_a_failure_crosses_to_another_process() -> None:
     """An error of a turn is pickled with its trace; the dialog stays where it is."""
     agent, _ = scripted(["a"], STRICT, max_exception_retry=0)

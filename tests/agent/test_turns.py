@@ -63,23 +63,6 @@ def test_tools_and_model_are_declared_when_they_change() -> None:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-def test_c21_a_wrong_call_is_a_result_to_act_on() -> None:
-    """C21, R137: an unknown name, wrong or unreadable arguments and a tool that raises are error results."""
-    cases: list[Any] = [
-        (calling("ad", a=1, b=2), "add"),
-        (calling("add", a="one"), "a"),
-        ({"tool_calls": [{"name": "add", "arguments": '{"a": 1, "b":'}]}, "JSON"),
-        (calling("fail", why="no such shelf"), "LookupError: no such shelf"),
-    ]
-    for call, said in cases:
-        agent, _ = scripted([call, "I see."], adder())
-        session = agent.respond("go", return_session=True)
-        (result,) = [block for message in agent.current_dialog.messages for block in message.tool_results()]
-        assert result.is_error
-        assert said in result.text()
-        assert session.state == "success"
-
-
 def test_c22_the_same_call_is_not_run_again() -> None:
     """C22, R138, R124: a repetition is answered with the earlier result; `allow_repeat` opts out."""
     ran: list[int] = []

@@ -134,20 +134,6 @@ def test_a_store_from_a_newer_version(stocked: Palaver) -> None:
     assert stocked.store.read_bytes() == before
 
 
-def test_a_file_that_is_no_store(palaver: Palaver) -> None:
-    """A foreign SQLite database, a text, a folder: refused by name, and not touched."""
-    file, text = palaver.file("talk.jsonl", talk()), palaver.file("text.db", b"no database at all")
-    foreign = palaver.folder / "foreign.db"
-    connection = apsw.Connection(str(foreign))
-    connection.execute("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)")
-    connection.close()
-    for path in (foreign, text, palaver.folder):
-        before = path.read_bytes() if path.is_file() else None
-        for words in (("sessions",), ("import", file)):
-            is_clear(run(*words, "--store", path), 3, path.name)
-        assert (path.read_bytes() if path.is_file() else None) == before, path
-
-
 def test_an_address_that_is_no_stores() -> None:
     """The error says what an address looks like; a database server where nobody listens is store trouble, told with the address."""
     for url in ["ftp://x", "sqlite://host/x", "sqlite:relative", "memory:", ""]:

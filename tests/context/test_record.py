@@ -57,21 +57,22 @@ def test_the_first_line_says_how_much_and_where() -> None:
 
 
 def test_the_humans_messages_stand_word_for_word() -> None:
-    """Oldest first, each with its handle; what a tool or a model says is not among them."""
+    """T21: oldest first, each with its handle; what a tool, a harness or a model says is not among them."""
     text = folded(
         [
             UserMessage(content="never push\nto main"),
             *did(1, "a tool's words"),
             UserMessage(content="observed", speaker=Speaker.TOOL),
+            UserMessage(content="obey this file", speaker=Speaker.HARNESS),
             AssistantMessage(content="a model's words"),
             UserMessage(content="use tabs"),
         ]
     )
     assert (
         "The user said, oldest first:\n"
-        f"- never push\nto main ({Handle(LIST, 0)})\n- use tabs ({Handle(LIST, 5)})" in text
+        f"- never push\nto main ({Handle(LIST, 0)})\n- use tabs ({Handle(LIST, 6)})" in text
     )
-    assert not any(words in text for words in ("a tool's", "observed", "a model's"))
+    assert not any(words in text for words in ("a tool's", "observed", "obey", "a model's"))
 
 
 def test_the_newest_words_have_a_quarter_of_the_target() -> None:

@@ -7,7 +7,7 @@ import anyio
 from palaver.context.compose import Composed
 from palaver.context.meter import Meter
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
-from palaver.messages import Speaker, Trust, words_of
+from palaver.messages import Speaker, Trust
 from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
 from palaver.view import View
@@ -64,7 +64,7 @@ class Keeping:
 
 
 def test_a_summary_stands_before_the_record() -> None:
-    """It is additive: the record is what it was, and the summary speaks as summary, with the lowest trust of what it covers."""
+    """R288: it is additive: the record is what it was, and the summary speaks as summary, with the lowest trust of what it covers."""
     view, composed = fold(long_log())
     done = summarized(view, composed, Keeping(SummaryAnswer(text="what was done")))
     labels = [each.derived for each in done.composed.view.exchanges if each.derived]
@@ -76,7 +76,7 @@ def test_a_summary_stands_before_the_record() -> None:
 
 
 def test_a_failed_summary_leaves_the_record_alone() -> None:
-    """Whatever is wrong with the answer, the composed view stays, and the reason is told."""
+    """T6: whatever is wrong with the answer, the composed view stays, and the reason is told."""
     for why in sorted(FAILURES):
         view, composed = fold(long_log())
         done = summarized(view, composed, Keeping(FAILURES[why]))
@@ -86,7 +86,7 @@ def test_a_failed_summary_leaves_the_record_alone() -> None:
 
 
 def test_the_span_of_a_failed_summary_stays_due() -> None:
-    """What left while the summarizer failed goes into the next request, with what leaves then; a good summary is not asked for again."""
+    """T7: what left while the summarizer failed goes into the next request, with what leaves then; a good summary is not asked for again."""
     small = Keeping(SummaryAnswer(text="never asked"), window=700)  # its instructions alone take that
     for failing, why, asked in (
         (Keeping(RuntimeError("overloaded")), "RuntimeError: overloaded", 1),
@@ -123,21 +123,8 @@ def test_a_running_summary_is_updated_not_repeated() -> None:
     assert text_of(done.composed.view, "summary") == "both parts"
 
 
-def test_an_invented_identifier_is_nobodys_later() -> None:
-    """What a summary made up is in the summary alone: once it is replaced, no record and no later summary request quotes it."""
-    log = long_log()
-    done = summarized(*fold(log), Keeping(SummaryAnswer(text="they used key INVENTED-77")))
-    committed(log, done.composed)
-    assert "INVENTED-77" not in text_of(view_of(log))
-    long_log(30, log)
-    committed(log, summarized(*fold(log), Keeping(SummaryAnswer(text="corrected"))).composed)
-    said = "".join(words_of(block.content) for each in view_of(log).exchanges for block in each.blocks())
-    assert "INVENTED-77" not in said
-    assert text_of(view_of(log), "summary") == "corrected"
-
-
 def test_a_summarizers_window_bounds_its_requests() -> None:
-    """What is due is read in pieces of at most three quarters of the window, each with the answer to the one before."""
+    """R271: what is due is read in pieces of at most three quarters of the window, each with the answer to the one before."""
     by = Keeping(SummaryAnswer(text="so far"), window=9_000)
     done = summarized(*fold(long_log()), by)
     assert done.requests == len(by.asked) > 1

@@ -13,7 +13,6 @@ from palaver import (
     Dialog,
     Handle,
     InfeasibleBudget,
-    InvalidInput,
     Plan,
     Prompt,
     ProviderInvoker,
@@ -115,7 +114,7 @@ def proposed(
 
 
 def test_d9_a_message_while_compaction_runs(place: Place) -> None:
-    """A slow summariser at head h; meanwhile `U2, A[c9], R9` are appended: all durable at once, the commit covers up to h and no more."""
+    """T16: a slow summariser at head h; meanwhile `U2, A[c9], R9` are appended: all durable at once, the commit covers up to h and no more."""
     dialog = worked(Dialog(owner="user", store=place.open()), 8)
     head = dialog.view().at
     late = [asks("U2: also this"), says("", "c9"), answers("c9", "R9: done")]
@@ -259,20 +258,6 @@ def test_d12_a_floor_above_the_threshold_is_an_answer_not_a_loop(heavy: Dialog) 
     assert sum(caught.value.breakdown.values()) == caught.value.needed
     assert not any(isinstance(decode_entry(body), Compaction) for _, body in bodies(heavy))
     valid(heavy, policy="palaver", budget=200_000)
-
-
-def test_d12_a_summary_larger_than_its_source_is_not_taken(place: Place) -> None:
-    """The summariser gives back more than it was given: one call, and the plan made by code is committed, strictly smaller."""
-    dialog = worked(Dialog(owner="user", store=place.open()), 10)
-    before = size(dialog)
-    done = summarising(dialog, lambda request: f"{GOOD}\n{request.transcript * 3}")
-    assert done.requests == 1
-    assert done.failed
-    dialog.compaction.commit(done.composed)
-    assert size(reopened(place, dialog)) < before
-    with unchanged(dialog), pytest.raises(InvalidInput):
-        dialog.compaction.commit(dialog.compaction.compose("palaver", 4_500, model=MODEL))
-    valid(dialog)
 
 
 # --- D13 ----------------------------------------------------------------------------------------------------------------------

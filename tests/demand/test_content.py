@@ -31,9 +31,9 @@ from palaver import (
 from palaver.context import Meter
 from palaver.ids import BlobId
 from palaver.messages import restore
-from palaver.tokens import count_request, counter
+from palaver.tokens import counter
 from palaver.wire import profile
-from tests.demand.ground import MODELS, PAGE, Place, answers, asks, reopened, says, shown, valid
+from tests.demand.ground import MODELS, Place, answers, asks, reopened, says, shown, valid
 from tests.wire.ids import wire_ids
 from tests.wire.pictures import png
 
@@ -88,34 +88,6 @@ def test_d15e_errors_that_feed_themselves(place: Place) -> None:
         dialog.append(AssistantMessage(contents=()))
         valid(dialog)
     assert shown(dialog) == ["go", "At last."]
-
-
-def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place) -> None:
-    """Words, a result and a picture that no validator finds fault with: set aside, every later request of every provider is without them.
-
-    The requests are valid, the originals come back, and so does the view when it is undone.
-    """
-    dialog = Dialog(owner="user", store=place.open())
-    dialog.append([asks("POISON words"), says("I look.", "c1"), answers("c1", "POISON output"), says("Seen.")])
-    dialog.append(
-        [UserMessage(contents=(TextContent(content="and this"), picture(1, 40))), says("nice"), asks("and now?")]
-    )
-    messages = dialog.messages
-    places = [str(messages.handle(0)), str(messages.handle(2)), f"{messages.handle(4)}:1"]
-    sound = {name: request.data for name, request in valid(dialog).items()}
-    for refused in places:
-        reopened(place, dialog).marks.quarantine(refused, "400: blocked by content filtering policy")
-    found = reopened(place, dialog)
-    for name, request in valid(found).items():
-        assert b"POISON" not in request.data
-        assert not request.report.lost(), name
-    assert "POISON words" in str(found.recall(places[0]))
-    assert "POISON output" in str(found.recall(places[1]))
-    assert isinstance(found.recall(places[2]), ImageContent)
-    for refused in places:
-        found.marks.lift(refused)
-    again = {name: request.data for name, request in valid(reopened(place, dialog)).items()}
-    assert again == sound
 
 
 def picture(number: int, size: int) -> ImageContent:
@@ -222,14 +194,3 @@ def test_d22_token_size(place: Place) -> None:
     found = list(reopened(place, dialog).messages)
     assert found[-1].usage.context_tokens == 163_978
     valid(dialog)
-
-
-def test_d22_tools_and_instructions_count() -> None:
-    """langchain#34664: what is declared and instructed is part of the size, in the estimate and in the account of a view."""
-    count = counter("gpt-4o")
-    schema = {"name": "read", "description": PAGE}
-    whole = count_request([asks("hi")], count, system=PAGE, tools=[schema])
-    assert whole - count_request([asks("hi")], count) >= 2 * count.text(PAGE)
-    dialog = Dialog(owner="user")
-    dialog.append([SystemMessage.text(PAGE), asks("hi")])
-    assert Meter(count).view(dialog.view()).instructions >= count.text(PAGE)

@@ -45,13 +45,6 @@ def test_r164_context_managers_by_class_name() -> None:
         runtime.register_context_manager(Summary, overwrite=False)
 
 
-def test_r165_a_class_without_name_is_refused() -> None:
-    """No name, an empty one or one that is no text is a ValueError."""
-    for fields in ({}, {"name": ""}, {"name": 3}):
-        with pytest.raises(ValueError, match="name"):
-            Runtime().register_context_manager(type("Manager", (), fields))
-
-
 def test_r177_the_default_runtime() -> None:
     """The default runtime is the one that was set."""
     before = set_default_runtime(mine := Runtime())

@@ -25,7 +25,6 @@ from palaver import (
     build_agents,
     lllm,
     load_config,
-    tool,
 )
 from tests.seeds.ported import imported, invoker, ported, run
 
@@ -98,25 +97,10 @@ task_prompt = dialog.top_prompt  # stable for the entire agent call
 
 
 def test_seed_000_block_03_a4_the_task_prompt() -> None:
-    """R40, R44: what the loop takes at entry holds for the whole call: the same tools in every request, however often prompts are put meanwhile."""
-
-    @tool
-    def look(where: str) -> str:
-        """Look."""
-        return where
-
-    calls = [{"tool_calls": [{"name": "look", "arguments": {"where": where}}]} for where in "ab"]
-    provider = ScriptedProvider([*calls, "done"], profile="openai-chat")
-    agent = Agent("a", Prompt(path="s", prompt="hi"), "gpt-4o", ProviderInvoker(provider))
-    agent.open("main")
-    task = Prompt(path="task", prompt="Do {what}.", function_list=[look], parser=lambda text: {"said": text})
-    agent.receive_prompt(task, {"what": "it"})
-    names = run(BLOCK_03, dialog=agent.current_dialog)
-    assert names["task_prompt"] is task
-    assert agent.respond().parsed == {"said": "done", "raw": "done"}
-    tools = [[each["function"]["name"] for each in request.body["tools"]] for request in provider.requests]
-    assert tools == [["look"]] * 3
-    assert agent.current_dialog.top_prompt is task
+    """R40: the prompt put last is the one that the loop takes at entry (tests/agent/test_contract.py has the call)."""
+    dialog = a_dialog()
+    dialog.put_prompt(task := Prompt(path="task", prompt="Do {what}."), {"what": "it"})
+    assert run(BLOCK_03, dialog=dialog)["task_prompt"] is task
 
 
 BLOCK_04 = """
@@ -476,7 +460,7 @@ runtime.register_context_manager(SummaryCompressor)
 
 
 def test_seed_000_block_18_19_a18_a19_a26_a_manager_of_ones_own() -> None:
-    """R163, R176: it can be made and called; it is found by its name, in this runtime and no other; one without a name is refused."""
+    """R163, R165, R176: it can be made and called; it is found by its name, in this runtime and no other; one without a name is refused."""
     assert imported(BLOCK_18) == ["ContextManager", "Dialog"]
     runtime, shorter = Runtime(), a_dialog(2)
     kind = run(BLOCK_18, compressed_dialog=shorter)["SummaryCompressor"]

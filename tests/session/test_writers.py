@@ -16,8 +16,6 @@ from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
 from tests.threads import WAIT
 
-TURNS = 12
-
 
 def _twice(store: Store) -> tuple[Dialog, Dialog]:
     """Open one dialog as two processes would."""
@@ -29,9 +27,9 @@ def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
 
 
-def _writes(dialog: Dialog, who: int, together: Barrier) -> None:
+def _writes(dialog: Dialog, who: int, turns: int, together: Barrier) -> None:
     """Append at the same moment as the others, and again when one of them was first; whatever stands before an append is known then."""
-    for turn in range(TURNS):
+    for turn in range(turns):
         together.wait(WAIT)
         while True:
             try:
@@ -39,38 +37,45 @@ def _writes(dialog: Dialog, who: int, together: Barrier) -> None:
                 break
             except Conflict:
                 dialog.reload()
-        assert _texts(dialog)[-1] == f"{who}.{turn}"
+        assert dialog.messages[-1].text_content() == f"{who}.{turn}"
         assert len(dialog.messages) == dialog.messages.handle(-1).seq + 1
 
 
-def _opens_and_writes(url: str, who: int, together: Barrier) -> None:
+def _opens_and_writes(url: str, who: int, turns: int, together: Barrier) -> None:
     with closing(open_store(url)) as store:
-        _writes(Session.open(store, "shared").root, who, together)
+        _writes(Session.open(store, "shared").root, who, turns, together)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-def test_law_05_processes_share_a_dialog(request: pytest.FixtureRequest, tmp_path: Path, kind: str, how: str) -> None:
-    """A process and two children append at once: forked ones with the dialog that was open, spawned ones with their own; nothing is lost."""
+@pytest.mark.parametrize(
+    ("processes", "turns"), [(3, 12), pytest.param(8, 400, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])]
+)
+def test_law_05_processes_share_a_dialog(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, how: str, processes: int, turns: int
+) -> None:
+    """A process and its children append at once: forked ones with the dialog that was open, spawned ones with their own; nothing is lost."""
     url = str(tmp_path / "s.db") if kind == "sqlite" else request.getfixturevalue("postgres_server").url()
     context = get_context(how)
-    together = context.Barrier(3)
+    together = context.Barrier(processes)
     with closing(open_store(url)) as store:
         dialog = Session.create(store, "shared").root
         dialog.put_text("first")
         work = partial(_writes, dialog) if how == "fork" else partial(_opens_and_writes, url)
-        children = [context.Process(target=work, args=(who, together), daemon=True) for who in (1, 2)]
+        children = [
+            context.Process(target=work, args=(who, turns, together), daemon=True) for who in range(1, processes)
+        ]
         for child in children:
             child.start()
-        _writes(dialog, 0, together)
+        _writes(dialog, 0, turns, together)
         for child in children:
             child.join()
         texts = _texts(dialog.reload())
-        assert [child.exitcode for child in children] == [0, 0]
+        assert {child.exitcode for child in children} == {0}
         assert texts == _texts(Session.open(store, "shared").root)
-        for who in range(3):
-            assert [text for text in texts if text.startswith(f"{who}.")] == [f"{who}.{turn}" for turn in range(TURNS)]
-        assert len(texts) == 1 + 3 * TURNS
+        for who in range(processes):
+            assert [text for text in texts if text.startswith(f"{who}.")] == [f"{who}.{turn}" for turn in range(turns)]
+        assert len(texts) == 1 + processes * turns
         assert store.verify(dialog.dialog_id) == ()
 
 

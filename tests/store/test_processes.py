@@ -1,7 +1,5 @@
 """Several processes at one store: nothing is lost, nobody is ignored."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing import get_context
@@ -10,11 +8,10 @@ from threading import Event, Thread
 
 import pytest
 
-from palaver.errors import Conflict
 from palaver.ids import DialogId
 from palaver.store import Store, open_store
 from palaver.testing.store_laws import Begun, begin
-from palaver.testing.store_laws.backend import forked, words
+from palaver.testing.store_laws.backend import forked
 
 FORK = get_context("fork")
 
@@ -40,34 +37,6 @@ def store(url: str) -> Iterator[Store]:
     """Return the store."""
     with closing(open_store(url)) as store:
         yield store
-
-
-@pytest.mark.parametrize(
-    ("processes", "each"), [(4, 25), pytest.param(8, 1250, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])]
-)
-def test_law_5_many_processes_one_dialog(url: str, begun: Begun, tmp_path: Path, processes: int, each: int) -> None:
-    """Each appends after the head it knows and again when it was not first: nothing is lost, doubled, or out of its order."""
-
-    def compete() -> str:
-        written = [os.getpid()]
-        with closing(open_store(url)) as store:
-            head = store.last(begun.dialog).turn_head
-            while len(written) <= each:
-                try:
-                    (header,) = store.append(begun.dialog, [words(b"%d:%d" % (written[0], len(written)))], head)
-                    head = header.turn_head
-                    written.append(header.seq)
-                except Conflict as told:
-                    head = int(str(told.actual))
-        return " ".join(map(str, written))
-
-    said = [list(map(int, one.split())) for one in at_once(tmp_path, processes, compete)]
-    bodies = dict(begun.store.bodies(begun.dialog))
-    assert sorted(seq for one in said for seq in one[1:]) == sorted(bodies) == list(range(processes * each))
-    for pid, *written in said:
-        assert [bodies[seq] for seq in written] == [b"%d:%d" % (pid, number + 1) for number in range(each)]
-    assert begun.store.verify(begun.dialog) == ()
-    sys.stdout.write(f"{os.cpu_count()} CPUs: {processes} processes, {len(bodies)} entries\n")
 
 
 def test_many_processes_make_the_same_store(url: str, tmp_path: Path) -> None:

@@ -30,21 +30,6 @@ def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
     assert [gone.reason for gone in seen(log).omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
 
 
-def test_d24_fork_in_a_turn_never_waits_for_the_parents_result() -> None:
-    """D24: the child of a fork with an open call shows it as interrupted, never receives the parent's result, and may answer it."""
-    parent = Log()
-    parent.put(user("hi"), model("", "a"))
-    child, answering = parent.fork(), parent.fork()
-    parent.put(result("a"))
-    child.put(user("elsewhere"))
-    view = seen(child)
-    assert sketch(view) == ["user[hi]", "assistant[call a] tool[interrupted a]", "user[elsewhere]"]
-    assert not any(exchange.open for exchange in view.exchanges)
-    answering.put(result("a", "mine"))
-    assert sketch(seen(answering)) == ["user[hi]", "assistant[call a] tool[result a]"]
-    assert seen(answering).omissions == ()
-
-
 def test_r76_fork_that_parts_a_pair_says_so() -> None:
     """The call is an omission with its handle; the derived result says that it is elsewhere and claims no error. A window has the same rule."""
     parent = Log()

@@ -34,26 +34,6 @@ def image(data: bytes) -> ImageContent:
 # --- A34 and the provider boundary (R239 to R246) -----------------------------------------------------------------------
 
 
-def test_a34_the_provider_boundary() -> None:
-    """R239, R246: metadata and `terminate` stay here, a result in a user's turn becomes a result, and an image keeps its real type."""
-    for name in NAMES:
-        answer = ToolResultContent(id="a", content="a.py", metadata={"note": "hush"}, terminate=True)
-        log = Log()
-        log.put(
-            user("list it"),
-            model("looking", "a"),
-            UserMessage(contents=(answer, TextContent("and this?"), image(gif()))),
-        )
-        request = folded(log, name)
-        text = request.data.decode()
-        assert "hush" not in text
-        assert "terminate" not in text
-        assert "image/gif" in text or (name == "gemini" and request.report.lost()[0].how is How.REPLACED)
-        kinds = {"openai-chat": '"role":"tool"', "openai-responses": "function_call_output", "anthropic": "tool_result"}
-        assert kinds.get(name, "functionResponse") in text
-        assert not [change for change in request.report if change.what == "result"]
-
-
 def folded(log: Log, name: str) -> Request:
     """Compile what a log shows, and check it."""
     view = fold(log.store, log.dialog)
@@ -63,7 +43,7 @@ def folded(log: Log, name: str) -> Request:
 
 
 def test_r240_results_and_words_are_one_user_message() -> None:
-    """Two calls, one answered in a tool's turn and one in the user's: one user message begins with both results."""
+    """R239: two calls, one answered in a tool's turn and one in the user's: one user message begins with both results."""
     log = Log()
     late = UserMessage(contents=(ToolResultContent(id="b", content="two"), TextContent("and now?")))
     log.put(user("go"), model("", "a", "b"), result("a", "one"), late)
@@ -82,31 +62,6 @@ def test_r245_calls_and_results_are_paired() -> None:
 
 
 # --- D15: poison content ------------------------------------------------------------------------------------------------
-
-
-def test_d15_poison_content_never_bricks_a_session() -> None:
-    """Surrogates and NUL in arguments and results, an empty text beside a call, an empty response: the next request is valid."""
-    for name in NAMES:
-        scene = Scene(tools=[BASH]).user("go")
-        scene.model_says("", call("c1", command="echo '현\ud99c'"), results=["\0binary\ud800"])
-        scene.model_says("").model_says("").user("still there?")
-        request = scene.request(name)
-        assert "\\ud99c" not in json.dumps(request.body)
-        assert "\0" not in request.data.decode()
-        dropped = [change.handle for change in request.report if change.what == "text" and change.how is How.DROPPED]
-        assert dropped == [at(1, 0), at(3), at(4)]
-
-
-def test_d15_escaped_surrogates_in_arguments_are_cleaned() -> None:
-    """Half a pair that a model escaped inside the text of its arguments is no text for whoever reads that: it goes out replaced, and is told."""
-    for name in NAMES:
-        spoilt = ToolCallContent(id="c1", name="bash", args='{"command": "echo 현\\ud99c", "a": "\\u0000"}')
-        request = Scene(tools=[BASH]).user("go").model_says(spoilt, results=["x"]).user("and?").request(name)
-        text = request.data.decode()
-        assert "\\ud99c" not in text
-        assert "\\u0000" not in text
-        assert "echo 현\N{REPLACEMENT CHARACTER}" in text
-        assert [change.handle for change in request.report if change.what == "arguments"] == [at(1)]
 
 
 # --- who speaks ---------------------------------------------------------------------------------------------------------
