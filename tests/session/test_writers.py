@@ -56,7 +56,7 @@ def test_law_05_processes_share_a_dialog(
 ) -> None:
     """A process and its children append at once: forked ones with the dialog that was open, spawned ones with their own; nothing is lost."""
     url = str(tmp_path / "s.db") if kind == "sqlite" else request.getfixturevalue("postgres_server").url()
-    context = get_context(how)
+    context = get_context("fork") if how == "fork" else get_context("spawn")
     together = context.Barrier(processes)
     with closing(open_store(url)) as store:
         dialog = Session.create(store, "shared").root
