@@ -1,6 +1,7 @@
 """Content blocks, the message family, media, usage, and their canonical bytes.
 
-Everything here is a frozen value. Start with :class:`Message`; :func:`encode` and :func:`decode` are the way to a store and back.
+Everything here is a frozen value. Start with :class:`Message`; :func:`encode` and :func:`decode` write and read a message by itself. A store
+holds entries (:mod:`palaver.log`), which have messages in them.
 """
 
 from palaver.messages.blocks import (

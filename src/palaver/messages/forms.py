@@ -337,8 +337,6 @@ def default_speaker(known: Mapping[str, Any]) -> Speaker:
 
 
 _RICHEST_FIRST = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
-DERIVED = {"name": default_name, "modality": default_modality, "speaker": default_speaker}
-"""The fields that are derived from role and contents where they are not given, and stored only where they differ."""
 
 
 def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None:

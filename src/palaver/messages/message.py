@@ -26,7 +26,6 @@ from palaver.messages.blocks import (
 )
 from palaver.messages.forms import (
     CONVENIENT,
-    DERIVED,
     FunctionCall,
     changes_in,
     content_of,
@@ -187,14 +186,6 @@ class Message(Value):
             values["logprobs"] = read_logprobs(values["logprobs"])
         return values
 
-    def stored_fields(self) -> list[tuple[str, Any]]:
-        """Leave out what is derived again."""
-        derived = self._derived()
-        return [item for item in super().stored_fields() if item[0] not in derived or item[1] != derived[item[0]]]
-
-    def _derived(self) -> dict[str, Any]:
-        return {name: derive(self.__dict__) for name, derive in DERIVED.items()}
-
     @property
     def content(self) -> str | list[dict[str, Any]] | None:
         """The convenient form: text if there is one text block, parts if there is more, None for calls alone."""
@@ -303,7 +294,7 @@ class Message(Value):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the message, with some fields or convenient forms replaced and validated.
 
-        ``content`` replaces what was said and leaves thinking and calls alone. What was derived is derived again.
+        ``content`` replaces what was said and leaves thinking and calls alone.
 
         Raises:
             InvalidMessage: The result would not be a message of this class.
@@ -313,9 +304,6 @@ class Message(Value):
         changes = dict(update)
         if "content" in changes:
             changes["contents"] = with_content(changes.get("contents", self.contents), changes.pop("content"))
-        for name, value in self._derived().items():
-            if name not in changes and getattr(self, name) == value:
-                changes[name] = None
         return super().model_copy(update=changes)
 
 

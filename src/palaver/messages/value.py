@@ -199,7 +199,7 @@ class Value(BaseModel, metaclass=ValueMeta):
             raise own_error(cls.__name__, error) from error
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the value, with some fields replaced and validated.
+        """Copy the value, with some fields replaced and validated. What was derived from other fields is derived again.
 
         Raises:
             InvalidMessage: The result would not be a value of this class.
@@ -207,16 +207,18 @@ class Value(BaseModel, metaclass=ValueMeta):
         if not update:
             return super().model_copy(deep=deep)
         kept = tuple(change for change in self.changes if change.root not in update)
-        return self.from_dict({**dict(self), "changes": kept, **update})
+        fields = self.__dict__
+        derived = {name: None for name, _, derive in _plan(type(self)) if derive and fields[name] == derive(fields)}
+        return self.from_dict({**dict(self), **derived, "changes": kept, **update})
 
     def stored_fields(self) -> list[tuple[str, Any]]:
         """Return the fields that differ from their default, and unknown ones, sorted by name."""
         fields = self.__dict__
-        stored = [
-            (name, fields[name])
-            for name, default in _plan(type(self))
-            if fields[name] is not default and fields[name] != default
-        ]
+        stored = []
+        for name, constant, derive in _plan(type(self)):
+            value, default = fields[name], derive(fields) if derive else constant
+            if value is not default and value != default:
+                stored.append((name, value))
         if self.__pydantic_extra__:
             stored = sorted([*stored, *self.__pydantic_extra__.items()], key=lambda item: item[0])
         return stored
@@ -246,10 +248,14 @@ _SHOWN = 120
 
 
 @cache
-def _plan(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a class in the order they are stored, each with the default it is left out for."""
+def _plan(kind: type[Value]) -> tuple[tuple[str, Any, Callable[[dict[str, Any]], Any] | None], ...]:
+    """Return the fields of a class in the order they are stored, each with the default it is left out for, or what derives that from other fields."""
     return tuple(
-        (name, object() if name in kind._always_stored or field.default_factory else field.default)  # noqa: SLF001
+        (
+            name,
+            object() if name in kind._always_stored or field.default_factory else field.default,  # noqa: SLF001
+            cast("Any", field.default_factory) if field.default_factory_takes_validated_data else None,
+        )
         for name, field in sorted(kind.model_fields.items())
         if name not in kind._never_stored  # noqa: SLF001
     )
