@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from palaver.errors import InvalidInput
@@ -140,7 +141,7 @@ def apply(view: View, plan: Plan) -> View:
         shown[index] = _changed(shown[index], changes, plan)
     kept = [index for index in range(len(shown)) if index not in dropped]
     exchanges = [shown[index] for index in kept]
-    omissions = _left_out(view, dropped, exchanges, plan.policy) if dropped else view.omissions
+    omissions = _left_out(view, dropped, kept, plan.policy) if dropped else view.omissions
     removed = (Omission(reason=change.reason, handle=change.target, by=plan.policy) for change in plan.removes)
     for insert in sorted(plan.inserts, key=lambda each: each.before)[::-1]:
         exchanges.insert(bisect_left(kept, insert.before), _inserted(insert))
@@ -245,17 +246,18 @@ class _Run:
         return Omission(reason=self.reason, span=span, by=self.by, messages=self.messages, size=self.size)
 
 
-def _left_out(view: View, dropped: Mapping[int, Reason], kept: Iterable[Exchange], policy: str) -> tuple[Omission, ...]:
+def _left_out(view: View, dropped: Mapping[int, Reason], kept: Sequence[int], policy: str) -> tuple[Omission, ...]:
     """Return the omissions of a view without some exchanges.
 
     Neighbouring entries with one reason make one omission. Entries that views never show do not part neighbours. Entries that the view shows or depends
     on do, and so does what the dialog does not share of an ancestor. An empty message between neighbours leaves with them.
     """
     standing = set(_entries((span.dialog, span.start, span.stop) for span in view.state))
-    for exchange in kept:
-        standing.update(_entries(exchange.source.runs))
+    for index in kept:
+        standing.update(_entries(view.exchanges[index].source.runs))
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
-    runs, blocks = _leaving(view, dropped, policy, standing)
+    holes = gaps(view.shared)
+    runs: list[_Run] = []
     others: list[Omission] = []
     for gone in view.omissions:
         if gone.span is not None and gone.reason in DECIDED:
@@ -263,7 +265,9 @@ def _left_out(view: View, dropped: Mapping[int, Reason], kept: Iterable[Exchange
             runs.append(_Run(dialog, start, stop, gone.reason, gone.by, gone.messages, gone.size))
         else:
             others.append(gone)
-    joined = _joined(runs, ranks, standing, gaps(view.shared))
+    parted = {*standing, *((run.dialog, run.start) for run in runs), *((hole.dialog, hole.start) for hole in holes)}
+    leaving, blocks = _leaving(view, dropped, _pieces(view, dropped, kept, parted), policy, standing)
+    joined = _joined([*leaving, *runs], ranks, standing, holes)
     return (*_outside(others, joined, ranks), *(run.omission() for run in joined), *blocks)
 
 
@@ -274,34 +278,57 @@ def _entries(runs: Iterable[tuple[DialogId, int, int]]) -> Iterator[tuple[Dialog
 
 
 def _leaving(
-    view: View, dropped: Mapping[int, Reason], policy: str, standing: _Entries
+    view: View, dropped: Mapping[int, Reason], pieces: Iterable[tuple[int, int]], policy: str, standing: _Entries
 ) -> tuple[list[_Run], list[Omission]]:
     """Return the entries that leave, and the blocks that leave of entries that stay: a message with a result and words is part of two exchanges."""
+    columns = view.columns
     runs: list[_Run] = []
     blocks: list[Omission] = []
-    staying: dict[DialogId, list[int]] = {}
-    for dialog, seq in sorted(standing):
-        staying.setdefault(dialog, []).append(seq)
-    last = _Run(DialogId(""), 0, 0, Reason.NOT_SHOWN, policy, 0, 0)
-    for index, reason in dropped.items():
-        exchange = view.exchanges[index]
-        messages, size, own = exchange.messages, exchange.size, exchange.source.runs
-        for dialog, start, stop in own:
-            numbers = staying.get(dialog, ())
-            if (place := bisect_left(numbers, start)) < len(numbers) and numbers[place] < stop:
+    for first, stop in pieces:
+        exchange, reason = view.exchanges[first], dropped[first]
+        own = exchange.source.runs
+        if stop - first > 1:
+            own = ((own[0][0], own[0][1], view.exchanges[stop - 1].source.runs[-1][2]),)
+            messages = columns.messages[stop] - columns.messages[first]
+            size = columns.sizes[stop] - columns.sizes[first]
+        else:
+            messages, size = exchange.messages, exchange.size
+            if not standing.isdisjoint(_entries(own)):
                 own = tuple((dialog, seq, seq + 1) for dialog, seq in _entries(own) if (dialog, seq) not in standing)
                 blocks += _blocks(exchange, standing, reason, policy, counted=bool(own))
-                break
-        for dialog, start, stop in own:
-            if last.stop == start and last.dialog == dialog and last.reason is reason:
-                last.stop = stop
-                last.messages += messages
-                last.size += size
-            else:
-                last = _Run(dialog, start, stop, reason, policy, messages, size)
-                runs.append(last)
+        for dialog, start, end in own:
+            runs.append(_Run(dialog, start, end, reason, policy, messages, size))
             messages = size = 0
     return runs, blocks
+
+
+def _pieces(
+    view: View, dropped: Mapping[int, Reason], kept: Sequence[int], parted: _Entries
+) -> Iterator[tuple[int, int]]:
+    """Iterate over what is dropped, first index and the one after the last: exchanges in the order of the log that nothing parts, or single ones."""
+    exchanges, breaks = view.exchanges, view.columns.breaks
+    single = len(set(dropped.values())) > 1
+    places: dict[DialogId, list[int]] = {}
+    for dialog, seq in sorted(parted):
+        places.setdefault(dialog, []).append(seq)
+    edges = pairwise((-1, *kept, len(exchanges)))
+    for begin, end in ((before + 1, after) for before, after in edges if after > before + 1):
+        inside = breaks[bisect_left(breaks, begin + 1) : bisect_left(breaks, end)]
+        todo = list(pairwise((begin, *inside, end)))[::-1]
+        while todo:
+            start, stop = todo.pop()
+            if stop - start > 1 and (single or _crossed(exchanges[start], exchanges[stop - 1], places)):
+                middle = (start + stop) // 2
+                todo += [(middle, stop), (start, middle)]
+            else:
+                yield start, stop
+
+
+def _crossed(first: Exchange, last: Exchange, places: Mapping[DialogId, Sequence[int]]) -> bool:
+    """Return whether one of the places lies from an exchange to another one."""
+    dialog, start, _ = first.source.runs[0]
+    numbers = places.get(dialog, ())
+    return bisect_left(numbers, start) < bisect_left(numbers, last.source.runs[-1][2])
 
 
 def _blocks(

@@ -76,6 +76,7 @@ class Columns:
         humans: The indexes of the human's messages.
         summaries: The indexes of summaries.
         parts: Where entries of another part of the log begin: the index, and the part's name (`part_of`).
+        breaks: Where the entries do not go on in the order of one dialog; and before and after each exchange that is derived or part of two dialogs.
         between: What the dialog does not share between entries that it shares.
     """
 
@@ -85,11 +86,14 @@ class Columns:
     humans: list[int] = field(default_factory=list)
     summaries: list[int] = field(default_factory=list)
     parts: list[tuple[int, tuple[object, ...]]] = field(default_factory=list)
+    breaks: list[int] = field(default_factory=list)
 
-    def grow(self, exchanges: Iterable[Exchange]) -> Columns:
-        """Add exchanges at the end."""
+    def grow(self, exchanges: Sequence[Exchange], stop: int | None = None) -> Columns:
+        """Add the exchanges up to `stop` that are not known yet."""
         size, messages, dialog = self.sizes[-1], self.messages[-1], self.parts[-1][1][0] if self.parts else ""
-        for index, each in enumerate(exchanges, start=len(self.sizes) - 1):
+        known = len(self.sizes) - 1
+        end = _end(exchanges[known - 1]) if 0 < known < len(exchanges) else None
+        for index, each in enumerate(exchanges[known:stop], start=known):
             self.sizes.append(size := size + (0 if each.derived else each.size))
             self.messages.append(messages := messages + each.messages)
             if each.speaker is Speaker.HUMAN:
@@ -103,6 +107,9 @@ class Columns:
                 part = part_of(Handle(dialog, runs[0][1]), self.between)
                 if not self.parts or self.parts[-1][1] != part:
                     self.parts.append((index, part))
+            before, end = end, _end(each)
+            if before is None or end is None or runs[0][0] != before[0] or runs[0][1] < before[2]:
+                self.breaks.append(index)
         return self
 
     def first(self, count: int) -> Columns:
@@ -114,7 +121,14 @@ class Columns:
             self.humans[: bisect_left(self.humans, count)],
             self.summaries[: bisect_left(self.summaries, count)],
             [part for part in self.parts if part[0] < count],
+            self.breaks[: bisect_left(self.breaks, count)],
         )
+
+
+def _end(each: Exchange) -> tuple[DialogId, int, int] | None:
+    """Return the last run of an exchange of one dialog."""
+    runs = each.source.runs
+    return runs[-1] if runs and not each.derived and runs[0][0] == runs[-1][0] else None
 
 
 _CHUNK = 512
@@ -173,8 +187,8 @@ class View:
     def columns(self) -> Columns:
         """What policies ask of every exchange."""
         shared, settled = self._settled or (Columns(gaps(self.shared)), 0)
-        shared.grow(self.exchanges[len(shared.sizes) - 1 : settled])
-        return shared.first(settled).grow(self.exchanges[settled:])
+        shared.grow(self.exchanges, settled)
+        return shared.first(settled).grow(self.exchanges)
 
     def load(self, indexes: Iterable[int] | None = None) -> None:
         """Read the bodies of some exchanges in few scans; of all when no indexes are given. What was read before is not read again."""
