@@ -258,7 +258,7 @@ def calls(found: Sequence[object]) -> bytes:
     return tar({f"call-{number}.json": one for number, one in enumerate(found)})
 
 
-LINES = ("claude-code", "codex", "pi")
+LINES = ("claude-code", "codex", "pi", "gemini-cli")
 """The formats that are JSON lines."""
 
 DOCUMENTS = (

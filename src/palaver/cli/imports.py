@@ -26,8 +26,9 @@ _USUAL = {
     "Claude Code": ".claude/projects",
     "Codex": ".codex/sessions",
     "pi": ".pi/agent/sessions",
+    "Gemini CLI": ".gemini/tmp/*/chats",
 }
-"""Where agents keep their sessions, below the home folder."""
+"""Where agents keep their sessions, below the home folder: a pattern each."""
 
 _PAUSE = 1.0
 """Seconds between two looks at watched files."""
@@ -166,15 +167,21 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _offered(store: str | None) -> list[Path]:
     """Return the folders of other agents, if the user at the terminal wants them."""
-    there = {name: Path.home() / folder for name, folder in _USUAL.items() if (Path.home() / folder).is_dir()}
+    found = {name: sorted(Path.home().glob(pattern)) for name, pattern in _USUAL.items()}
+    there = {name: folders for name, folders in found.items() if folders}
     if not there:
         raise BadParameter("name a transcript or a folder; no other agent's sessions are in your home folder.")
     complain("Sessions of other agents:")
-    for name, folder in there.items():
-        complain(f"  {name:<12} {counted(sum(1 for _ in _files([folder])), 'file'):>12}  {folder}")
+    for name, folders in there.items():
+        files = counted(sum(1 for _ in _files(folders)), "file")
+        complain(f"  {name:<12} {files:>12}  {Path.home() / _USUAL[name]}")
     if not sys.stdin.isatty():
-        raise BadParameter(f"name what to import, such as `palaver import {next(iter(there.values()))}`.")
-    return list(there.values()) if confirm(f"Import all into {store_url(store)}?", err=True) else []
+        raise BadParameter(f"name what to import, such as `palaver import {next(iter(there.values()))[0]}`.")
+    return (
+        [folder for folders in there.values() for folder in folders]
+        if confirm(f"Import all into {store_url(store)}?", err=True)
+        else []
+    )
 
 
 def _useless(store: str | None, files: Sequence[Path], limits: Limits) -> list[PalaverError]:

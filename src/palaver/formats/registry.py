@@ -10,6 +10,7 @@ from palaver.errors import UnsupportedTranscript
 from palaver.formats.claude_code import ClaudeCode
 from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
+from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.mini_swe_agent import MiniSweAgent
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import Pi
@@ -62,6 +63,7 @@ FORMATS: tuple[Format, ...] = (
     ClaudeCode(),
     Codex(),
     Pi(),
+    GeminiCli(),
     TauBench(),
     Tau2Bench(),
     MiniSweAgent(),

@@ -72,8 +72,8 @@ def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
-    """Return files with those of sub-agents after the others, so that each is attached to its session."""
-    return sorted(paths, key=lambda path: path.name.startswith(_PART))
+    """Return files with those of sub-agents, which lie deeper, after the others, so that each is attached to its session."""
+    return sorted(paths, key=lambda path: (path.name.startswith(_PART), len(path.parts)))
 
 
 def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:

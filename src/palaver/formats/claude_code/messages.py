@@ -34,6 +34,7 @@ _HARNESS_MARKS = (
     "<local-command-stdout>",
     "<local-command-stderr>",
     "<command-name>",
+    "<command-message>",
     "<bash-stdout>",
     "<bash-stderr>",
     "<task-notification>",

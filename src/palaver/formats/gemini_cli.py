@@ -1,0 +1,366 @@
+"""Gemini CLI's chat files: JSON lines, where a later line may add to an earlier message, take messages back or replace the history.
+
+Earlier versions wrote one JSON document with the same messages. Read from the sources of its ChatRecordingService, and from files of
+versions 0.23 and 0.61. A call stands beside its result in the message that asked for it; newer versions repeat the result in a user record.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from palaver.formats import fields
+from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.events import Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, digest_of, torn
+from palaver.formats.sources import Member, Source
+from palaver.log import Custom, Derived, ErrorEntry, Run
+from palaver.messages import (
+    AssistantMessage,
+    Content,
+    ImageContent,
+    Media,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UnknownContent,
+    Usage,
+    UserMessage,
+)
+
+NAME = "gemini-cli"
+_TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
+_KEPT = ("projectHash", "kind", "directories")
+_HARNESS_MARKS = ("<session_context>", "<hook_context>")
+"""The marks with which the harness begins what it writes into user records."""
+
+
+class GeminiCli:
+    """Gemini CLI sessions, with their rewinds and compressions."""
+
+    name = NAME
+    title = "Gemini CLI"
+    signs = "JSON with sessionId and projectHash, and messages of type user and gemini"
+    series = False
+
+    def sniff(self, source: Source) -> float:
+        """Return how surely it is a Gemini CLI session, from 0.0 to 1.0."""
+        shown = (*source.opening.records, source.opening.fields)
+        if any("sessionId" in one and "projectHash" in one for one in shown):
+            return 1.0
+        said = (*shown, *fields.objects(source.opening.fields, "messages"))
+        return 0.7 if any(map(_is_message, said)) else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every file of the source as a session of its own."""
+        for ordinal, member in enumerate(source.members):
+            yield from _session(member, ordinal, source)
+
+
+def _is_message(record: Mapping[str, object]) -> bool:
+    return fields.text(record, "type") in _TYPES and {"id", "timestamp", "content"} <= record.keys()
+
+
+def _items(member: Member) -> Iterator[Item | Loss]:
+    """Yield the records; a document's values as records that set them, its messages as records."""
+    if "messages" not in member.opening.fields:
+        for record in member.records():
+            yield record if isinstance(record, Loss) else Item(record.ordinal, record.place, record.value)
+        return
+    for number, element in enumerate(member.elements(("messages",))):
+        if isinstance(element, Loss):
+            yield element
+            continue
+        place = member.place(element.path)
+        yield from torn(element, place)
+        if element.nth >= 0 and element.whole:
+            yield Item(number, place, element.value)
+        elif element.nth < 0:
+            yield Item(number, place, {"$set": {element.key: element.value}})
+
+
+def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
+    survey = _Reading()  # the whole file decides what the first event says
+    losses = [found for found in _items(member) if isinstance(found, Loss)]
+    for found in _items(member):
+        if isinstance(found, Item):
+            deque(guarded(found.place, survey.take(found)), maxlen=0)
+    about, part = survey.about, survey.is_part
+    yield Conversation(
+        key=fields.text(about, "sessionId"),
+        ordinal=ordinal,
+        title=fields.text(about, "summary") or survey.asked,
+        workdir=_workdir(source),
+        model=survey.model,
+        started_at=fields.moment(about.get("startTime")),
+        main=survey.writer.key,
+        metadata={name: clean(about[name]) for name in _KEPT if about.get(name) is not None},
+        part_of=source.path.parent.name if part else "",
+    )
+    reading = _Reading(part=part)
+    yield reading.writer.branch(NAME)
+    yield from losses
+    place = member.place("whole file")
+    yield no_instructions(place)
+    for found in _items(member):
+        if isinstance(found, Item):
+            yield from guarded(found.place, reading.take(found))
+    yield from reading.skipped.losses(place)
+
+
+def _workdir(source: Source) -> str:
+    """Return the project's folder, which Gemini CLI notes beside the folder of its chats."""
+    for folder in source.path.parents[1:3]:
+        note = folder / ".project_root"
+        if note.is_file():
+            return note.read_text("utf-8", "replace").strip()
+    return ""
+
+
+class _Reading:
+    """One reading of a file.
+
+    Attributes:
+        writer: The dialog that is written.
+        about: The newest values of the whole session, but its first id.
+        asked: What a person said first.
+        model: The model that answered first.
+        skipped: The records that become no entry.
+    """
+
+    def __init__(self, *, part: bool = False) -> None:
+        self.writer = DialogWriter("main", NAME)
+        self.about: dict[str, object] = {}
+        self.asked = ""
+        self.model = ""
+        self.skipped = Skipped()
+        self._part = part
+        self._shown: dict[str, list[Run | Derived]] = {}  # what the model sees, by the id of its message
+        self._before: dict[str, Mark] = {}
+        self._aside: set[str] = set()  # the ids of messages of the harness
+        self._results: dict[str, str] = {}
+        self._called: set[str] = set()
+        self._metered: set[str] = set()
+        self._leaving: Mark | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a sub-agent said it."""
+        return self._part or self.about.get("kind") == "subagent"
+
+    def take(self, item: Item) -> Iterator[Event]:
+        """Read a record."""
+        value = item.value
+        if not isinstance(value, dict):
+            yield bad_record(item.place, "it is not a record")
+        elif "$rewindTo" in value:
+            self._rewind(fields.text(value, "$rewindTo"))
+        elif "type" in value or "id" in value:
+            yield from self._message(value, item)
+        elif "$set" in value or "sessionId" in value:
+            about = fields.mapping(value, "$set") or value
+            session = self.about.get("sessionId")
+            self.about.update(about)
+            self.about["sessionId"] = session or about.get("sessionId")
+            if "messages" in about:
+                yield from self._history(fields.objects(about, "messages"), item)
+        else:
+            yield self.writer.put(Custom(custom_type=f"{NAME}/record", data=value), item.origin())
+
+    # --- messages ---------------------------------------------------------------------------------------------------------
+
+    def _message(self, value: Mapping[str, object], item: Item) -> Iterator[Event]:
+        key = fields.text(value, "id") or f"#{item.ordinal}"
+        start, was = self.writer.count, self.writer
+        kind, at = fields.text(value, "type"), fields.moment(value.get("timestamp"))
+        first = key not in self._shown and key not in self._aside
+        if self._leaving is not None and first:
+            self.writer = self.writer.fork(f"fork:{item.ordinal}", self._leaving)
+            self._leaving, start = None, 0
+            yield self.writer.branch(NAME)
+        if first and _seen(value):
+            self._shown[key], self._before[key] = [], self.writer.mark()
+        elif first:
+            self._aside.add(key)
+        if kind == "gemini":
+            yield from self._answer(value, key, at, item, first=first)
+        elif kind == "user" or isinstance(value.get("content"), list):
+            yield from self._prompt(value, key, at, item, first=first)
+        elif first:
+            words = _words(value)
+            entry = ErrorEntry(error=words, at=at) if kind == "error" else None
+            data = clean(dict(value)) if kind not in _TYPES else words
+            entry_or = entry or Custom(custom_type=f"{NAME}/{kind or 'record'}", data=data, at=at)
+            yield self.writer.put(entry_or, _origin(key, item, value.get("content")), counted=1)
+        if key in self._shown and self.writer.count > start:
+            self._shown[key].append(self.writer.run(start if self.writer is was else 0, self.writer.count))
+
+    def _answer(self, value: Mapping[str, object], key: str, at: float, item: Item, *, first: bool) -> Iterator[Event]:
+        """Put what a version of an answer has more than the one before: its words, then each call with its result."""
+        model = fields.text(value, "model")
+        self.model = self.model or model
+        parts = _parts(value.get("content"))
+        calls = fields.objects(value, "toolCalls") or [
+            fields.mapping(part, "functionCall") for part in parts if "functionCall" in part
+        ]
+        thoughts = tuple(map(_thought, fields.objects(value, "thoughts")))
+        blocks = (
+            *thoughts,
+            *(_block(part) for part in parts if not {"functionCall", "functionResponse"} & part.keys()),
+        )
+        pieces: list[tuple[str, Sequence[Content], object]] = []
+        if first and (blocks or not calls):
+            pieces.append((key, blocks, [value.get("content"), value.get("thoughts")]))
+        for call in calls:
+            name, call_id = fields.text(call, "name"), fields.text(call, "id") or f"{key}:{fields.text(call, 'name')}"
+            if call_id not in self._called:
+                args: Any = fields.mapping(call, "args")
+                block = ToolCallContent.from_dict({"id": call_id, "name": name, "args": args})
+                pieces.append((f"{key}/{call_id}", (block,), [name, args]))
+        counted = int(first)
+        usage = fields.mapping(value, "tokens") if key not in self._metered else {}
+        for identity, said, raw in pieces:
+            message = AssistantMessage(
+                id=identity,
+                timestamp=at,
+                contents=tuple(said),
+                model=model or None,
+                provider="google",
+                usage=Usage(usage),
+                response_id=key,
+            )
+            yield from self.writer.say(message, _origin(identity, item, raw), counted=counted, fragment=True)
+            self._metered.update((key,) if usage else ())
+            counted, usage = 0, {}
+            self._called.update(block.id for block in said if isinstance(block, ToolCallContent))
+            yield from self._answered(calls, identity, at, item)
+        yield from self._answered(calls, "", at, item)
+
+    def _answered(self, calls: Sequence[Mapping[str, object]], upto: str, at: float, item: Item) -> Iterator[Event]:
+        for call in calls:
+            call_id, parts = fields.text(call, "id"), _parts(call.get("result"))
+            if parts and call_id in self._called and upto.endswith(call_id if upto else ""):
+                failed = fields.text(call, "status") in {"error", "cancelled"}
+                moment = fields.moment(call.get("timestamp")) or at
+                yield from self._result(call_id, fields.text(call, "name"), parts, moment, item, failed=failed)
+
+    def _result(
+        self, call_id: str, name: str, parts: Sequence[Mapping[str, object]], at: float, item: Item, *, failed: bool
+    ) -> Iterator[Event]:
+        """Put a result; of one that is known, what Gemini CLI shows in its place from here on."""
+        responses = [fields.mapping(part, "functionResponse") for part in parts if "functionResponse" in part]
+        response = next((one for one in responses if one.get("id") == call_id), responses[0] if responses else {})
+        said = fields.mapping(response, "response")
+        failed = failed or "error" in said
+        words = fields.text(said, "error") or fields.text(said, "output") or (str(clean(dict(said))) if said else "")
+        known = self._results.get(call_id)
+        self._results[call_id] = words
+        if known is None:
+            rest = tuple(_block(part) for part in parts if "functionResponse" not in part)
+            content: Any = (TextContent(content=words), *rest) if rest else words
+            block = ToolResultContent(id=call_id, content=content, is_error=failed, name=name or None)
+            message = ToolMessage(id=f"{call_id}/result", timestamp=at, contents=(block,))
+            yield from self.writer.say(message, _origin(f"{call_id}/result", item, words))
+        elif known != words and (place := self.writer.result(call_id)) is not None:
+            yield self.writer.put(self.writer.clearing([place], words, at=at), _origin(call_id, item, words))
+
+    def _prompt(self, value: Mapping[str, object], key: str, at: float, item: Item, *, first: bool) -> Iterator[Event]:
+        parts = _parts(value.get("content"))
+        results = [part for part in parts if "functionResponse" in part]
+        rest = tuple(_block(part) for part in parts if "functionResponse" not in part)
+        before = self.writer.count
+        for part in results:
+            response = fields.mapping(part, "functionResponse")
+            call_id = fields.text(response, "id")
+            yield from self._result(call_id, fields.text(response, "name"), [part], at, item, failed=False)
+        if first and (rest or not results):
+            human = value.get("type") == "user" and key in self._shown and not self.is_part
+            self.asked = self.asked or (" ".join(_words(value).split())[:200] if human else "")
+            speaker = Speaker.HUMAN if human else Speaker.MODEL if key in self._shown else Speaker.HARNESS
+            message = UserMessage(id=key, timestamp=at, contents=rest, speaker=speaker)
+            yield from self.writer.say(message, _origin(key, item, value.get("content")), counted=1)
+        elif first and self.writer.count == before:
+            self.skipped.record("user", "results, which stand beside their calls, too")
+
+    # --- what the model sees ----------------------------------------------------------------------------------------------------
+
+    def _rewind(self, key: str) -> None:
+        """Take back a message and all after it; what is said next is a fork."""
+        keys = list(self._shown)
+        gone = keys[keys.index(key) if key in keys else 0 :]
+        if gone:
+            self._leaving = self._before[gone[0]]
+        for one in gone:
+            del self._shown[one]
+
+    def _history(self, messages: Sequence[Mapping[str, object]], item: Item) -> Iterator[Event]:
+        """Take the whole history as it is now: more messages, fewer (taken back), or others in their place (a compression)."""
+        keyed = {fields.text(one, "id"): one for one in messages if fields.text(one, "id") and _seen(one)}
+        kept = [key for key in keyed if key in self._shown]
+        current = list(self._shown)
+        if kept == current:
+            for one in messages:
+                yield from self._message(one, item)
+            return
+        if len(kept) == len(keyed) and kept == current[: len(kept)]:
+            self._rewind(current[len(kept)])
+            return
+        for one in messages:
+            if fields.text(one, "id") in self._shown or not _seen(one):
+                yield from self._message(one, item)
+        gone = tuple(self.writer.spans())
+        shown: dict[str, list[Run | Derived]] = {}
+        for key, one in keyed.items():
+            new: list[Run | Derived] = [
+                Derived(text=words, label="summary", sources=gone) for words in [_words(one)] if words
+            ]
+            shown[key] = self._shown.get(key, new)
+        at = max((fields.moment(one.get("timestamp")) for one in messages), default=0.0)
+        pieces = [piece for found in shown.values() for piece in found]
+        yield self.writer.put(self.writer.compaction(pieces, at=at), _origin(f"#{item.ordinal}", item, list(keyed)))
+        self._shown = shown
+        for key in shown:
+            self._before.setdefault(key, self.writer.mark())
+
+
+def _seen(value: Mapping[str, object]) -> bool:
+    """Return whether a message is a person's or the model's, as against results and what the harness adds."""
+    parts = _parts(value.get("content"))
+    only_results = bool(parts) and all("functionResponse" in part for part in parts)
+    spoken = fields.text(value, "type") in {"user", "gemini"} and not only_results
+    return spoken and not _words(value).startswith(_HARNESS_MARKS)
+
+
+def _origin(record: str, item: Item, raw: object) -> Origin:
+    return Origin(record, item.ordinal, digest_of(raw), item.place)
+
+
+def _parts(content: object) -> list[Mapping[str, object]]:
+    listed = content if isinstance(content, list) else [] if content in (None, "") else [content]
+    return [part if isinstance(part, dict) else {"text": str(part)} for part in listed]
+
+
+def _words(value: Mapping[str, object]) -> str:
+    return "".join(fields.text(part, "text") for part in _parts(value.get("content")))
+
+
+def _thought(thought: Mapping[str, object]) -> Content:
+    subject, words = fields.text(thought, "subject"), fields.text(thought, "description")
+    return ThinkingContent(content=f"**{subject}** {words}" if subject else words, provider="google")
+
+
+def _block(part: Mapping[str, object]) -> Content:
+    inline = fields.mapping(part, "inlineData")
+    if fields.text(inline, "mimeType").startswith("image/"):
+        image = Media.from_text(fields.text(inline, "data"), "image", fields.text(inline, "mimeType"))
+        return ImageContent(images=(image,))
+    if "text" not in part:
+        return UnknownContent.from_dict({"type": next(iter(part), "part"), **part})
+    words = fields.text(part, "text")
+    if part.get("thought") is True:
+        return ThinkingContent(content=words, signature=fields.text(part, "thoughtSignature"), provider="google")
+    return TextContent(content=words)
