@@ -131,8 +131,8 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
         size += f", {diagnosis.unreachable:,} of them unreadable"
     if any(one.code == DAMAGED_STORE for one in diagnosis.findings):
         size = "It cannot be read as a whole"
-    others = [counted(kinds[kind], kind) for kind in ("warning", "note") if kinds[kind]]
-    also = f" Also {' and '.join(others)}: --all lists them." if others and not every else ""
+    others = kinds["warning"] + kinds["note"]
+    also = f" {counted(others, 'note')} about what was recorded (--all lists them)." if others and not every else ""
     say(f"{diagnosis.name}: {verdict}. {size}.{also}")
     for severity in _SECTIONS if every else ("fault",):
         _section(diagnosis, severity, every=every)
