@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from palaver.formats.codex.messages import SUMMARY_PREFIX
 from palaver.log import Compaction
 from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
 from tests.formats.reading import Read, read_bytes
@@ -119,6 +120,11 @@ def test_old_compaction_has_the_users_words_and_a_summary(tmp_path: Path) -> Non
     talk = [said("user", "First."), said("assistant", "Done."), ("compacted", {"message": "All done."})]
     found = read(tmp_path, *talk, said("user", "Next."))
     assert found.shown() == ["user: First.", "user: All done.", "user: Next."]
+    history = [talk[0][1], said("user", f"{SUMMARY_PREFIX}\nAll done.")[1]]
+    newer = ("compacted", {"message": f"{SUMMARY_PREFIX}\nAll done.", "replacement_history": history})
+    assert read(tmp_path, *talk[:2], newer, said("user", "Next.")).shown() == found.shown(), (
+        "it is there twice, and shown once"
+    )
 
 
 def test_rollback_leaves_turns_behind_in_a_branch(tmp_path: Path) -> None:

@@ -30,6 +30,14 @@ def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
     assert [gone.reason for gone in seen(log).omissions] == [Reason.FAILED_RESPONSE, Reason.EMPTY, Reason.EMPTY]
 
 
+def test_turn_names_the_model_and_provider_of_its_response() -> None:
+    """What only its provider can read goes back by these names."""
+    log = Log()
+    log.put(user("hi"), AssistantMessage(contents=(TextContent(content="ho"),), model="m", provider="p"))
+    (turn,) = seen(log).exchanges[1].turns
+    assert (turn.model, turn.provider) == ("m", "p")
+
+
 def test_r76_fork_that_parts_a_pair_says_so() -> None:
     """The call is an omission with its handle; the derived result says that it is elsewhere and claims no error. A window has the same rule."""
     parent = Log()

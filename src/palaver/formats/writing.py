@@ -5,16 +5,21 @@ Each format that can be written has a module `writing` with the two functions of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
 from palaver.ids import derive_id
-from palaver.view import Exchange, View
-from palaver.wire.media import Load
-from palaver.wire.script import Notes
+from palaver.messages import TextContent
+from palaver.view import Block, Exchange, View
+from palaver.wire import Profile
+from palaver.wire.gather import gather
+from palaver.wire.media import Load, with_media
+from palaver.wire.pairing import Names, paired
+from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.script import Notes, Speech, Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,30 @@ def dated(view: View, heading: Heading) -> Iterator[tuple[Exchange, float]]:
         if first is not None and view.reader is not None:
             at = view.reader.header(first.dialog, first.seq).at
         yield exchange, at
+
+
+def spelled(
+    view: View, rules: Profile, heading: Heading, load: Load, notes: Notes
+) -> Iterator[tuple[Exchange, float, Sequence[Speech]]]:
+    """Yield each exchange with its time and as a provider accepts it, for a tool that sends what its transcript holds.
+
+    Thinking goes back to any model of the provider: a transcript is not a request yet.
+    """
+    names, taken = Names((), rules, notes), Taken(set())
+    scripts: list[Sequence[Speech]] = []
+    for exchange in view.exchanges:
+        script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
+        script = tuple(with_provider_blocks(script, rules, notes, asked=True))
+        sent = (each for one in script for each in with_reasoning((one,), rules, one.model, notes, taken, edited=False))
+        scripts.append([each for each in sent if each.parts])
+    with_bytes = with_media(scripts, rules, load, rules.request_bytes, notes)
+    for (exchange, at), script in zip(dated(view, heading), with_bytes, strict=True):
+        yield exchange, at, script
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """Return the texts of blocks, with an empty line between them."""
+    return "\n\n".join(block.content.content for block in blocks if isinstance(block.content, TextContent))
 
 
 def stamp(at: float) -> str:

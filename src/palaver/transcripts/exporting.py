@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.formats.claude_code import writing as claude_code
+from palaver.formats.codex import writing as codex
+from palaver.formats.pi import writing as pi
 from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
@@ -99,11 +101,13 @@ EXPORTS: Mapping[str, str] = MappingProxyType(
         "markdown": "Markdown, for people",
         "html": "one HTML file, for people",
         "claude-code": "a transcript that Claude Code resumes",
+        "codex": "a transcript that Codex resumes",
+        "pi": "a transcript that pi resumes",
     }
 )
 """The forms that sessions are exported in, each with what it is."""
 
-TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code})
+TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex": codex, "pi": pi})
 """The tools whose transcripts can be written."""
 
 _PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {

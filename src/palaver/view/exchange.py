@@ -200,13 +200,12 @@ def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
     if not isinstance(entry, MessageEntry):
         return Turn(role=role, blocks=blocks)
     message = entry.message
-    extra = message.__pydantic_extra__
     return Turn(
         role=role,
         blocks=blocks,
         name="" if message.name in (role, message.role) else message.name,
         model=message.model or "",
-        provider=str(extra.get("provider", "")) if extra else "",
+        provider=message.provider or "",
     )
 
 

@@ -6,18 +6,15 @@ What is said passes through the wire's passes for Anthropic, because Claude Code
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from palaver.formats.writing import Heading, dated, stamp, uuid
-from palaver.messages import Speaker, TextContent
+from palaver.formats.writing import Heading, spelled, stamp, text_of, uuid
+from palaver.messages import Speaker
 from palaver.view import Exchange, View
 from palaver.wire import How, profile
 from palaver.wire.anthropic import written as items_of
-from palaver.wire.gather import gather
-from palaver.wire.media import Load, with_media
-from palaver.wire.pairing import Names, paired
-from palaver.wire.reasoning import with_provider_blocks, with_reasoning
-from palaver.wire.script import Notes, Speech, Taken
+from palaver.wire.media import Load
+from palaver.wire.script import Notes, Speech
 
 _VERSION = "2.1.39"
 """The newest version whose files were compared."""
@@ -48,8 +45,7 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "Claude Code declares its own")
     chain = _Chain(heading)
-    scripts = with_media(_scripts(view, notes), _ANTHROPIC, load, _ANTHROPIC.request_bytes, notes)
-    for (exchange, at), script in zip(dated(view, heading), scripts, strict=True):
+    for exchange, at, script in spelled(view, _ANTHROPIC, heading, load, notes):
         if exchange.derived and script and not chain.count:
             yield from chain.compaction(exchange, at)
             continue
@@ -58,24 +54,6 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
             yield from chain.speech(speech, meta, at, notes)
     if heading.title:
         yield {"type": "custom-title", "customTitle": heading.title, "sessionId": heading.session}
-
-
-def _scripts(view: View, notes: Notes) -> list[Sequence[Speech]]:
-    """Spell out each exchange as Anthropic takes it. Thinking goes back to any model of Anthropic: the file is not a request yet."""
-    names, taken = Names((), _ANTHROPIC, notes), Taken(set())
-    scripts: list[Sequence[Speech]] = []
-    for exchange in view.exchanges:
-        script = tuple(paired(gather(exchange, _ANTHROPIC, notes), _ANTHROPIC, names, notes, taken))
-        script = tuple(with_provider_blocks(script, _ANTHROPIC, notes, asked=True))
-        scripts.append(
-            [
-                sent
-                for speech in script
-                for sent in with_reasoning((speech,), _ANTHROPIC, speech.model, notes, taken, edited=False)
-                if sent.parts
-            ]
-        )
-    return scripts
 
 
 class _Chain:
@@ -131,6 +109,5 @@ class _Chain:
         told: Mapping[str, object] = {"content": "Conversation compacted", "isMeta": False, "level": "info"}
         bounds = {"trigger": "manual", "preTokens": 0}
         yield self.link("system", at, subtype="compact_boundary", **told, compactMetadata=bounds)
-        texts = [block.content.content for block in exchange.blocks() if isinstance(block.content, TextContent)]
-        message = {"role": "user", "content": "\n\n".join(texts)}
+        message = {"role": "user", "content": text_of(exchange.blocks())}
         yield self.link("user", at, message=message, isVisibleInTranscriptOnly=True, isCompactSummary=True)

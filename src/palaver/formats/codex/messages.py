@@ -55,6 +55,13 @@ _HARNESS_MARKS = (
 )
 """The marks with which the harness begins what it inserts in the role `user`."""
 
+SUMMARY_PREFIX = (
+    "Another language model started to solve this problem and produced a summary of its thinking process. You also have access to the state of "
+    "the tools that were used by that language model. Use this to build on the work that has already been done and avoid duplicating work. Here is "
+    "the summary produced by the other language model, use the information in this summary to assist with your own analysis:"
+)
+"""The line before a summary, by which Codex recognises one in the user's role (version 0.169)."""
+
 _SEALED = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # encrypted reasoning is base64 of more than a block or two
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
 from palaver.formats.codex import messages
-from palaver.formats.codex.messages import NAME, OUTPUTS, digest, envelope, said_by_harness
+from palaver.formats.codex.messages import NAME, OUTPUTS, SUMMARY_PREFIX, digest, envelope, said_by_harness
 from palaver.formats.codex.survey import Responses, Survey
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
 from palaver.formats.events import Event, Loss
@@ -147,8 +147,7 @@ class Reading:
         pieces: list[Run | Derived] = [self._piece(item, seen) for item in history]
         if not history:
             pieces = [one.writer.run(one.puts, one.puts + 1) for one in self._turns if one.writer.key in held]
-        if summary:
-            pieces.append(self._summary(summary))
+            pieces += [self._summary(summary)] if summary else []
         return self._writer.compaction(pieces, at=at)
 
     def _piece(self, item: Mapping[str, object], seen: dict[bytes, int]) -> Run | Derived:
@@ -166,4 +165,5 @@ class Reading:
         return self._summary(text)
 
     def _summary(self, text: str) -> Derived:
+        text = text.removeprefix(f"{SUMMARY_PREFIX}\n")
         return Derived(text=text, label="summary", sources=tuple(self._writer.spans()))

@@ -1,0 +1,147 @@
+"""Writing a session that pi resumes: the file that it keeps in ~/.pi/agent/sessions, version 3, each entry the child of the one before it.
+
+pi itself fits what its file holds to the model that it asks, so thinking goes out whatever model thought it. pi shows the summary of its newest
+compaction first, then what that compaction kept, and trusts no usage from before it: so the compaction is the last entry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from palaver.formats.writing import Heading, dated, stamp, text_of
+from palaver.messages import Speaker, thaw
+from palaver.view import Exchange, View
+from palaver.wire import How, profile
+from palaver.wire.gather import gather
+from palaver.wire.media import Load, with_media
+from palaver.wire.reasoning import reasoning_item, signature
+from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
+
+_Body: TypeAlias = dict[str, Any]
+
+_OPENAI = profile("openai-responses")
+_RULES = replace(_OPENAI, media=replace(_OPENAI.media, schemes=frozenset()))
+"""What pi can hold: as much as OpenAI takes, but no image that is only an address."""
+
+_APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "google": "google-generative-ai"}
+"""pi's names of the APIs that sign or encrypt thinking; it sends an artefact back only to the same provider, API and model."""
+
+_COUNTS = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
+_USAGE = {**_COUNTS, "totalTokens": 0, "cost": {**_COUNTS, "total": 0}}
+"""pi adds up the usage of every answer; what was spent elsewhere is not its own."""
+
+
+def advice(heading: Heading) -> str:
+    """Return where pi looks for the file, and what to type."""
+    folder = heading.folder or "/folder"
+    name = f"{re.sub('[:.]', '-', stamp(heading.created))}_{heading.session}.jsonl"
+    place = f"~/.pi/agent/sessions/--{re.sub('[/:]', '-', folder.removeprefix('/'))}--/{name}"
+    return f"To go on in pi, put it at {place} and type in {folder}: pi --session {heading.session}"
+
+
+def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
+    """Write a view as a session file. A record or summary that begins the view is written as pi writes its own."""
+    if view.system:
+        notes.add(None, "instructions", How.DROPPED, "pi sends its own")
+    if view.tools:
+        notes.add(None, "tools", How.DROPPED, "pi declares its own")
+    about = {"id": heading.session, "timestamp": stamp(heading.created), "cwd": heading.folder}
+    yield {"type": "session", "version": 3, **about}
+    for number, (at, body) in enumerate(_entries(view, heading, load, notes), 1):
+        parent = _id(number - 1) if number > 1 else None
+        yield {"id": _id(number), "parentId": parent, "timestamp": stamp(at), **body}
+
+
+def _id(number: int) -> str:
+    return f"{number:08x}"
+
+
+def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[tuple[float, _Body]]:
+    """Yield what each entry says, with its time."""
+    scripts = [gather(exchange, _RULES, notes) for exchange in view.exchanges]
+    spoken = with_media(scripts, _RULES, load, _RULES.request_bytes, notes)
+    at, kept, summary = heading.created, False, ""
+    for index, ((exchange, at), script) in enumerate(zip(dated(view, heading), spoken, strict=True)):
+        if exchange.derived and not index:
+            summary = text_of(exchange.blocks())
+            continue
+        for speech in script:
+            for body in _bodies(exchange, speech, at, notes, edited=index < view.edited):
+                kept = True
+                yield at, body
+    if heading.title:
+        yield at, {"type": "session_info", "name": heading.title}
+    if kept and summary:
+        yield at, {"type": "compaction", "summary": summary, "firstKeptEntryId": _id(1), "tokensBefore": 0}
+    elif summary:
+        yield at, _message(at, "compactionSummary", summary=summary, tokensBefore=0)
+
+
+def _bodies(exchange: Exchange, speech: Speech, at: float, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+    """Yield the entries that say a speech; each result is one of its own."""
+    content = [body for part in speech.parts for body in _part(part, notes, edited=edited)]
+    if speech.role == "tool":
+        for part in speech.parts:
+            if isinstance(part, ResultPart):
+                body = [inner for each in part.body for inner in _part(each, notes, edited=edited)]
+                yield _message(
+                    at, "toolResult", toolCallId=part.id, toolName=part.name, content=body, isError=part.error
+                )
+    elif speech.role == "assistant":
+        called = any(isinstance(part, CallPart) for part in speech.parts)
+        about = {
+            "api": _APIS.get(speech.provider, "openai-completions"),
+            "provider": speech.provider,
+            "model": speech.model,
+        }
+        stop = "toolUse" if called else "stop"
+        yield _message(at, "assistant", content=content, **about, usage=_USAGE, stopReason=stop)
+    elif exchange.derived:
+        yield _message(at, "compactionSummary", summary=text_of(exchange.blocks()), tokensBefore=0)
+    elif speech.role == "user" and exchange.speaker is Speaker.HUMAN:
+        yield _message(at, "user", content=content)
+    else:
+        if speech.role == "system":
+            notes.add(exchange.first, "instructions", How.CHANGED, "no place inside a conversation: a custom message")
+        yield {"type": "custom_message", "customType": exchange.speaker.value, "content": content, "display": True}
+
+
+def _message(at: float, role: str, **fields: object) -> _Body:
+    return {"type": "message", "message": {"role": role, **fields, "timestamp": round(at * 1000)}}
+
+
+def _part(part: Part, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+    match part:
+        case TextPart():
+            yield {"type": "text", "text": part.text}
+        case MediaPart():
+            yield {"type": "image", "data": part.data, "mimeType": part.media_type}
+        case CallPart():
+            sealed = signature(part.artefact)
+            call = {"type": "toolCall", "id": part.id, "name": part.name, "arguments": thaw(part.args)}
+            yield {**call, "thoughtSignature": sealed} if sealed else call
+        case ThinkingPart():
+            yield from _thinking(part, notes, edited=edited)
+        case ResultPart():
+            return
+        case _:
+            notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: pi has no place for it")
+
+
+def _thinking(part: ThinkingPart, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+    """Yield thinking with what its provider wants back: the whole item as JSON text, or the signature, in whose place redacted thinking stands."""
+    item, said = reasoning_item(part), part.content
+    sealed = json.dumps(item) if item else said.redacted or said.signature
+    if sealed and edited and not item:
+        why = "signed for words before it that have been edited since"
+        notes.add(part.origin, "signature of thinking", How.DROPPED, why)
+        sealed = ""
+    if sealed or said.content:
+        thought = {"type": "thinking", "thinking": said.content, "thinkingSignature": sealed}
+        yield {**thought, "redacted": True} if sealed and said.redacted else thought
+    else:
+        notes.add(part.origin, "thinking", How.DROPPED, "it says nothing that pi could send back")
