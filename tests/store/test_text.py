@@ -34,3 +34,10 @@ def test_snippet_marks_the_best_words() -> None:
     assert "\x02needle\x03" in found
     assert found[0] == found[-1] == "…"
     assert len(found) < text.SNIPPET_CHARACTERS + 20
+
+
+def test_ranked_lists_originals_before_copies() -> None:
+    """What a record repeats comes first where it was said, however many words the record has."""
+    texts = [(3, "compaction", "red and blue"), (2, "message", "blue"), (1, "message", "red")]
+    found = text.ranked("red blue", lambda _: ((*one, one[0]) for one in texts))
+    assert list(found) == [2, 1, 3]

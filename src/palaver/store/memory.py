@@ -307,7 +307,8 @@ class MemoryStore:
             texts.sort(key=lambda one: -one[0])
             if ranked:
                 wanted = text.sought(query)
-                found = text.ranked(query, lambda one: (each for each in texts if text.begun(each[1], (one,))))
+                keyed = [(number, log.headers[seq].kind, said, (log, seq)) for number, said, (log, seq) in texts]
+                found = text.ranked(query, lambda one: (each for each in keyed if text.begun(each[2], (one,))))
             else:
                 found = (where for _, said, where in texts if wanted and text.holds(said.casefold(), wanted))
             return tuple(_hit(log, seq, log.texts[seq][1], wanted) for log, seq in islice(found, max(0, limit)))

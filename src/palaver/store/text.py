@@ -36,6 +36,9 @@ MOST_TERMS = 32
 MOST_RANKED = 300
 """Of the entries that hold one word, so many of the newest are ranked: about 0.1 s of work for a frequent word."""
 
+COPIES = frozenset({"compaction", "branch_summary"})
+"""The kinds of entries that say again what others said; ranked, the others come first."""
+
 _DEFLATE_LEVEL = 1
 
 # Scripts written without spaces: Thai to Tibetan, Myanmar, Hangul Jamo, Khmer; CJK radicals to Yi; Hangul; compatibility forms; half-width kana;
@@ -110,26 +113,26 @@ def _beginning(word: str) -> re.Pattern[str]:
     return re.compile(letters if delimits else rf"(?:\0|(?<![^\W_{_SINGLE}])){letters}")
 
 
-def ranked(query: str, newest: Callable[[str], Iterable[tuple[int, str, T]]]) -> Iterator[T]:
-    """Yield what holds any word or phrase of a query, best first: more of them, then rarer ones, then newer.
+def ranked(query: str, newest: Callable[[str], Iterable[tuple[int, str, str, T]]]) -> Iterator[T]:
+    """Yield what holds any word or phrase of a query, best first: originals, then more words, then rarer ones, then newer.
 
     Args:
         query: The query.
-        newest: Returns for one of them what may hold it, newest first: its number in the index, its text, and what to yield.
+        newest: Returns for one of them what may hold it, newest first: its number in the index, its kind, its text, and what to yield.
     """
     wanted = sought(query)
-    found: dict[int, tuple[tuple[str, ...], T]] = {}
+    found: dict[int, tuple[tuple[str, ...], bool, T]] = {}
     for one in wanted:
-        for number, said, what in islice(newest(one), MOST_RANKED):
+        for number, kind, said, what in islice(newest(one), MOST_RANKED):
             if number not in found:
-                found[number] = begun(said, wanted), what
-    counts = Counter(one for held, _ in found.values() for one in held)
+                found[number] = begun(said, wanted), kind not in COPIES, what
+    counts = Counter(one for held, _, _ in found.values() for one in held)
 
-    def rank(number: int) -> tuple[int, float, int]:
-        held, _ = found[number]
-        return len(held), sum(1 / counts[one] for one in held), number
+    def rank(number: int) -> tuple[bool, int, float, int]:
+        held, original, _ = found[number]
+        return original, len(held), sum(1 / counts[one] for one in held), number
 
-    yield from (found[number][1] for number in sorted(found, key=rank, reverse=True) if found[number][0])
+    yield from (found[number][-1] for number in sorted(found, key=rank, reverse=True) if found[number][0])
 
 
 # --- what an index keeps ----------------------------------------------------------------------------------------------------------

@@ -94,7 +94,9 @@ def search(
     if ranked:
         found = text.ranked(
             query,
-            lambda one: ((row[0], text.inflated(row[-1]), row) for row in _candidates(db, one, only, begun=True)),
+            lambda one: (
+                (row[0], row[4], text.inflated(row[-1]), row) for row in _candidates(db, one, only, begun=True)
+            ),
         )
     else:
         found = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
