@@ -11,6 +11,7 @@ from typer import Argument, BadParameter
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import emit, paged, print_rows, say
 from palaver.errors import NotFound
+from palaver.ids import BlobId
 from palaver.log import Handle
 from palaver.messages import Content, Role, Usage, words_of
 from palaver.plurals import counted
@@ -18,6 +19,8 @@ from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.differences import CallDifference, Difference, compare
 from palaver.tokens import cost_of
+from palaver.view import fold
+from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
 
 __all__ = ["Answer", "numbered", "run"]
 
@@ -60,8 +63,12 @@ def run(
                 raise BadParameter(
                     f"name two calls to compare; `palaver view {session} --call {first}` shows one.", param_hint="M"
                 )
-            difference = compare(_recorded(numbered(dialog, first)), _recorded(numbered(dialog, second)))
-            emit(json, _data(difference), *_lines(difference))
+            one, other = numbered(dialog, first), numbered(dialog, second)
+            difference = compare(_comparable(dialog, one), _comparable(dialog, other))
+            row = _data(difference) | {"recorded": isinstance(one, ModelCall)}
+            if not (json or row["recorded"]):
+                say("Reconstructed from what was said before each response:")
+            emit(json, row, *_lines(difference))
             return
         calls = list(dialog.calls) or _answers(dialog)
         rows = [_row(call) for call in calls]
@@ -93,11 +100,13 @@ def numbered(dialog: Dialog, number: int) -> ModelCall | Answer:
     return calls[number - 1]
 
 
-def _recorded(call: ModelCall | Answer) -> ModelCall:
+def _comparable(dialog: Dialog, call: ModelCall | Answer) -> ModelCall | Request:
+    """Return a recorded call, or the request that shows what was said before a response."""
     if isinstance(call, ModelCall):
         return call
-    hint = "What an imported call was given is not recorded; `palaver view --call N` shows what was said before it."
-    raise NotFound(str(call.number), what="recorded call", hint=hint)
+    store, place = dialog.store, call.handle
+    view = fold(store, place.dialog, place.seq - 1)
+    return compile(view, profile("openai-chat"), Call(model=call.model), lambda digest: store.blob(BlobId(digest)))
 
 
 def _row(call: ModelCall | Answer) -> dict[str, Any]:

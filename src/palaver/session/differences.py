@@ -146,13 +146,13 @@ class CallDifference:
         return bool(self.entered or self.left or self.changed or self.tools or self.broken)
 
 
-def compare(first: ModelCall, second: ModelCall) -> CallDifference:
-    """Compare what two calls saw, and their requests.
+def compare(first: ModelCall | Request, second: ModelCall | Request) -> CallDifference:
+    """Compare what two calls saw, and their requests; a request that is compiled again stands for a call that was not recorded.
 
     Raises:
         NotReproducible: One of them cannot be given back.
     """
-    one, other = first.request(), second.request()
+    one, other = (each if isinstance(each, Request) else each.request() for each in (first, second))
     earlier, later = _view_of(one), _view_of(other)
     before, after = _blocks(earlier), _blocks(later)
     kept, broken, unit = _prefix(one, other)
