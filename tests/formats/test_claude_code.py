@@ -143,15 +143,16 @@ def test_microcompaction_clears_results(tmp_path: Path) -> None:
 
 
 def test_missing_parents_and_repeated_ids_are_reported(tmp_path: Path) -> None:
-    """A record without its parent follows the one before it; the same record twice counts once, another of its id is kept."""
+    """A record without its parent, or its own, follows the one before it; the same record twice counts once, another of its id is kept."""
     session = small()
     session.records.append(session.records[-1] | {"version": "2.1.40"})
     assert (read(tmp_path, session).codes(), read(tmp_path, session).counted()) == ({"duplicate_id": 1}, 5)
     session.model("a3", "msg_9", text("Other words."))
     session.user("u2", "And now?", after="gone")
+    session.user("u3", "So?", after="u3")
     found = read(tmp_path, session)
-    assert found.codes() == {"duplicate_id": 2, "dangling_parent": 1}
-    assert [message.text_content() for message in found.said()][-2:] == ["Other words.", "And now?"]
+    assert found.codes() == {"duplicate_id": 2, "dangling_parent": 2}
+    assert [message.text_content() for message in found.said()][-3:] == ["Other words.", "And now?", "So?"]
 
 
 def test_file_without_parents_is_read_in_its_order(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -100,10 +101,21 @@ def _has_result(message: Mapping[str, Any]) -> bool:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
+def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
     """Write a speech as one message."""
     role = "assistant" if speech.role == "assistant" else "user"
-    yield {"role": role, "content": [_block(part) for part in speech.parts]}
+    parts = speech.parts
+    if role == "assistant" and profile.turns.assistant_last:
+        parts = (*parts[:-1], _ended(parts[-1], notes))
+    yield {"role": role, "content": [_block(part) for part in parts]}
+
+
+def _ended(part: Part, notes: Notes) -> Part:
+    """Return the assistant's last part without white space at its end, wherever it stands: a request may end on it, and the next begins alike."""
+    if not isinstance(part, TextPart) or part.text == part.text.rstrip():
+        return part
+    notes.add(part.origin, "text", How.CHANGED, "white space at the end of words that the model may go on from")
+    return replace(part, text=part.text.rstrip())
 
 
 def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
@@ -167,17 +179,13 @@ def finished(
 
 
 def _prefill(message: Mapping[str, Any], body: Body, notes: Notes) -> Body:
-    """Return the assistant's last words as the model may go on from them: without white space at the end, and without thinking that is off."""
+    """Return the assistant's last words as the model may go on from them: without thinking that is off."""
     blocks = list(message["content"])
     config = body.get("thinking")
     if not (isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}):
         blocks = [block for block in blocks if block["type"] not in _THOUGHTS]
     if len(blocks) < len(message["content"]):
         notes.add(None, "thinking", How.DROPPED, "thinking is off, and the model goes on from the words after it")
-    text = blocks[-1].get("text", "")
-    if text != text.rstrip():
-        notes.add(None, "text", How.CHANGED, "white space at the end of the words that the model goes on from")
-        blocks[-1] = {**blocks[-1], "text": text.rstrip()}
     return {**message, "content": blocks}
 
 

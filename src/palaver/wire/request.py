@@ -21,7 +21,7 @@ from palaver.wire.check import Violation, validate
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
-COMPILER = 5
+COMPILER = 6
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 

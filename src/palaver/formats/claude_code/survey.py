@@ -78,8 +78,8 @@ class Survey:
             self.doubled.add(key)
             return
         lane = self._lane_of(value, key)
-        node = self.nodes[key] = len(self.ordinals)
         self.parents.append(self._parent(record, lane))
+        node = self.nodes[key] = len(self.ordinals)
         self.ordinals.append(record.ordinal)
         self.lane_of.append(lane)
         self.prompts.append(is_prompt(value))
