@@ -86,7 +86,8 @@ class Opener:
             yield connection
         except BaseException as error:  # an interrupt, too, leaves no connection open
             number = connection.system_errno
-            connection.close()
+            with suppress(apsw.Error):  # a log that cannot be carried over now stays, and loses nothing
+                connection.close()
             if isinstance(error, apsw.Error):
                 raise fault(self.path, self.wait, error, number) from error
             raise
