@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from palaver.browsing.differences import dialogs_row
+from palaver.browsing.entries import text_of, who_of
+from palaver.browsing.places import locate
+from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, locate, opened
-from palaver.cli.show import text_of, who_of
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, opened
 from palaver.cli.terminal import emit, paged, say
 from palaver.errors import Erased, InvalidInput, NotFound
-from palaver.log import BranchSummary, Handle, Node
+from palaver.ids import DialogId
+from palaver.log import BranchSummary, Handle
 from palaver.plurals import counted
 from palaver.session import Dialog, Session
-from palaver.session.differences import Side
 from palaver.session.marks import holders
 
 app = group(
@@ -42,28 +44,13 @@ def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption =
     with found(session, store) as (there, _, _, _), paged(data=json):
         if not json:
             say(f"{there.name}  {there.session_id[:12]}")
-        for depth, node in _nodes(there):
-            last, main = there.store.last(node.dialog_id), node.dialog_id == there.record.root
-            row: dict[str, Any] = {name: getattr(node, name) for name in ("owner", "relation")}
-            row |= {"dialog": node.dialog_id, "parent": node.parent_id, "main": main, "entries": last.seq + 1}
-            row |= {
-                "messages": node.inherited + last.number,
-                "ranges": [[s.dialog, s.start, s.stop] for s in node.ranges],
-            }
-            shared = f", {node.inherited:,} shared" if node.inherited else ""
-            said = f"{node.relation}, {node.owner}, {counted(row['messages'], 'message')}{shared}"
-            emit(json, row, f"{'→ ' if main else '  '}{'   ' * depth}{node.dialog_id[:12]}  {said}")
-
-
-def _nodes(session: Session) -> Iterator[tuple[int, Node]]:
-    """Yield the dialogs, each before those forked from it, with its depth."""
-    nodes = session.store.nodes(session.session_id)
-    known = {node.dialog_id for node in nodes}
-    waiting = [(0, node) for node in reversed(nodes) if node.parent_id not in known]
-    while waiting:
-        depth, node = waiting.pop()
-        yield depth, node
-        waiting += [(depth + 1, each) for each in reversed(nodes) if each.parent_id == node.dialog_id]
+        depths: dict[DialogId | None, int] = {}
+        for row in dialogs(there.store, there.session_id):
+            depth = depths[row["dialog"]] = depths.get(row["parent"], -1) + 1
+            inherited = there.store.node(row["dialog"]).inherited
+            shared = f", {inherited:,} shared" if inherited else ""
+            said = f"{row['relation']}, {row['owner']}, {counted(row['messages'], 'message')}{shared}"
+            emit(json, row, f"{'→ ' if row['main'] else '  '}{'   ' * depth}{row['dialog'][:12]}  {said}")
 
 
 @app.command()
@@ -77,14 +64,7 @@ def diff(
     with opened(store) as source, paged(data=json):
         one = locate(source, first)
         difference = one.session.diff(one.dialog, locate(source, second).dialog)
-        sides = {"one": _side(difference.one), "other": _side(difference.other)}
-        ancestor = difference.ancestor and str(difference.ancestor)
-        emit(json, {"ancestor": ancestor, "common": difference.common, **sides}, *difference.lines())
-
-
-def _side(side: Side) -> dict[str, Any]:
-    places = [str(side.messages.handle(index)) for index in range(len(side.messages))]
-    return {"dialog": side.dialog_id, "entries": side.entries, "messages": places}
+        emit(json, dialogs_row(difference), *difference.lines())
 
 
 @app.command()

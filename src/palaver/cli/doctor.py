@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import JsonOption, StoreOption, locate, opened
+from palaver.browsing.places import locate
+from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
 from palaver.errors import StoreDamaged

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import JsonOption, StoreOption, YesOption, locate, opened
+from palaver.browsing.places import locate
+from palaver.cli.options import JsonOption, StoreOption, YesOption, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, emit, listed
 from palaver.plurals import counted

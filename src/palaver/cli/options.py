@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Argument, Option
 
 from palaver.cli.terminal import store_url
 from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
 from palaver.store import MemoryStore, Store, open_store
-from palaver.store.connect import find_session
 
 if TYPE_CHECKING:
-    from palaver.log import Handle
-    from palaver.session import Dialog, Session
+    from palaver.browsing.places import Found
 
-__all__ = ["Found", "found", "locate", "numbered", "opened"]  # and the options
+__all__ = ["found", "opened"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), one of its dialogs (the same of its id), or an entry (a handle)."
-
-_NUMBERED = re.compile(r"(?P<named>.+?)(?P<numbers>:\d+(?:[-,:]\d+)*)")
-"""A session or dialog, and entries in it."""
 
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
 JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
@@ -66,72 +60,6 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
         yield store
 
 
-class Found(NamedTuple):
-    """What a text names.
-
-    Attributes:
-        session: The session.
-        dialog: The dialog that was named; else the one to go on with.
-        handle: The entry or block that was named, or None.
-        whole: Whether the session itself was named.
-    """
-
-    session: Session
-    dialog: Dialog
-    handle: Handle | None = None
-    whole: bool = True
-
-
-def locate(store: Store, reference: str, *, only: bool = False) -> Found:
-    """Return the session, dialog or entry that a text names.
-
-    Args:
-        store: The store.
-        reference: The id or name of a session, the id of a dialog, a handle, or the first digits of an id.
-        only: Whether a name must be that of one session alone, as for everything that changes a session.
-
-    Raises:
-        NotFound: Nothing has this name.
-        Ambiguous: Several sessions have it.
-    """
-    from palaver.log import Handle  # noqa: PLC0415 - listing sessions needs neither
-    from palaver.session import Session, only_session  # noqa: PLC0415 - as above
-
-    try:
-        record = only_session(store, reference) if only else find_session(store, reference).record
-    except NotFound as missing:
-        try:
-            handle = Handle.parse(numbered(store, reference, only=only)) if ":" in reference else None
-            dialog_id = store.resolve(reference if handle is None else handle.dialog)
-        except (NotFound, InvalidInput):
-            raise missing from None
-        session = Session.open(store, store.node(dialog_id).session_id)
-        place = None if handle is None else session.place(handle)
-        return Found(session, session.dialog(dialog_id), place, whole=False)
-    session = Session.open(store, record.session_id)
-    return Found(session, session.root)
-
-
-def numbered(store: Store, reference: str, *, only: bool = False) -> str:
-    """Return `SESSION:entry` with the id of the session's main dialog in place of the session; any other text as it is.
-
-    Raises:
-        Ambiguous: Several sessions have this name; of some that may only be read, the newest counts.
-    """
-    from palaver.session import only_session  # noqa: PLC0415 - as above
-
-    if (parts := _NUMBERED.fullmatch(reference)) is None:
-        return reference
-    with suppress(NotFound, InvalidInput):
-        if store.resolve(parts["named"]):
-            return reference
-    with suppress(NotFound):
-        named = parts["named"]
-        record = only_session(store, named) if only else find_session(store, named).record
-        return f"{record.root}{parts['numbers']}"
-    return reference
-
-
 @contextmanager
 def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[Found]:
     """Open the store and return what a text names in it; the path of a transcript is read into memory.
@@ -141,6 +69,8 @@ def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[
         url: The store that was named, or None.
         writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
     """
+    from palaver.browsing.places import locate  # noqa: PLC0415 - listing sessions needs no session
+
     if not writes and Path(reference).is_file():
         from palaver.transcripts import Importer  # noqa: PLC0415 - few commands read files
 

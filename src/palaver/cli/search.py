@@ -7,14 +7,11 @@ from typing import Annotated
 
 from typer import Argument, BadParameter
 
-from palaver.cli.options import JsonOption, LimitOption, OneOption, StoreOption, locate, opened
-from palaver.cli.sessions import title_of
+from palaver.browsing.places import locate
+from palaver.browsing.search import hits, index
+from palaver.cli.options import JsonOption, LimitOption, OneOption, StoreOption, opened
 from palaver.cli.terminal import complain, emit, paged, say, when
-from palaver.errors import StoreError
-from palaver.ids import SessionId
 from palaver.plurals import counted
-from palaver.session import searchable
-from palaver.store import Store
 from palaver.store.text import words
 
 _QUERY = 'Words or their beginnings, any of which count, and "phrases" in quotes; no other character is special.'
@@ -37,37 +34,16 @@ def run(
         raise BadParameter("it has no letter, digit or pictograph to search for.", param_hint="QUERY")
     with opened(store) as source:
         within = None if session is None else locate(source, session).session.session_id
-        _index(source, within)
-        hits = source.search(query, session_id=within, limit=limit, ranked=True)
-        titles = {each: title_of(source, source.session(each)) for each in {hit.session_id for hit in hits}}
-        with paged(data=json):
-            for hit in hits:
-                snippet = hit.snippet.replace("\x02", "").replace("\x03", "")
-                row = {"handle": str(hit.handle), "session": hit.session_id, "kind": hit.kind, "role": hit.role}
-                at, title = source.header(hit.handle.dialog, hit.handle.seq).at, titles[hit.session_id]
-                where = (
-                    f"{hit.handle}  {hit.role or hit.kind}, {when(at)}, in {shorten(title, _TITLE, placeholder=' …')}"
-                )
-                emit(
-                    json,
-                    {**row, "at": at, "title": title, "snippet": snippet},
-                    where,
-                    f"    {' '.join(snippet.split())}",
-                )
-    if not hits and not json:
-        say("Nothing found.")
-
-
-def _index(store: Store, within: SessionId | None) -> None:
-    """Bring the index up to date where this user may write."""
-    lag = store.index_lag()
-    if lag > _MANY:
-        complain(f"Indexing {counted(lag, 'new entry')} first …")
-    try:
-        store.index(searchable, session_id=within)
-    except StoreError as error:
-        if error.reason != "read_only":
-            raise
-        if lag:
-            missing = counted(lag, "newest entry is", "newest entries are")
+        if (lag := source.index_lag()) > _MANY:
+            complain(f"Indexing {counted(lag, 'new entry')} first …")
+        if left := index(source, within):
+            missing = counted(left, "newest entry is", "newest entries are")
             complain(f"The store may only be read: its {missing} not searched.", "yellow")
+        rows = list(hits(source, query, within, limit))
+    with paged(data=json):
+        for row in rows:
+            title = shorten(row["title"], _TITLE, placeholder=" …")
+            where = f"{row['handle']}  {row['role'] or row['kind']}, {when(row['at'])}, in {title}"
+            emit(json, row, where, f"    {' '.join(row['snippet'].split())}")
+    if not rows and not json:
+        say("Nothing found.")

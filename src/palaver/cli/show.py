@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +9,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from palaver.cli.options import JsonOption, StoreOption, found, numbered, opened
+from palaver.browsing.entries import entry_row, is_handle, length, originals, recorded, text_of, who_of
+from palaver.browsing.places import numbered
+from palaver.cli.options import JsonOption, StoreOption, found, opened
 from palaver.cli.terminal import paged, print_json, say, write
-from palaver.errors import InvalidInput, NotFound
-from palaver.log import Entry, Handle, MessageEntry, decode_entry
-from palaver.messages import Content, ToolCallContent, words_of
-from palaver.session import Dialog, Session
+from palaver.log import Entry, MessageEntry
+from palaver.messages import ToolCallContent
+from palaver.session import Dialog
 from palaver.store import Store
 from palaver.transcripts.markdown import markdown
-from palaver.view import fold, held
+from palaver.view import fold
 
-__all__ = ["recalled", "run", "text_of", "who_of"]
+__all__ = ["recalled", "run"]
 
 _LINE = 100
 
@@ -41,8 +41,11 @@ def run(
     """
     if ":" in what and not Path(what).is_file():
         with opened(store) as source, paged(data=json):
-            if _is_handle(named := numbered(source, what)):
-                _recall(source, named, json=json)
+            if is_handle(named := numbered(source, what)):
+                for original in originals(source, named) if json else ():
+                    print_json(original.to_dict())
+                for piece in () if json else recalled(source, named):
+                    write(piece)
                 return
     with found(what, store) as (_, dialog, _, _), paged(data=json):
         if json or entries:
@@ -60,21 +63,11 @@ def run(
 
 
 def _list(dialog: Dialog, last: int | None, *, json: bool) -> None:
-    rows = _rows(dialog)
-    for place, body in deque(rows, last) if last else rows:
-        entry = decode_entry(body)
-        short = f"{place.dialog[:12]}:{place.seq}"
+    for place, entry in recorded(dialog, max(0, length(dialog) - last) if last else 0):
         if json:
-            print_json({"handle": short, **entry.model_dump(mode="json")})
+            print_json(entry_row(place, entry))
         else:
-            say(f"{short:<19} {entry.kind:<14} {_line(entry)}".rstrip())
-
-
-def _rows(dialog: Dialog) -> Iterator[tuple[Handle, bytes]]:
-    """Yield the entries that a dialog holds, its ancestors' first."""
-    for span in held(dialog.store, dialog.dialog_id, None):
-        for seq, body in dialog.store.bodies(span.dialog, span.start, span.stop):
-            yield Handle(span.dialog, seq), body
+            say(f"{place!s:<19} {entry.kind:<14} {_line(entry)}".rstrip())
 
 
 def _line(entry: Entry) -> str:
@@ -85,20 +78,6 @@ def _line(entry: Entry) -> str:
     return f"{entry.message.role.value}: {text[:_LINE]}{'…' if len(text) > _LINE else ''} {calls}".rstrip()
 
 
-# --- handles --------------------------------------------------------------------------------------------------------------------------
-
-
-def _recall(store: Store, text: str, *, json: bool) -> None:
-    if not json:
-        for piece in recalled(store, text):
-            write(piece)
-        return
-    session, handles = _places(store, text)
-    for place in handles:
-        original = session.recall(place).model_dump(mode="json")
-        print_json({"handle": str(place), "session": session.session_id, "found": original})
-
-
 def recalled(store: Store, text: str) -> Iterator[str]:
     """Yield for people what a handle, or a run of entries, names; each piece ends its line.
 
@@ -107,51 +86,8 @@ def recalled(store: Store, text: str) -> Iterator[str]:
         NotFound: There is no such entry or block.
         Erased: It was there and was erased.
     """
-    session, handles = _places(store, text)
-    for place in handles:
-        original = session.recall(place)
-        head = f"{place}  {who_of(original)}\n" if len(handles) > 1 else ""
-        yield f"{head}{text_of(original)}\n{head and chr(10)}"
-
-
-def _is_handle(text: str) -> bool:
-    from palaver.context.recall import places  # noqa: PLC0415 - it loads the policies, which a whole session needs not
-
-    try:
-        return bool(places(text))
-    except InvalidInput:
-        return False
-
-
-def _places(store: Store, text: str) -> tuple[Session, tuple[Handle, ...]]:
-    """Return the session and the entries or blocks that a text names."""
-    from palaver.context.recall import places  # noqa: PLC0415 - as above
-
-    named = places(text)
-    dialog_id = store.resolve(named[0].dialog)
-    session = Session.open(store, store.node(dialog_id).session_id)
-    newest = store.last(dialog_id).seq
-    handles: list[Handle] = []
+    named = originals(store, text)
     for one in named:
-        if isinstance(one, Handle):
-            handles.append(one._replace(dialog=store.resolve(one.dialog, session.session_id)))
-        elif one.stop - 1 > newest:
-            raise NotFound(text, what="entry", hint=f"The newest entry of this dialog is {newest}.")
-        else:
-            handles += (Handle(dialog_id, seq) for seq in range(one.start, one.stop))
-    return session, tuple(handles)
-
-
-def who_of(original: Entry | Content) -> str:
-    """Return who said an entry, or what a block is."""
-    if isinstance(original, MessageEntry):
-        return f"{original.message.role.value}:"
-    return f"{getattr(original, 'kind', 'block')}:"
-
-
-def text_of(original: Entry | Content) -> str:
-    """Return the words of an entry or a block; of what has none, all of it as JSON."""
-    if isinstance(original, MessageEntry):
-        return "\n\n".join(text_of(block) for block in original.message.contents)
-    said = "" if isinstance(original, Entry) else words_of(original)
-    return said or original.model_dump_json(indent=2)
+        found_ = one.found()
+        head = f"{one.handle}  {who_of(found_)}\n" if len(named) > 1 else ""
+        yield f"{head}{text_of(found_)}\n{head and chr(10)}"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
+from palaver.browsing.places import locate
 from palaver.cli.app import group
 from palaver.cli.options import (
     AgeOption,
@@ -20,7 +21,6 @@ from palaver.cli.options import (
     StoreOption,
     SubjectOption,
     YesOption,
-    locate,
     opened,
 )
 from palaver.cli.outcome import Exit

@@ -1,0 +1,179 @@
+"""Entries: the rows of a dialog, from headers or whole, and the originals that handles name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypedDict
+
+from palaver.errors import InvalidInput, NotFound
+from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, every_header
+from palaver.messages import Content, words_of
+from palaver.plurals import counted
+from palaver.session import Dialog, Session
+from palaver.store import Store
+from palaver.view import held
+
+__all__ = [
+    "EntryRow",
+    "Original",
+    "entries",
+    "entry_row",
+    "is_handle",
+    "length",
+    "originals",
+    "recorded",
+    "text_of",
+    "who_of",
+]
+
+_BLOCKS = {"t": "text", "h": "thinking", "c": "call", "r": "result", "m": "medium"}
+"""What the letters of a shape mean (`palaver.log.codec.shape`)."""
+
+
+class EntryRow(TypedDict):
+    """An entry as its header describes it.
+
+    `index` is its number among all that the dialog holds, `label` says which blocks it has, `tokens` is estimated from `size`, the bytes of its
+    recorded form, and `calls` are the ids of the tool calls that it makes or answers.
+    """
+
+    index: int
+    handle: str
+    kind: str
+    role: str
+    speaker: str
+    at: float
+    size: int
+    tokens: int
+    calls: list[str]
+    label: str
+
+
+def length(dialog: Dialog) -> int:
+    """Return how many entries a dialog holds, those that it shares with its ancestors included."""
+    return sum(map(len, held(dialog.store, dialog.dialog_id, None)))
+
+
+def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[EntryRow]:
+    """Yield the entries that a dialog holds, its ancestors' first, from `start` to `stop` (exclusive). Reads headers only."""
+    from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies, which whole entries need not
+
+    index = count(start)
+    for span in _between(held(dialog.store, dialog.dialog_id, None), start, stop):
+        for header in every_header(dialog.store, span):
+            shape = Counter(_BLOCKS[letter] for letter in header.blocks if letter in _BLOCKS)
+            yield {
+                "index": next(index),
+                "handle": str(Handle(span.dialog, header.seq)),
+                "kind": header.kind,
+                "role": header.role,
+                "speaker": header.speaker,
+                "at": header.at,
+                "size": header.size,
+                "tokens": round(header.size / BYTES_PER_TOKEN),
+                "calls": list(header.calls),
+                "label": ", ".join(counted(number, what) for what, number in shape.items()),
+            }
+
+
+def _between(spans: Sequence[Span], start: int, stop: int | None) -> Iterator[Span]:
+    """Yield the parts of spans from a number of entries to another."""
+    for span in spans:
+        end = len(span) if stop is None else min(stop, len(span))
+        if start < end:
+            yield Span(span.dialog, span.start + start, span.start + end)
+        start, stop = max(start - len(span), 0), None if stop is None else max(stop - len(span), 0)
+
+
+def recorded(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[tuple[Handle, Entry]]:
+    """Yield the entries that a dialog holds, its ancestors' first, as they were recorded, from `start` to `stop` (exclusive)."""
+    for span in _between(held(dialog.store, dialog.dialog_id, None), start, stop):
+        for seq, body in dialog.store.bodies(span.dialog, span.start, span.stop):
+            yield Handle(span.dialog, seq), decode_entry(body)
+
+
+def entry_row(place: Handle, entry: Entry) -> dict[str, Any]:
+    """Return the fields of an entry as JSON values, its handle among them."""
+    return {"handle": str(place), **entry.model_dump(mode="json")}
+
+
+# --- handles --------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Original:
+    """What a handle names, read when it is asked for.
+
+    Attributes:
+        session: The session.
+        handle: The entry or block.
+    """
+
+    session: Session
+    handle: Handle
+
+    def found(self) -> Entry | Content:
+        """Return the entry or the block as it was recorded.
+
+        Raises:
+            NotFound: There is no such entry or block.
+            Erased: It was there and was erased.
+        """
+        return self.session.recall(self.handle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        found = self.found().model_dump(mode="json")
+        return {"handle": str(self.handle), "session": self.session.session_id, "found": found}
+
+
+def is_handle(text: str) -> bool:
+    """Return whether a text names entries or blocks, as views print them."""
+    from palaver.context.recall import places  # noqa: PLC0415 - as above
+
+    try:
+        return bool(places(text))
+    except InvalidInput:
+        return False
+
+
+def originals(store: Store, text: str) -> tuple[Original, ...]:
+    """Return the entries or blocks that a handle, or a run of entries, names.
+
+    Raises:
+        InvalidInput: It is not a handle.
+        NotFound: There is no such dialog, or its newest entry is older.
+    """
+    from palaver.context.recall import places  # noqa: PLC0415 - as above
+
+    named = places(text)
+    dialog_id = store.resolve(named[0].dialog)
+    session = Session.open(store, store.node(dialog_id).session_id)
+    newest = store.last(dialog_id).seq
+    handles: list[Handle] = []
+    for one in named:
+        if isinstance(one, Handle):
+            handles.append(one._replace(dialog=store.resolve(one.dialog, session.session_id)))
+        elif one.stop - 1 > newest:
+            raise NotFound(text, what="entry", hint=f"The newest entry of this dialog is {newest}.")
+        else:
+            handles += (Handle(dialog_id, seq) for seq in range(one.start, one.stop))
+    return tuple(Original(session, place) for place in handles)
+
+
+def who_of(original: Entry | Content) -> str:
+    """Return who said an entry, or what a block is."""
+    if isinstance(original, MessageEntry):
+        return f"{original.message.role.value}:"
+    return f"{getattr(original, 'kind', 'block')}:"
+
+
+def text_of(original: Entry | Content) -> str:
+    """Return the words of an entry or a block; of what has none, all of it as JSON."""
+    if isinstance(original, MessageEntry):
+        return "\n\n".join(text_of(block) for block in original.message.contents)
+    said = "" if isinstance(original, Entry) else words_of(original)
+    return said or original.model_dump_json(indent=2)

@@ -1,0 +1,201 @@
+"""What a model sees: at a recorded call, before a response, or now; with the origin of each block, and a reason for everything left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NotRequired, TypedDict
+
+from palaver.browsing.calls import Answer
+from palaver.context import DEFAULT_POLICY, Composed, Meter
+from palaver.errors import NotFound
+from palaver.ids import BlobId
+from palaver.session import Dialog
+from palaver.session.calls import ModelCall
+from palaver.session.compaction import place_of
+from palaver.tokens import counter
+from palaver.view import Block, Reason, View, fold
+from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
+
+__all__ = ["REASONS", "WHOLE", "OmissionRow", "Seen", "TurnRow", "omissions", "seen", "sent", "turns"]
+
+WHOLE = "full"
+"""In place of a policy: everything, without what was compacted and edited since."""
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {reason.value: reason.value.replace("_", " ") for reason in Reason}
+    | {
+        Reason.OVER_BUDGET: "left out, because the view had to become smaller",
+        Reason.OFFLOADED: "replaced by a short reference",
+        Reason.FOLDED: "replaced by a record or summary",
+        Reason.COMPACTED: "left out by a compaction of the agent that recorded it",
+        Reason.UNPAIRED: "a result without its call, shown as text",
+        Reason.PARTED: "a result that is on another branch",
+        Reason.QUARANTINED: "in quarantine",
+        Reason.SUPERSEDED: "replaced by something newer",
+        Reason.MANAGER: "left out by the context manager",
+        Reason.ERASED: "erased for good",
+    }
+)
+"""The reasons of omissions in words."""
+
+
+class OmissionRow(TypedDict):
+    """Something that a view leaves out, or a block that it shows in another form; `place` is what `palaver show` and `recall` take."""
+
+    place: str
+    reason: str
+    by: str
+    messages: NotRequired[int]
+    bytes: NotRequired[int]
+    reversible: NotRequired[bool]
+    shown: NotRequired[str]
+
+
+class TurnRow(TypedDict):
+    """A turn of a view: its blocks with their content, each with its handle, and what it is where nobody said it."""
+
+    role: str
+    blocks: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a model sees.
+
+    Attributes:
+        view: The view.
+        model: The model whose tokens are counted.
+        made: What a policy made of the view before, where one was asked for.
+        request: The request, where one was sent or asked for.
+    """
+
+    view: View
+    model: str
+    made: Composed | None = None
+    request: Request | None = None
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the size of the view, and of everything that was there to choose from, in tokens."""
+        if self.made is not None:
+            return self.made.after.total, self.made.before.total
+        tokens = Meter(counter(self.model)).view(self.view).total
+        return tokens, tokens
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the policy says about its plan."""
+        return () if self.made is None else self.made.plan.notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values: the turns of the view, or the request; its size, what is left out, and what was changed for the provider."""
+        tokens, before = self.sizes()
+        row = {"tokens": tokens, "tokens_before": before, "model": self.model, "omitted": list(omissions(self.view))}
+        if self.request is None:
+            return {"view": turns(self.view), **row, "report": list(self.notes())}
+        report = [
+            {"what": one.what, "how": one.how.value, "why": one.why, "handle": one.handle and str(one.handle)}
+            for one in self.request.report
+        ]
+        return {"request": self.request.body, "history": self.request.history, **row, "report": report}
+
+
+def sent(call: ModelCall) -> Seen:
+    """Return what a recorded call saw, and its request, to the byte.
+
+    Raises:
+        NotReproducible: Another program recorded the call, or it was erased.
+    """
+    return Seen(view=call.view(), model=call.model, request=call.request())
+
+
+def seen(  # noqa: PLR0913 - all but the first by keyword
+    dialog: Dialog,
+    *,
+    before: Answer | None = None,
+    at: int | None = None,
+    policy: str | None = None,
+    budget: int | None = None,
+    model: str = "",
+    wire: str | None = None,
+    then: str | None = None,
+) -> Seen:
+    """Return what a model sees of a dialog now, after an entry, or before a response.
+
+    Args:
+        dialog: The dialog.
+        before: A response of an imported session (`calls`).
+        at: The number of the last own entry to take into account; the newest when not given.
+        policy: The name of a policy, or `WHOLE`; what the recorded agent saw when not given.
+        budget: What one request may occupy, in tokens; with it the default policy when none is given.
+        model: The model that counts tokens; the one in force when not given.
+        wire: The provider whose request is compiled; none when not given.
+        then: The user's next message in the request.
+
+    Raises:
+        NotFound: There is no such entry, policy or provider.
+        InfeasibleBudget: What must be sent is larger than the budget.
+    """
+    view = _past(dialog, before, at, whole=policy == WHOLE)
+    model = model or view.model or ("" if wire is None else profile(wire).model)
+    found = Seen(view=view, model=model)
+    if policy not in {None, WHOLE} or budget is not None:
+        made = dialog.compaction.compose(policy or DEFAULT_POLICY, budget, model=model, view=view)
+        found = replace(found, view=made.view, made=made)
+    return found if wire is None else _compiled(dialog, found, wire, then)
+
+
+def _past(dialog: Dialog, before: Answer | None, at: int | None, *, whole: bool) -> View:
+    if before is not None:
+        return fold(dialog.store, before.handle.dialog, before.handle.seq - 1, whole=whole)
+    newest = dialog.store.last(dialog.dialog_id).seq
+    if at is not None and at > newest:
+        hint = f"The newest entry of this dialog is {newest}."
+        raise NotFound(f"{dialog.dialog_id[:12]}:{at}", what="entry", hint=hint)
+    return fold(dialog.store, dialog.dialog_id, at, whole=whole)
+
+
+def _compiled(dialog: Dialog, found: Seen, wire: str, then: str | None) -> Seen:
+    call = Call(model=found.model, then=then)
+    request = compile(found.view, profile(wire, found.model), call, lambda digest: dialog.store.blob(BlobId(digest)))
+    request.check()
+    return replace(found, request=request)
+
+
+# --- as data --------------------------------------------------------------------------------------------------------------------------
+
+
+def omissions(view: View) -> Iterator[OmissionRow]:
+    """Yield what a view leaves out, and what it shows in another form."""
+    for gone in view.omissions:
+        yield {
+            "place": place_of(gone),
+            "reason": gone.reason.value,
+            "by": gone.by,
+            "messages": gone.messages,
+            "bytes": gone.size,
+        }
+    by = ", ".join(view.policies) or "palaver"
+    for block in (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())):
+        if block.reason is not None:
+            yield {
+                "place": str(block.origin),
+                "reason": block.reason.value,
+                "by": by,
+                "reversible": block.reversible,
+                "shown": "in another form",
+            }
+
+
+def turns(view: View) -> list[list[TurnRow]]:
+    """Return the turns of each exchange of a view. Reads all bodies."""
+    view.load()
+    return [
+        [{"role": turn.role.value, "blocks": [_block(one) for one in turn.blocks]} for turn in exchange.turns]
+        for exchange in view.exchanges
+    ]
+
+
+def _block(block: Block) -> dict[str, Any]:
+    content = block.content.model_dump(mode="json")
+    return {"handle": block.origin and str(block.origin), "derived": block.derived, **content}

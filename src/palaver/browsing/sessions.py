@@ -1,0 +1,143 @@
+"""Sessions: the rows of a list, the title of each, and the tree of its dialogs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import TypedDict
+
+from palaver.ids import DialogId, SessionId
+from palaver.log import Node, lineage
+from palaver.store import SessionRecord, Store
+from palaver.store.protocol import USAGE
+
+__all__ = ["DialogRow", "SessionRow", "dialogs", "session_row", "sessions", "title_of"]
+
+_LOOKED_AT = 64
+"""Entries in which the first words of a person are looked for."""
+
+_TITLE = 200
+
+
+class SessionRow(TypedDict):
+    """A session: its record, how large it is, and what was imported of its tokens and dollars. Times are seconds since 1970-01-01 UTC."""
+
+    session: SessionId
+    name: str
+    title: str
+    subject: str
+    workdir: str
+    created_at: float
+    updated_at: float
+    trashed_at: float | None
+    dialogs: int
+    messages: int
+    tokens: int | None
+    dollars: float | None
+    estimated: bool
+
+
+def sessions(
+    store: Store,
+    *,
+    subject: str | None = None,
+    trashed: bool = False,
+    limit: int | None = None,
+    after: SessionId | None = None,
+) -> Iterator[SessionRow]:
+    """Yield the sessions of a store, the newest activity first.
+
+    Args:
+        store: The store.
+        subject: Only sessions about exactly this subject.
+        trashed: Whether to list the trash instead.
+        limit: At most so many.
+        after: The last session of the page before.
+    """
+    last = None if after is None else store.session(after)
+    for record in store.sessions(subject=subject, trashed=trashed, limit=limit, after=last):
+        yield session_row(store, record)
+
+
+def session_row(store: Store, record: SessionRecord) -> SessionRow:
+    """Return one session."""
+    nodes, used = store.nodes(record.session_id), record.metadata.get(USAGE)
+    used = used if isinstance(used, Mapping) else {}
+    return {
+        "session": record.session_id,
+        "name": record.name,
+        "title": title_of(store, record),
+        "subject": record.subject,
+        "workdir": record.workdir,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "trashed_at": record.trashed_at,
+        "dialogs": len(nodes),
+        "messages": sum(store.last(node.dialog_id).number for node in nodes),
+        "tokens": used.get("tokens") or None,
+        "dollars": used.get("cost") or None,
+        "estimated": bool(used.get("estimated")),
+    }
+
+
+def title_of(store: Store, record: SessionRecord) -> str:
+    """Return a session's own name; of one that is named after its file, what a person said first."""
+    files = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
+    if record.root is None or record.name not in files:
+        return record.name
+    return next(_said(store, record.root), record.name)
+
+
+def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
+    """Yield what people said first in a dialog."""
+    first = lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)[0]
+    for header in store.headers(first.dialog, first.start, min(first.stop, first.start + _LOOKED_AT)):
+        if header.role == "user" and header.speaker in {"", "human"}:
+            said = (
+                json.loads(store.body(first.dialog, header.seq)).get("message") or {}
+            )  # decoding takes 40 ms to begin
+            blocks = (one["content"] for one in said.get("contents", ()) if one.get("type") == "text")
+            if text := " ".join(" ".join(blocks).split()):
+                yield text[:_TITLE]
+
+
+# --- dialogs --------------------------------------------------------------------------------------------------------------------------
+
+
+class DialogRow(TypedDict):
+    """A dialog of a session. `ranges` are the entries that it shares with its ancestors, each `[dialog, start, stop]`; its own follow them."""
+
+    dialog: DialogId
+    parent: DialogId | None
+    owner: str
+    relation: str
+    main: bool
+    entries: int
+    messages: int
+    ranges: list[tuple[DialogId, int, int]]
+
+
+def dialogs(store: Store, session_id: SessionId) -> Iterator[DialogRow]:
+    """Yield the dialogs of a session, each before those forked from it, which follow it directly. Reads one header of each."""
+    nodes, main = store.nodes(session_id), store.session(session_id).root
+    known = {node.dialog_id for node in nodes}
+    waiting = [node for node in reversed(nodes) if node.parent_id not in known]
+    while waiting:
+        node = waiting.pop()
+        yield _dialog_row(store, node, main=node.dialog_id == main)
+        waiting += [each for each in reversed(nodes) if each.parent_id == node.dialog_id]
+
+
+def _dialog_row(store: Store, node: Node, *, main: bool) -> DialogRow:
+    last = store.last(node.dialog_id)
+    return {
+        "dialog": node.dialog_id,
+        "parent": node.parent_id,
+        "owner": node.owner,
+        "relation": node.relation,
+        "main": main,
+        "entries": last.seq + 1,
+        "messages": node.inherited + last.number,
+        "ranges": [(span.dialog, span.start, span.stop) for span in node.ranges],
+    }

@@ -1,0 +1,44 @@
+"""Sessions as rows: pages of a list, and the tree of dialogs."""
+
+from __future__ import annotations
+
+from palaver import MemoryStore, Session
+from palaver.browsing.places import locate
+from palaver.browsing.sessions import dialogs, sessions
+
+
+def test_pages_of_sessions_continue_each_other() -> None:
+    """A page begins after the last session of the page before; all pages are the whole list, the newest activity first."""
+    store = MemoryStore()
+    for number in range(5):
+        Session.create(store, f"s{number}", subject="a" if number % 2 else "b").root.put_text("Hello.")
+    whole = list(sessions(store))
+    assert [row["name"] for row in whole] == ["s4", "s3", "s2", "s1", "s0"]
+    pages, last = [], None
+    while page := list(sessions(store, limit=2, after=last)):
+        pages += page
+        last = page[-1]["session"]
+    assert pages == whole
+    assert [row["name"] for row in sessions(store, subject="a")] == ["s3", "s1"]
+
+
+def test_the_tree_follows_each_dialog_with_its_forks() -> None:
+    """Rows are in the order of a drawn tree, with the entries that each dialog shares and holds itself."""
+    store = MemoryStore()
+    session = Session.create(store, "tree")
+    root = session.root
+    root.put_text("One.")
+    first, second = root.fork(), root.fork()
+    first.put_text("Two.")
+    below = first.fork()
+    rows = list(dialogs(store, session.session_id))
+    assert [row["dialog"] for row in rows] == [each.dialog_id for each in (root, first, below, second)]
+    assert [row["parent"] for row in rows] == [None, root.dialog_id, first.dialog_id, root.dialog_id]
+    assert [(row["main"], row["entries"], row["messages"]) for row in rows] == [
+        (True, 1, 1),
+        (False, 1, 2),
+        (False, 0, 2),
+        (False, 0, 1),
+    ]
+    assert rows[2]["ranges"] == [(root.dialog_id, 0, 1), (first.dialog_id, 0, 1)]
+    assert locate(store, below.dialog_id[:12]).dialog.dialog_id == below.dialog_id
