@@ -1,4 +1,4 @@
-"""Entries: the rows of a dialog, from headers or whole, and the originals that handles name."""
+"""Entries: the rows of a dialog, from headers or whole; the originals that handles name; what is labelled and pinned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypedDict
 
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.ids import DialogId
 from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, every_header
 from palaver.messages import Content, words_of
 from palaver.plurals import counted
@@ -18,12 +19,16 @@ from palaver.view import held
 
 __all__ = [
     "EntryRow",
+    "LabelRow",
     "Original",
+    "PinRow",
     "entries",
     "entry_row",
     "is_handle",
+    "labels",
     "length",
     "originals",
+    "pins",
     "recorded",
     "text_of",
     "who_of",
@@ -31,6 +36,10 @@ __all__ = [
 
 _BLOCKS = {"t": "text", "h": "thinking", "c": "call", "r": "result", "m": "medium"}
 """What the letters of a shape mean (`palaver.log.codec.shape`)."""
+
+
+_GIST = 72
+"""Characters of an entry in a list."""
 
 
 class EntryRow(TypedDict):
@@ -177,3 +186,46 @@ def text_of(original: Entry | Content) -> str:
         return "\n\n".join(text_of(block) for block in original.message.contents)
     said = "" if isinstance(original, Entry) else words_of(original)
     return said or original.model_dump_json(indent=2)
+
+
+# --- marks ----------------------------------------------------------------------------------------------------------------------------
+
+
+class LabelRow(TypedDict):
+    """A name that people gave an entry."""
+
+    handle: str
+    label: str
+
+
+class PinRow(TypedDict):
+    """An entry that every view keeps: who said what, and whether the view shows it now."""
+
+    handle: str
+    dialog: DialogId
+    shown: bool
+    text: str
+
+
+def labels(session: Session) -> Iterator[LabelRow]:
+    """Yield the labels of a session. Reads the headers of all its dialogs."""
+    for place, label in session.labels.items():
+        yield {"handle": str(place), "label": label}
+
+
+def pins(dialog: Dialog) -> Iterator[PinRow]:
+    """Yield what is pinned in a dialog, in the order of pinning."""
+    runs = [span for exchange in dialog.view().exchanges for span in exchange.runs]
+    for place in dialog.marks.pins:
+        shown, text = any(place in span for span in runs), _gist(dialog.session, place)
+        yield {"handle": str(place), "dialog": dialog.dialog_id, "shown": shown, "text": text}
+
+
+def _gist(session: Session, place: Handle) -> str:
+    """Return an entry in one line: who said what."""
+    try:
+        entry = session.recall(place)
+    except (NotFound, Erased) as error:
+        return f"({'erased' if isinstance(error, Erased) else 'missing'})"
+    said = " ".join(text_of(entry).split())
+    return f"{who_of(entry)} {said if len(said) <= _GIST else f'{said[: _GIST - 1]}…'}"

@@ -18,7 +18,7 @@ from palaver.tokens import counter
 from palaver.view import Block, Reason, View, fold
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
 
-__all__ = ["REASONS", "WHOLE", "OmissionRow", "Seen", "TurnRow", "omissions", "seen", "sent", "turns"]
+__all__ = ["REASONS", "WHOLE", "OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
 
 WHOLE = "full"
 """In place of a policy: everything, without what was compacted and edited since."""
@@ -185,6 +185,11 @@ def omissions(view: View) -> Iterator[OmissionRow]:
                 "reversible": block.reversible,
                 "shown": "in another form",
             }
+
+
+def instructions(view: View) -> list[dict[str, Any]]:
+    """Return the blocks of the instructions of a view."""
+    return [_block(one) for one in view.system]
 
 
 def turns(view: View) -> list[list[TurnRow]]:

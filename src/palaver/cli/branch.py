@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from palaver.browsing.differences import dialogs_row
-from palaver.browsing.entries import text_of, who_of
+from palaver.browsing.entries import labels, pins
 from palaver.browsing.places import locate
 from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, opened
 from palaver.cli.terminal import emit, paged, say
-from palaver.errors import Erased, InvalidInput, NotFound
+from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log import BranchSummary, Handle
 from palaver.plurals import counted
@@ -23,9 +23,6 @@ from palaver.session.marks import holders
 app = group(
     "branch", "The dialogs of a session: draw their tree, fork, rewind, merge and compare them, and mark entries."
 )
-
-_GIST = 72
-"""Characters of an entry in a list."""
 
 _PLACE = "An entry, as dialog:entry; or a session, to list its marks."
 PlaceArgument = Annotated[str, Argument(metavar="HANDLE|SESSION", help=_PLACE)]
@@ -157,8 +154,8 @@ def label(
         if handle is not None or name is not None:
             handle = _entry(handle, place)
             session.dialog(handle.dialog).marks.label(handle, name)
-        for one, said in session.labels.items():
-            emit(json, {"handle": str(one), "label": said}, f"{one}  {said}")
+        for row in labels(session):
+            emit(json, row, f"{row['handle']}  {row['label']}")
 
 
 @app.command()
@@ -173,12 +170,9 @@ def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = Non
             handle = _entry(handle, place)._replace(block=None)
             dialog = _holding(session, handle)
             _pin(dialog, handle, undo=undo)
-        runs = [span for exchange in dialog.view().exchanges for span in exchange.runs]
-        for one in dialog.marks.pins:
-            shown, text = any(one in span for span in runs), _gist(session, one)
-            gone = "" if shown else "  (not in the view: undo the compaction that left it out)"
-            row = {"handle": str(one), "dialog": dialog.dialog_id, "shown": shown, "text": text}
-            emit(json, row, f"{one}  {text}{gone}")
+        for row in pins(dialog):
+            gone = "" if row["shown"] else "  (not in the view: undo the compaction that left it out)"
+            emit(json, row, f"{row['handle']}  {row['text']}{gone}")
 
 
 def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
@@ -189,16 +183,6 @@ def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
         raise InvalidInput(f"{place} is not a message, but a {kind} entry: no view shows it.")
     if undo or not pinned:
         dialog.marks.pin(place, pinned=not undo)
-
-
-def _gist(session: Session, place: Handle) -> str:
-    """Return an entry in one line: who said what."""
-    try:
-        entry = session.recall(place)
-    except (NotFound, Erased) as error:
-        return f"({'erased' if isinstance(error, Erased) else 'missing'})"
-    said = " ".join(text_of(entry).split())
-    return f"{who_of(entry)} {said if len(said) <= _GIST else f'{said[: _GIST - 1]}…'}"
 
 
 @app.command()

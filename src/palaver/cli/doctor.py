@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
@@ -116,7 +115,7 @@ def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> boo
         for diagnosis in diagnoses:
             verdicts.append(diagnosis.healthy)
             if json:
-                print_json(_row(diagnosis))
+                print_json(diagnosis.to_dict())
             else:
                 _print(diagnosis, every=every)
         if len(verdicts) > 1 and not json:
@@ -157,16 +156,3 @@ def _section(diagnosis: Diagnosis, severity: str, *, every: bool) -> None:
     lines = [f"      {one.place}: {one.what}{names}" for one, names in zip(findings, whom, strict=True)]
     for line in lines if every else listed(lines, _SHOWN, "--all lists everything"):
         say(line)
-
-
-def _row(diagnosis: Diagnosis) -> dict[str, Any]:
-    entries = {name: getattr(diagnosis, name) for name in ("reachable", "unreachable")} | {"total": diagnosis.total}
-    row = {"name": diagnosis.name, "session": diagnosis.session_id, "healthy": diagnosis.healthy}
-    findings = [asdict(one) | {"remedy": one.remedy} for one in diagnosis.findings]
-    return {
-        **row,
-        "dialogs": diagnosis.dialogs,
-        "entries": entries,
-        "findings": findings,
-        "valid": dict(diagnosis.valid),
-    }

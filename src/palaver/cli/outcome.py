@@ -19,7 +19,7 @@ from palaver.errors import (
     StoreError,
 )
 
-__all__ = ["EXIT_HELP", "Exit", "as_data", "exit_code", "tell"]
+__all__ = ["EXIT_HELP", "Exit", "exit_code", "tell"]
 
 
 class Exit(IntEnum):
@@ -64,20 +64,12 @@ def exit_code(error: PalaverError) -> Exit:
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.INPUT)
 
 
-def as_data(error: PalaverError) -> dict[str, object]:
-    """Return an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
-    if isinstance(error, InfeasibleBudget):
-        return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
-    told: dict[str, object] = {"kind": type(error).__name__, "message": _text(str(error)), "hint": error.hint}
-    if isinstance(error, Ambiguous):
-        told["candidates"] = list(error.candidates)
-    return {"error": told}
-
-
 def tell(error: PalaverError, *, json: bool) -> Exit:
     """Print an error, as JSON to standard output or in words to standard error, and return its exit code."""
     if json:
-        print_json(as_data(error))
+        from palaver.browsing.errors import error_row  # noqa: PLC0415 - wrong words need no room but this one
+
+        print_json(error_row(error))
         return exit_code(error)
     if isinstance(error, InfeasibleBudget):
         complain(f"palaver: {error.needed:,} tokens must be sent, and the budget is {error.budget:,}:", "red")
@@ -88,8 +80,3 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
     lists = " `palaver sessions` lists them." if isinstance(error, NotFound) and error.what == "session" else ""
     complain(f"palaver: {error}{lists}", "red")
     return exit_code(error)
-
-
-def _text(words: str) -> str:
-    """Replace what no JSON can hold: the name of a file need not be text."""
-    return words.encode(errors="replace").decode()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
+from typing import Any
 
 from palaver.ids import SessionId
 
@@ -91,3 +92,15 @@ class Diagnosis:
     def healthy(self) -> bool:
         """Whether there is no fault."""
         return not any(finding.severity == "fault" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "name": self.name,
+            "session": self.session_id,
+            "healthy": self.healthy,
+            "dialogs": self.dialogs,
+            "entries": {"reachable": self.reachable, "unreachable": self.unreachable, "total": self.total},
+            "findings": [asdict(one) | {"remedy": one.remedy} for one in self.findings],
+            "valid": dict(self.valid),
+        }

@@ -1,0 +1,20 @@
+"""Errors as rows: what `--json` prints and the explorer serves where something cannot be done."""
+
+from __future__ import annotations
+
+from palaver.errors import Ambiguous, InfeasibleBudget, PalaverError
+
+__all__ = ["error_row"]
+
+
+def error_row(error: PalaverError) -> dict[str, object]:
+    """Return an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
+    if isinstance(error, InfeasibleBudget):
+        return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
+    message = (
+        str(error).encode(errors="replace").decode()
+    )  # the name of a file need not be text, and no JSON can hold it
+    told: dict[str, object] = {"kind": type(error).__name__, "message": message, "hint": error.hint}
+    if isinstance(error, Ambiguous):
+        told["candidates"] = list(error.candidates)
+    return {"error": told}
