@@ -61,10 +61,9 @@ def _tool(tool: Declared) -> Body:
 
 def _sampling(draft: Draft) -> Body:
     """Return the temperature, where the model accepts one."""
-    temperature, config = draft.call.temperature, draft.call.parameters.get("thinking")
-    thinks = isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}
+    temperature = draft.call.temperature
     why = "" if draft.profile.reasoning.sampling else "this model takes no sampling parameters"
-    why = why or ("it is 1 while the model thinks" if thinks and temperature != 1 else "")
+    why = why or ("it is 1 while the model thinks" if draft.call.thinks and temperature != 1 else "")
     if temperature is None or why:
         if temperature is not None:
             draft.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
@@ -157,36 +156,21 @@ def _mark(draft: Draft) -> Body:
 def finished(
     messages: Sequence[Mapping[str, Any]], body: Body, draft: Draft, origins: Sequence[Sequence[Handle | None]]
 ) -> tuple[Body, Mapping[int, Body]]:
-    """Return the head, and by index the messages that change because of their place: a prefill, and those that get a cache mark.
+    """Return the head, and by index the messages that get a cache mark.
 
     The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
     (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
     body = _without_thinking(body, messages, draft.notes)
     changed: dict[int, Body] = {}
-    if draft.prefill:
-        changed[len(messages) - 1] = _prefill(messages[-1], body, draft.notes)
     heads = sum(bool(body.get(field)) for field in ("system", "tools"))
     places = list(_wanted(messages, draft, origins) if draft.call.cache_at else _newest(messages))
     for number, index in places[heads - draft.profile.cache.marks :] if draft.call.cache else ():
         message = changed.get(number, messages[number])
         blocks = list(message["content"])
-        if len(blocks) < len(messages[number]["content"]):
-            continue  # a prefill without its thinking
         blocks[index] = {**blocks[index], **_mark(draft)}
         changed[number] = {**message, "content": blocks}
     return body, changed
-
-
-def _prefill(message: Mapping[str, Any], body: Body, notes: Notes) -> Body:
-    """Return the assistant's last words as the model may go on from them: without thinking that is off."""
-    blocks = list(message["content"])
-    config = body.get("thinking")
-    if not (isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}):
-        blocks = [block for block in blocks if block["type"] not in _THOUGHTS]
-    if len(blocks) < len(message["content"]):
-        notes.add(None, "thinking", How.DROPPED, "thinking is off, and the model goes on from the words after it")
-    return {**message, "content": blocks}
 
 
 def _wanted(

@@ -87,8 +87,8 @@ def compile(  # noqa: A001 - the word for it
     notes = Notes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
-    each = _Exchanges(profile, call.model, names, writer, bool(theirs.tools))
-    label = (profile, call.model, tuple(names.ours.items()), each.asked)
+    each = _Exchanges(profile, call.model, names, writer, bool(theirs.tools), call.thinks)
+    label = (profile, call.model, tuple(names.ours.items()), each.asked, each.thinks)
     compiled = each.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
@@ -148,6 +148,7 @@ class _Exchanges:
         names: The names of tools.
         writer: How the provider's body is written.
         asked: Whether the request asks for tools of the provider's own.
+        thinks: Whether it turns on Anthropic's thinking.
     """
 
     profile: Profile
@@ -155,6 +156,7 @@ class _Exchanges:
     names: Names
     writer: Writer
     asked: bool
+    thinks: bool
 
     def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
         """Compile the exchanges of a view in order; what is known is compiled anew only where its ids or its age differ."""
@@ -174,8 +176,8 @@ class _Exchanges:
         notes, taken, profile = Notes(), Taken(before), self.profile
         script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
         script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
-        script = tuple(with_reasoning(script, profile, self.model, notes, taken, edited=edited))
-        script = tuple(speech for speech in script if speech.parts)
+        thoughts = with_reasoning(script, profile, self.model, notes, taken, edited=edited, thinks=self.thinks)
+        script = tuple(speech for speech in thoughts if speech.parts)
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), Notes()) if media else (script, notes)
         items, data, cleaned = self.written(shown, noted)

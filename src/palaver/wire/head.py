@@ -49,7 +49,6 @@ class Draft:
         provided: The provider's own tools.
         structure: The structure of the answer, or None.
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
-        prefill: Whether the model goes on from the assistant's words.
         notes: The changes so far.
     """
 
@@ -60,7 +59,6 @@ class Draft:
     provided: Provided
     structure: Structure | None
     choice: str
-    prefill: bool
     notes: Notes
 
 
@@ -123,7 +121,7 @@ def draft(  # noqa: PLR0913, PLR0917 - what a head is written from
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
     choice = _choice(view, tools, call, names, notes)
-    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, prefill, notes)
+    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, notes)
 
 
 def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:

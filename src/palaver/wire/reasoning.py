@@ -3,6 +3,7 @@
 Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it: from Claude
 Fable 5.1 on, a block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). So the
 thinking of all exchanges that were said before the view's last edit is left out, as that page advises for kept turns after a compaction.
+Models that go on from the assistant's words get none while thinking is off: such a request may hold none, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
 
 Tools of a provider's own leave blocks in answers. They go back while such tools are asked for: Anthropic wants a call with its result, Gemini
@@ -50,8 +51,15 @@ def _same_model(recorded: str, model: str) -> bool:
 # --- thinking ------------------------------------------------------------------------------------------------------------
 
 
-def with_reasoning(
-    script: Sequence[Speech], profile: Profile, model: str, notes: Notes, taken: Taken, *, edited: bool
+def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of it
+    script: Sequence[Speech],
+    profile: Profile,
+    model: str,
+    notes: Notes,
+    taken: Taken,
+    *,
+    edited: bool,
+    thinks: bool,
 ) -> Iterator[Speech]:
     """Return the script with the thinking that `model` accepts back, and without all other.
 
@@ -62,12 +70,13 @@ def with_reasoning(
         notes: The changes so far.
         taken: The ids so far; those of reasoning items are added.
         edited: Whether the view was edited before the exchange, after it was said.
+        thinks: Whether the request turns on Anthropic's thinking.
     """
     form = profile.reasoning.form
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
-        why = _refused(speech, thoughts, profile, model, edited=edited)
+        why = _refused(speech, thoughts, profile, model, edited=edited, thinks=thinks)
         if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
             why = "its item stands in the request already"
         for part in thoughts if why else ():
@@ -79,7 +88,9 @@ def with_reasoning(
         yield replace(speech, parts=parts)
 
 
-def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, edited: bool) -> str:
+def _refused(
+    speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, edited: bool, thinks: bool
+) -> str:
     """Return why the thinking of a turn cannot go back, or an empty text."""
     form = profile.reasoning.form
     if not thoughts:
@@ -90,8 +101,9 @@ def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile,
         return "another provider's"
     if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
         return "another model's"
-    if form == "blocks" and edited:
-        return "signed for words before it that have been edited since"
+    if form == "blocks" and (edited or (profile.turns.assistant_last and not thinks)):
+        off = "thinking is off, and a request that ends on the assistant's words may hold none"
+        return "signed for words before it that have been edited since" if edited else off
     return _malformed(speech.parts, thoughts, form)
 
 

@@ -21,7 +21,7 @@ from palaver.wire.check import Violation, validate
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
-COMPILER = 6
+COMPILER = 7
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 
@@ -68,6 +68,12 @@ class Call:
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
+
+    @property
+    def thinks(self) -> bool:
+        """Whether its parameters turn on Anthropic's thinking."""
+        config = self.parameters.get("thinking")
+        return isinstance(config, Mapping) and config.get("type") in {"enabled", "adaptive"}
 
 
 # --- compiled exchanges -----------------------------------------------------------------------------------------------
