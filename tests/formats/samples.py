@@ -262,7 +262,7 @@ LINES = ("claude-code", "codex", "pi", "gemini-cli")
 """The formats that are JSON lines."""
 
 DOCUMENTS = (
-    *("tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
+    *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages"),
 )
 """The formats that are a document, or an archive of documents."""

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from palaver import log, messages
+from palaver.formats import open_source
 from palaver.ids import DialogId, SessionId
 from palaver.session import Session, searchable
 from palaver.store import SourceRecord, Store
@@ -102,7 +103,11 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
     file.write_text(m("source"))
     store.put_source(
         SourceRecord(
-            identity=m("identity"), session_id=session.session_id, format="f", path=m("path"), raw=keep(store, file)
+            identity=m("identity"),
+            session_id=session.session_id,
+            format="f",
+            path=m("path"),
+            raw=keep(store, open_source(file)),
         )
     )
     file.unlink()

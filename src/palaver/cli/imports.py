@@ -27,6 +27,7 @@ _USUAL = {
     "Codex": ".codex/sessions",
     "pi": ".pi/agent/sessions",
     "Gemini CLI": ".gemini/tmp/*/chats",
+    "OpenCode": ".local/share/opencode/opencode*.db",
 }
 """Where agents keep their sessions, below the home folder: a pattern each."""
 
@@ -101,17 +102,17 @@ def _code(failures: Sequence[Exit], files: Sequence[Path]) -> int:
 # --- growing files --------------------------------------------------------------------------------------------------------------------
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what changes when a file does, or None when it is not there."""
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file does, or the write-ahead log of a database; None when it is not there."""
     try:
-        status = path.stat()
+        found = [path.stat(), *(log.stat() for log in (path.with_name(f"{path.name}-wal"),) if log.exists())]
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
+    return tuple(figure for status in found for figure in (status.st_mtime_ns, status.st_size))
 
 
 def _follow(
-    importer: Importer, named: Sequence[Path], stamps: dict[Path, tuple[int, int] | None], *, json: bool
+    importer: Importer, named: Sequence[Path], stamps: dict[Path, tuple[int, ...] | None], *, json: bool
 ) -> None:
     """Import what is new in files, and new files, until Ctrl-C.
 

@@ -12,6 +12,7 @@ from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.mini_swe_agent import MiniSweAgent
+from palaver.formats.opencode import OpenCode
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import Pi
 from palaver.formats.plain import PLAIN
@@ -64,6 +65,7 @@ FORMATS: tuple[Format, ...] = (
     Codex(),
     Pi(),
     GeminiCli(),
+    OpenCode(),
     TauBench(),
     Tau2Bench(),
     MiniSweAgent(),

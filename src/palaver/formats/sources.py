@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal, Self
+from typing import Literal, Self
 
 from pydantic_core import from_json
 
 from palaver.errors import MissingFile, UnsupportedTranscript
+from palaver.formats.databases import is_database, sessions
 from palaver.formats.documents import Element, elements
 from palaver.formats.events import NOTHING, Loss
 from palaver.formats.records import Record, parse, records
-from palaver.formats.streams import Layer, Limits, take, unpack
+from palaver.formats.streams import Closing, Layer, Limits, take, unpack
 
 HEAD = 1 << 18
 """How much of a file its format is recognised by, in bytes."""
@@ -163,14 +164,22 @@ class Source:
         path: The file.
         members: Its streams: one, unless it is an archive.
         losses: What could not be unpacked.
+        apart: Whether each member is a source of its own, and the file, a database, holds more than they.
     """
 
     def __init__(
-        self, path: Path, members: tuple[Member, ...], losses: tuple[Loss, ...] = (), spool: IO[bytes] | None = None
+        self,
+        path: Path,
+        members: tuple[Member, ...],
+        losses: tuple[Loss, ...] = (),
+        spool: Closing | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
         self.path = path
         self.members = members
         self.losses = losses
+        self.apart = apart
         self._spool = spool
 
     @property
@@ -184,7 +193,7 @@ class Source:
 
     def alone(self, member: Member) -> Source:
         """Return one member as a source, readable until this one is closed."""
-        return Source(self.path, (member,))
+        return Source(self.path, (member,), apart=self.apart)
 
     def close(self) -> None:
         """Release an unpacked archive. Closing twice is allowed."""
@@ -201,7 +210,7 @@ class Source:
 
 
 def open_source(path: str | Path, limits: Limits | None = None) -> Source:
-    """Open a file that may hold transcripts: plain, compressed (.zst, .gz), or an archive (.tar) of such files.
+    """Open a file that may hold transcripts: plain, compressed (.zst, .gz), an archive (.tar), or OpenCode's database.
 
     Its content says what it is, not its name. Only its beginning, and an archive's index, are read.
 
@@ -223,7 +232,7 @@ def open_source(path: str | Path, limits: Limits | None = None) -> Source:
         )
     limits = limits or Limits()
     try:
-        found = unpack(path, limits)
+        found = sessions(path, limits) if is_database(path) else unpack(path, limits)
     except OSError as error:
         raise UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})") from error
     losses = tuple(
@@ -239,7 +248,7 @@ def open_source(path: str | Path, limits: Limits | None = None) -> Source:
         )
         for layer in found.layers
     )
-    source = Source(path, members, losses, found.spool)
+    source = Source(path, members, losses, found.spool, apart=found.apart)
     if not members:
         source.close()
         raise UnsupportedTranscript(path, f"it is an archive without a file{'; ' + losses[0].reason if losses else ''}")

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, NamedTuple, Protocol, TypeAlias
 
 import zstandard
 
@@ -54,6 +54,14 @@ class Layer(NamedTuple):
     opener: Opener
 
 
+class Closing(Protocol):
+    """What must be closed."""
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
 class Unpacked(NamedTuple):
     """The streams in a file.
 
@@ -61,13 +69,15 @@ class Unpacked(NamedTuple):
         layers: The streams; one, unless the file is an archive.
         archive: True when the file is an archive, even of one member.
         faults: What could not be unpacked: (place, why).
-        spool: The file that holds an unpacked archive and must be closed, or None.
+        spool: What holds an unpacked archive and must be closed, or None.
+        apart: True when each stream is a source of its own, and the file, a database, holds more than they.
     """
 
     layers: tuple[Layer, ...]
     archive: bool = False
     faults: tuple[tuple[str, str], ...] = ()
-    spool: IO[bytes] | None = None
+    spool: Closing | None = None
+    apart: bool = False
 
 
 def take(opener: Opener, size: int) -> tuple[bytes, str]:

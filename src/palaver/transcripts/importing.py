@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
-from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, matches, open_source
+from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, Source, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
@@ -23,7 +23,7 @@ from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.bundle import import_bundle_file, is_bundle
 from palaver.transcripts.landing import Landing
 from palaver.transcripts.places import Places
-from palaver.transcripts.sources import file_digest, keep, pieces_of
+from palaver.transcripts.sources import keep, pieces_of, source_digest
 
 _STEP = 512  # events that one transaction takes: other writers wait meanwhile
 _PART = (
@@ -42,7 +42,7 @@ class Imported:
         name: The session's name.
         dialogs: How many dialogs the session has.
         entries: How many entries this import wrote; 0 when all were there.
-        records: How many of the format's own message records the file holds.
+        records: How many of the format's own message records the file holds; 0 for an unchanged session of a database, which is not read.
         messages: How many messages they are, fragments of one response merged.
         main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
@@ -91,17 +91,19 @@ def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:
 
 @dataclass(slots=True)
 class _File:
-    """The file that is being imported.
+    """The file, or the session of a database, that is being imported.
 
     Attributes:
-        path: Where it is.
+        source: Where its bytes are.
+        path: Where the file is.
         digest: SHA-256 of its bytes.
         raw: The payload that lists its kept pieces; None when it is not kept.
     """
 
+    source: Source
     path: Path
-    digest: str
-    raw: BlobId | None
+    digest: str = ""
+    raw: BlobId | None = None
 
 
 @dataclass(slots=True)
@@ -168,12 +170,16 @@ class Importer:
     def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
         with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
-            file = _File(source.path, "", None)
+            file = _File(source, source.path)
             for found in matches(source):
                 if isinstance(found, Loss):
                     waiting.append(found)
                     continue
-                file.digest = file.digest or file_digest(source.path)
+                file = _File(found.source, source.path) if source.apart else file
+                file.digest = file.digest or source_digest(file.source)
+                if source.apart and (same := self._same(found, file)) is not None:
+                    yield same
+                    continue
                 early, waiting = waiting, []
                 any_conversation = False
                 for events in _by_conversation(found.format.read(found.source)):
@@ -189,6 +195,29 @@ class Importer:
                     early = []
                 if not any_conversation:
                     unread.append(_nothing_in(source.path, early))
+
+    def _same(self, found: Match, file: _File) -> Imported | None:
+        """Return what is here of a session of a database, if it is as it was imported: then it is not read again."""
+        known = self.store.source(f"{found.format.name}:{found.source.members[0].name}")
+        if known is None or known.digest != file.digest or (known.raw is None and self.keep_source):
+            return None
+        record = self.store.session(known.session_id)
+        return None if record.trashed_at else self._result(found.format.name, record, file, "unchanged")
+
+    def _result(self, format_name: str, record: SessionRecord, file: _File, outcome: str, **figures: Any) -> Imported:  # noqa: ANN401 - fields of Imported
+        nodes = self.store.nodes(record.session_id)
+        about = {"entries": 0, "records": 0, "losses": (), **figures}
+        return Imported(
+            path=file.path,
+            format=format_name,
+            session_id=record.session_id,
+            name=record.name,
+            dialogs=len(nodes),
+            messages=sum(self.store.last(node.dialog_id).number for node in nodes),
+            main=record.root,
+            outcome=outcome,
+            **about,
+        )
 
     def _bundle(self, path: Path) -> Imported:
         into = self.store if self.redactor is None else redacting(self.store, self.redactor)
@@ -217,7 +246,9 @@ class Importer:
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
         if self.keep_source and self.redactor is None and not erased and file.raw is None:
-            file.raw = keep(self.store, file.path)  # outside of any transaction: it takes as long as the file is large
+            file.raw = keep(
+                self.store, file.source
+            )  # outside of any transaction: it takes as long as the file is large
         with ExitStack() as together:
             if known is not None:  # what is added to a known session is added whole
                 together.enter_context(self.store.transaction())
@@ -336,19 +367,14 @@ class Importer:
         metadata = _with_usage(record.metadata, landing.cost, fresh=fresh)
         root = root or record.root
         record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
-        nodes = self.store.nodes(landing.session_id)
         outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
-        return Imported(
-            path=file.path,
-            format=current.format,
-            session_id=landing.session_id,
-            name=record.name,
-            dialogs=len(nodes),
+        return self._result(
+            current.format,
+            record,
+            file,
+            "rewritten" if landing.rewritten and current.known is not None else outcome,
             entries=landing.added,
             records=current.records,
-            messages=sum(self.store.last(node.dialog_id).number for node in nodes),
-            main=record.root,
-            outcome="rewritten" if landing.rewritten and current.known is not None else outcome,
             losses=(*current.losses, *landing.losses),
         )
 
@@ -359,7 +385,7 @@ class Importer:
             self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
         raw = None if erased else file.raw
         if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_of(self.store, raw)))):
-            raw = keep(self.store, file.path)  # a sweep took pieces of it from an import that lasted very long
+            raw = keep(self.store, file.source)  # a sweep took pieces of it from an import that lasted very long
         self.store.put_source(
             SourceRecord(
                 identity=current.identity,

@@ -1,4 +1,4 @@
-"""The imported file itself, kept whole: nothing is lost that an importer did not understand."""
+"""The imported file itself, or the session of a database, kept whole: nothing is lost that an importer did not understand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import zstandard
 
 from palaver.errors import StoreDamaged
+from palaver.formats import Source
 from palaver.ids import BlobId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
@@ -20,19 +21,24 @@ PIECE = 1 << 22
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, hexadecimal."""
-    whole = sha256()
-    for piece in _pieces(path):
-        whole.update(piece)
-    return whole.hexdigest()
+    return _digest(_pieces_of_file(path))
 
 
-def keep(store: Store, path: Path) -> BlobId:
-    """Store a file in compressed pieces, and return the payload that lists them. A grown file shares the unchanged pieces."""
+def source_digest(source: Source) -> str:
+    """Return the SHA-256 of what `keep` keeps of a source, hexadecimal."""
+    return _digest(_pieces(source))
+
+
+def keep(store: Store, source: Source) -> BlobId:
+    """Store a file in compressed pieces, and return the payload that lists them. A grown file shares the unchanged pieces.
+
+    Of a database only the session that the source is.
+    """
     compressor = zstandard.ZstdCompressor()
     size = 0
     listed: list[BlobId] = []
     whole = sha256()
-    for piece in _pieces(path):
+    for piece in _pieces(source):
         whole.update(piece)
         size += len(piece)
         listed.append(store.put_blob(compressor.compress(piece)))
@@ -72,7 +78,24 @@ def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
         raise StoreDamaged(f"blob {raw}", "the kept file has other bytes")
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _digest(pieces: Iterator[bytes]) -> str:
+    whole = sha256()
+    for piece in pieces:
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def _pieces(source: Source) -> Iterator[bytes]:
+    if not source.apart:
+        yield from _pieces_of_file(source.path)
+        return
+    for member in source.members:
+        read = member.reader()
+        while piece := read(PIECE):
+            yield piece
+
+
+def _pieces_of_file(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(PIECE):
             yield piece

@@ -1,0 +1,421 @@
+"""OpenCode's sessions, as `opencode export` prints them: one JSON document of messages, each a list of parts.
+
+Read from the sources of OpenCode (`session/message-v2.ts`) and from sessions of version 1.18. An answer has one
+step or several, a model call each. A step changes until it is finished, so a session in use is read up to its first unfinished step.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from palaver.formats import fields
+from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, digest_of, priced, torn
+from palaver.formats.sources import Member, Source
+from palaver.ids import DialogId
+from palaver.log import Custom, ErrorEntry, Place
+from palaver.messages import (
+    AssistantMessage,
+    Content,
+    ImageContent,
+    Media,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UnknownContent,
+    Usage,
+    UserMessage,
+    stop_reason_of,
+)
+
+NAME = "opencode"
+_KEPT = ("slug", "projectID", "version", "agent", "share")
+_CLEARED = "[Old tool result content cleared]"
+"""What OpenCode shows in place of a result that it pruned."""
+_SHOWN_AS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
+"""What OpenCode shows the model in place of these parts of a user message."""
+_AS_TEXT = frozenset({"text/plain", "application/x-directory"})
+"""Types of files whose content is in a text part, too."""
+_SAID = frozenset({"text", "reasoning", "tool", "file"})
+"""Parts of what the model says."""
+_SAYING = ("type", "text", "synthetic", "mime", "url", "filename", "tool", "callID")
+"""The fields of such a part, beside a call's input."""
+_OF_RESULT = ("sessionId",)
+"""What is kept of the details of a result: the session of the sub-agent that a call started."""
+_TAKEN_BACK = "Messages that were taken back in OpenCode are not imported, unless they were before."
+_UNFINISHED = "OpenCode has not finished the newest answer; importing again adds the rest."
+_SKIPPED = {
+    "text": "what OpenCode shows the person only",
+    "file": "files whose content is in a text, too",
+    "agent": "mentions of an agent, which the text has, too",
+    "patch": "the files that a step changed; its calls have them",
+    "snapshot": "the state of the working folder",
+}
+
+
+_Part: TypeAlias = tuple[str, Mapping[str, object]]
+"""A part with its key."""
+
+
+class OpenCode:
+    """OpenCode sessions, with their compactions and cleared results."""
+
+    name = NAME
+    title = "OpenCode"
+    signs = "opencode.db, or a JSON object with info and messages, each with info and parts"
+    series = False
+
+    def sniff(self, source: Source) -> float:
+        """Return how surely it is an OpenCode session, from 0.0 to 1.0."""
+        opening = source.opening.fields
+        if {"id", "projectID", "directory"} <= fields.mapping(opening, "info").keys():
+            return 1.0
+        said = fields.objects(opening, "messages")
+        return 0.7 if any(fields.mapping(one, "info") and isinstance(one.get("parts"), list) for one in said) else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every file, or session of a database, as a session of its own."""
+        for ordinal, member in enumerate(source.members):
+            yield from _session(member, ordinal)
+
+
+def _session(member: Member, ordinal: int) -> Iterator[Event]:
+    survey = _Survey()  # the whole file decides what the first event says
+    losses: list[Loss] = []
+    for found in _items(member):
+        if isinstance(found, Loss):
+            losses.append(found)
+        else:
+            survey.take(found)
+    about = survey.about
+    yield Conversation(
+        key=fields.text(about, "id"),
+        ordinal=ordinal,
+        title=fields.text(about, "title"),
+        workdir=fields.text(about, "directory"),
+        model=survey.model,
+        started_at=_moment(about, "created"),
+        metadata={name: clean(about[name]) for name in _KEPT if about.get(name) is not None},
+        part_of=fields.text(about, "parentID"),
+    )
+    reading = _Reading(survey)
+    yield reading.writer.branch(NAME)
+    yield from losses
+    place = member.place("whole file")
+    yield no_instructions(place)
+    for found in _items(member):
+        if isinstance(found, Item) and found.ordinal >= 0 and not reading.stopped:
+            yield from guarded(found.place, reading.take(found))
+    cut = any(loss.code == "torn_tail" for loss in losses)
+    if not (reading.stopped or cut):  # what was cleared later stands after what was said before that
+        yield from reading.cleared(float("inf"), place)
+    if reading.stopped:
+        yield Loss(place=place, reason=reading.stopped, code="skipped", severity="note")
+    yield from reading.skipped.losses(place)
+
+
+def _items(member: Member) -> Iterator[Item | Loss]:
+    """Yield the messages, and as number -1 what the file says of the whole session."""
+    for element in member.elements(("messages",)):
+        if isinstance(element, Loss):
+            yield element
+            continue
+        place = member.place(element.path)
+        yield from torn(element, place)
+        if element.whole and (element.nth >= 0 or element.key == "info"):
+            yield Item(element.nth, place, element.value)
+
+
+class _Survey:
+    """What a first reading finds.
+
+    Attributes:
+        about: What the file says of the whole session.
+        model: The model that answered first.
+        newest: The number of the newest answer.
+        cleared: When OpenCode cleared results, and the keys of their parts, oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.about: Mapping[str, object] = NOTHING
+        self.model = ""
+        self.newest = -1
+        self.cleared: list[tuple[float, str]] = []
+
+    def take(self, item: Item) -> None:
+        """Look at a message, or at what the file says of the whole session."""
+        value = item.value if isinstance(item.value, dict) else NOTHING
+        if item.ordinal < 0:
+            self.about = value
+        elif fields.text(info := fields.mapping(value, "info"), "role") == "assistant":
+            self.newest = item.ordinal
+            self.model = self.model or fields.text(info, "modelID")
+            for key, part in _parts(item):
+                at = _moment(fields.mapping(part, "state"), "compacted")
+                if at:
+                    insort(self.cleared, (at, key))
+
+
+class _Reading:
+    """The second reading.
+
+    Attributes:
+        writer: The dialog that is written.
+        skipped: The parts that become no entry.
+        stopped: Why nothing more is read, or empty.
+    """
+
+    def __init__(self, survey: _Survey) -> None:
+        self.writer = DialogWriter("main", NAME)
+        self.skipped = Skipped()
+        self.stopped = ""
+        self._survey = survey
+        self._reverted = fields.mapping(survey.about, "revert")
+        self._human = Speaker.MODEL if fields.text(survey.about, "parentID") else Speaker.HUMAN
+        self._starts: dict[str, int] = {}  # the first put of each message
+        self._tails: dict[str, str] = {}  # the first message that a compaction keeps, by the message that asks for it
+        self._results: dict[str, Place] = {}  # by part
+        self._counted = 0
+
+    def take(self, item: Item) -> Iterator[Event]:
+        """Read a message, up to what was taken back or is not finished."""
+        info = fields.mapping(item.value if isinstance(item.value, dict) else NOTHING, "info")
+        key, at = fields.text(info, "id") or f"#{item.ordinal}", _moment(info, "created")
+        if not info:
+            yield bad_record(item.place, "it is not a message")
+            return
+        if key == self._reverted.get("messageID") and not fields.text(self._reverted, "partID"):
+            self.stopped = _TAKEN_BACK
+            return
+        yield from self.cleared(at, item.place)
+        self._starts.setdefault(key, self.writer.count)
+        self._counted = 1
+        if fields.text(info, "role") == "assistant":
+            yield from self._answer(info, key, at, item)
+        else:
+            yield from self._prompt(key, at, item)
+
+    def _parts(self, item: Item) -> Iterator[_Part]:
+        for key, part in _parts(item):
+            if key == self._reverted.get("partID"):
+                self.stopped = _TAKEN_BACK
+            if self.stopped:
+                return
+            yield key, part
+
+    def _once(self) -> int:
+        """Return 1 for the first entry of a message, else 0."""
+        counted, self._counted = self._counted, 0
+        return counted
+
+    def _other(self, key: str, part: Mapping[str, object], at: float, item: Item) -> Iterator[Event]:
+        """Put or count a part that is not said."""
+        kind = fields.text(part, "type")
+        if kind == "retry":
+            error = _error(fields.mapping(part, "error"))
+            yield self.writer.put(ErrorEntry(error=error, at=at), _origin(key, item, error), counted=self._once())
+        elif kind in _SKIPPED:
+            self.skipped.record(kind, _SKIPPED[kind])
+        else:
+            entry = Custom(custom_type=f"{NAME}/{kind or 'part'}", data=clean(dict(part)), at=at)
+            yield self.writer.put(entry, _origin(key, item, part), counted=self._once())
+
+    # --- what a person and the harness say --------------------------------------------------------------------------------
+
+    def _prompt(self, message: str, at: float, item: Item) -> Iterator[Event]:
+        """Put what a person said and what the harness added, each as a message."""
+        for speaker, found in groupby(self._parts(item), lambda one: self._speaker(one[1])):
+            parts = list(found)
+            for key, part in parts:
+                if fields.text(part, "type") == "compaction":
+                    self._tails[message] = fields.text(part, "tail_start_id")
+                if speaker is None:
+                    yield from self._other(key, part, at, item)
+            if speaker is not None:
+                key, said = parts[0][0], [part for _, part in parts]
+                prompt = UserMessage(id=key, timestamp=at, contents=tuple(map(_block, said)), speaker=speaker)
+                yield from self.writer.say(prompt, _origin(key, item, list(map(_raw, said))), counted=self._once())
+
+    def _speaker(self, part: Mapping[str, object]) -> Speaker | None:
+        """Return who says a part of a user message; None if the model does not see it."""
+        kind = fields.text(part, "type")
+        shown = kind in _SHOWN_AS or kind == "text" or (kind == "file" and part.get("mime") not in _AS_TEXT)
+        if not shown or part.get("ignored") is True:
+            return None
+        return Speaker.HARNESS if kind in _SHOWN_AS or part.get("synthetic") is True else self._human
+
+    # --- what the model says ----------------------------------------------------------------------------------------------
+
+    def _answer(self, info: Mapping[str, object], message: str, at: float, item: Item) -> Iterator[Event]:
+        """Put an answer step by step, each with its results."""
+        error, summary = fields.mapping(info, "error"), info.get("summary") is True
+        done = bool(error) or _moment(info, "completed") > 0 or item.ordinal < self._survey.newest
+        about = {
+            "timestamp": at,
+            "model": fields.text(info, "modelID") or None,
+            "provider": fields.text(info, "providerID") or None,
+            "speaker": Speaker.SUMMARY if summary else Speaker.MODEL,
+        }
+        if not summary:
+            mode = fields.text(info, "mode")
+            yield from self.writer.use_mode("agent", mode, at, _origin(message, item, mode))
+        for step in _steps(self._parts(item)):
+            if not done and not _is_finished(step):
+                self.stopped = _UNFINISHED
+                return
+            yield from self._step(step, about, item)
+        at = _moment(info, "completed") or at
+        if error:
+            entry = ErrorEntry(error=_error(error), at=at)
+            yield self.writer.put(entry, _origin(f"{message}/error", item, entry.error), counted=self._once())
+        elif summary and info.get("finish"):
+            yield from self._compaction(fields.text(info, "parentID"), message, at, item)
+
+    def _step(self, step: Sequence[_Part], about: Mapping[str, Any], item: Item) -> Iterator[Event]:
+        said = [(key, part) for key, part in step if fields.text(part, "type") in _SAID]
+        end = next((part for _, part in step if fields.text(part, "type") == "step-finish"), NOTHING)
+        if said or end:
+            key = step[0][0]
+            message = AssistantMessage(
+                id=key,
+                contents=tuple(_block(part) for _, part in said),
+                usage=_usage(fields.mapping(end, "tokens"), end.get("cost")),
+                stop_reason=stop_reason_of(fields.text(end, "reason").replace("-", "_")),
+                response_id=key,
+                **about,
+            )
+            raw = [[_raw(part) for _, part in said], end.get("tokens"), end.get("cost")]
+            origin = _origin(key, item, raw)
+            yield from self.writer.say(message, origin, counted=self._once())
+        for key, part in step:
+            kind = fields.text(part, "type")
+            if kind == "tool":
+                yield from self._result(key, part, fields.mapping(part, "state"), item)
+            elif kind not in _SAID and not kind.startswith("step-"):
+                yield from self._other(key, part, about["timestamp"], item)
+
+    def _result(self, key: str, part: Mapping[str, object], state: Mapping[str, object], item: Item) -> Iterator[Event]:
+        status = fields.text(state, "status")
+        if status not in {"completed", "error"}:
+            return
+        about = fields.mapping(state, "metadata")
+        words = fields.text(state, "output" if status == "completed" else "error")
+        if status == "error" and about.get("interrupted") is True:
+            words = fields.text(about, "output") or words
+        images = [_block(one) for one in fields.objects(state, "attachments")]
+        block = ToolResultContent.from_dict(
+            {
+                "id": fields.text(part, "callID"),
+                "content": (TextContent(content=words), *images) if images else words,
+                "is_error": status == "error",
+                "name": fields.text(part, "tool") or None,
+                "metadata": {name: clean(about[name]) for name in _OF_RESULT if name in about},
+            }
+        )
+        self._results[key] = Place(dialog=DialogId(self.writer.key), seq=self.writer.count, block=0)
+        result = ToolMessage(id=f"{key}/result", timestamp=_moment(state, "end"), contents=(block,))
+        yield from self.writer.say(result, _origin(f"{key}/result", item, [status, words, state.get("attachments")]))
+
+    # --- what the model sees ----------------------------------------------------------------------------------------------
+
+    def cleared(self, before: float, place: str) -> Iterator[Event]:
+        """Put what OpenCode cleared before a moment."""
+        while self._survey.cleared and self._survey.cleared[0][0] < before:
+            at, key = self._survey.cleared.pop(0)
+            if key in self._results:
+                origin = Origin(f"{key}/cleared", -1, digest_of(key), place)
+                yield self.writer.put(self.writer.clearing([self._results[key]], _CLEARED, at=at), origin)
+
+    def _compaction(self, asked: str, message: str, at: float, item: Item) -> Iterator[Event]:
+        """Put a compaction: the model then saw the question for the summary, the summary, and the messages that were kept."""
+        start, tail = self._starts.get(asked, self._starts[message]), self._tails.get(asked, "")
+        pieces = [self.writer.run(start, self.writer.count)]
+        if self._starts.get(tail, start) < start:
+            pieces.append(self.writer.run(self._starts[tail], start))
+        elif tail:
+            reason = "The first message that the compaction kept is not before it; the view begins with the summary."
+            yield Loss(place=item.place, reason=reason, code="dangling_edit")
+        yield self.writer.put(
+            self.writer.compaction(pieces, at=at), _origin(f"{message}/compaction", item, [asked, tail])
+        )
+
+
+def _parts(item: Item) -> Iterator[_Part]:
+    """Yield the parts of a message, each with its key."""
+    value = item.value if isinstance(item.value, dict) else NOTHING
+    for number, part in enumerate(fields.objects(value, "parts")):
+        yield fields.text(part, "id") or f"#{item.ordinal}.{number}", part
+
+
+def _steps(parts: Iterable[_Part]) -> list[list[_Part]]:
+    steps: list[list[_Part]] = []
+    for key, part in parts:
+        if not steps or fields.text(part, "type") == "step-start":
+            steps.append([])
+        steps[-1].append((key, part))
+    return steps
+
+
+def _is_finished(step: Iterable[_Part]) -> bool:
+    """Return whether nothing in a step will change."""
+    waiting = any(fields.text(fields.mapping(part, "state"), "status") in {"pending", "running"} for _, part in step)
+    return not waiting and any(fields.text(part, "type") == "step-finish" for _, part in step)
+
+
+def _moment(record: Mapping[str, object], name: str) -> float:
+    return fields.moment(fields.mapping(record, "time").get(name))
+
+
+def _origin(record: str, item: Item, raw: object) -> Origin:
+    return Origin(record, item.ordinal, digest_of(raw), item.place)
+
+
+def _raw(part: Mapping[str, object]) -> object:
+    """Return what of a part is said, which never changes once it is finished."""
+    return [*(part.get(name) for name in _SAYING), fields.mapping(part, "state").get("input")]
+
+
+def _error(error: Mapping[str, object]) -> str:
+    words = fields.text(fields.mapping(error, "data"), "message")
+    return ": ".join(filter(None, (fields.text(error, "name"), words))) or "unknown"
+
+
+def _usage(tokens: Mapping[str, object], cost: object) -> Usage:
+    """Return usage in palaver's words: OpenCode counts what was cached, and newer versions what was reasoned, apart."""
+    cache = fields.mapping(tokens, "cache")
+    read, write = fields.number(cache, "read"), fields.number(cache, "write")
+    entered = fields.number(tokens, "input") + read + write
+    figures = {
+        "input_tokens": entered,
+        "cache_read_tokens": read,
+        "cache_write_tokens": write,
+        "output_tokens": max(fields.number(tokens, "output"), fields.number(tokens, "total") - entered),
+        "reasoning_tokens": fields.number(tokens, "reasoning"),
+    }
+    return priced({name: count for name, count in figures.items() if count}, cost)
+
+
+def _block(part: Mapping[str, object]) -> Content:
+    kind, words = fields.text(part, "type"), fields.text(part, "text")
+    if kind == "tool":
+        state = fields.mapping(part, "state")
+        args: Any = fields.mapping(state, "input")
+        return ToolCallContent.from_dict(
+            {"id": fields.text(part, "callID"), "name": fields.text(part, "tool"), "args": args}
+        )
+    if kind == "reasoning":
+        signature = fields.text(fields.mapping(fields.mapping(part, "metadata"), "anthropic"), "signature")
+        return ThinkingContent(content=words, signature=signature, provider="anthropic" if signature else "")
+    url, mime = fields.text(part, "url"), fields.text(part, "mime")
+    if kind == "file" and mime.startswith("image/") and url.startswith(("data:", "http")):
+        return ImageContent(images=(Media.from_text(url, "image", mime),))
+    if kind == "file":
+        return UnknownContent.from_dict({"type": "file", "mime": mime, "url": url, "filename": part.get("filename")})
+    return TextContent(content=_SHOWN_AS.get(kind, words))
