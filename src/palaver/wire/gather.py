@@ -6,10 +6,9 @@ the conversation stay instructions where the provider accepts them there, and be
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from palaver.log import Handle
 from palaver.messages import (
@@ -26,6 +25,7 @@ from palaver.messages import (
     thaw,
 )
 from palaver.messages.blocks import MALFORMED
+from palaver.messages.value import read_object
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.reasoning import is_provider_block, signature
 from palaver.wire.script import (
@@ -193,24 +193,12 @@ def _arguments(content: ToolCallContent, voice: _Voice, origin: Handle | None) -
     elif any(change.root == "args" for change in content.changes):
         why = "what the model wrote holds what no text can carry, such as a lone surrogate"
         voice.notes.add(origin, "arguments", How.CHANGED, why)
-        raw = ""
-    args = _object(raw)  # in the model's order where that is recorded
-    if args is None:
         raw = canonical_json(content.args).decode()
-    return json.loads(raw) if args is None else args, raw
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """Read a JSON object; None where the text is none."""
     try:
-        read = json.loads(text, parse_constant=_refuse)
+        return read_object(raw), raw  # in the model's order where that is recorded
     except ValueError:
-        return None
-    return read if isinstance(read, dict) else None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
+        raw = canonical_json(content.args).decode()
+        return read_object(raw), raw
 
 
 def _depth(value: object, most: int) -> int:

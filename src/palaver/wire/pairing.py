@@ -106,7 +106,7 @@ class _Pairing:
     def sent(self, speech: Speech) -> Speech:
         """Return an assistant's calls the ids and names of the wire."""
         parts = tuple(self._renamed(part) if isinstance(part, CallPart) else part for part in speech.parts)
-        return self.without_results(replace(speech, parts=parts))
+        return self.without_results(speech if parts == speech.parts else replace(speech, parts=parts))
 
     def _renamed(self, call: CallPart) -> CallPart:
         sent = call.id
@@ -149,7 +149,8 @@ class _Pairing:
                 parts += [inner for inner in part.body if isinstance(inner, MediaPart) and role == "user"]
             else:
                 parts.append(part)
-        return replace(speech, role=role, parts=tuple(parts))
+        shown = tuple(parts)
+        return speech if (role, shown) == (speech.role, speech.parts) else replace(speech, role=role, parts=shown)
 
 
 def _rounds(script: Iterable[Speech]) -> Iterator[tuple[Speech | None, list[Speech]]]:
@@ -182,5 +183,6 @@ def _matched(asked: Sequence[str], replies: Sequence[Speech]) -> tuple[list[Resu
                 kept.append(part)
             else:
                 answers[index] = part
-        rest.append(replace(reply, parts=tuple(kept)))
+        if kept:
+            rest.append(replace(reply, parts=tuple(kept)))
     return answers, rest

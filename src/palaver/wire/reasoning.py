@@ -85,7 +85,7 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
         if form == "parts" and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
         taken.added.update(() if why else items)
-        yield replace(speech, parts=parts)
+        yield speech if parts == speech.parts else replace(speech, parts=parts)
 
 
 def _refused(
@@ -233,7 +233,7 @@ def with_provider_blocks(script: Sequence[Speech], profile: Profile, notes: Note
             if isinstance(thought, ThinkingPart) and id(after) in gone:
                 gone.add(id(thought))
                 notes.add(thought.origin, "thinking", How.DROPPED, "what it led to is left out")
-        yield replace(speech, parts=tuple(part for part in speech.parts if id(part) not in gone))
+        yield replace(speech, parts=tuple(part for part in speech.parts if id(part) not in gone)) if gone else speech
 
 
 def _sound(part: ProviderPart) -> bool:

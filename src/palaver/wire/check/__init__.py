@@ -56,20 +56,24 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_cir
 
 def _encoded(request: Place, limit: int) -> Iterator[Violation]:
     """Check that the body can be written as JSON, holds only readable strings and has at most ``limit`` bytes of compact UTF-8 JSON."""
-    faults = [] if _is_clean(request.value) else list(_walked(request))
+    written = _written(request.value)
+    faults = list(_walked(request)) if written is None else []
     yield from faults
     if not faults:
-        size = len(_COMPACT.encode(request.value).encode())
+        size = len(_COMPACT.encode(request.value).encode() if written is None else written)
         if size > limit:
             yield request.breaks(Rule.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
 
 
-def _is_clean(body: object) -> bool:
-    """Return whether a read-only body has no faults, as nearly all do: it holds JSON with string keys, all the way down."""
+def _written(body: object) -> bytes | None:
+    """Return the JSON of a read-only body, which holds JSON with string keys all the way down; None where a string may have a fault."""
     if type(body) is not FrozenDict:
-        return False
-    text = _COMPACT.encode(body)
-    return "\\u0000" not in text and (text.isascii() or not _SURROGATE.search(text))
+        return None
+    try:
+        data = _COMPACT.encode(body).encode()
+    except UnicodeEncodeError:
+        return None
+    return None if b"\\u0000" in data else data
 
 
 def _walked(request: Place) -> Iterator[Violation]:

@@ -112,6 +112,10 @@ class Violation:
         return f"{self.path or 'request'}: {self.message} [{self.rule}]"
 
 
+_OBJECT = (dict, Mapping)
+"""What JSON writes as an object; the test for a dict is five times faster."""
+
+
 class Place:
     """A value and its place in a request: validators walk over places instead of bare values.
 
@@ -135,7 +139,7 @@ class Place:
         """Return the member or element ``key``."""
         value = self.value
         if isinstance(key, str):
-            there = isinstance(value, Mapping) and key in value
+            there = isinstance(value, _OBJECT) and key in value
             return Place(value[key] if there else None, (*self.path, key), there=there)  # type: ignore[index] # it is a mapping
         if isinstance(value, list | tuple) and -len(value) <= key < len(value):
             return Place(value[key], (*self.path, key % len(value)))
@@ -157,11 +161,11 @@ class Place:
 
     def __contains__(self, key: object) -> bool:
         """Return whether an object has the member ``key``, whatever its value."""
-        return isinstance(self.value, Mapping) and key in self.value
+        return isinstance(self.value, _OBJECT) and key in self.value
 
     def members(self) -> Iterator[tuple[str, Place]]:
         """Return the members of an object by name; any other value has none."""
-        if isinstance(self.value, Mapping):
+        if isinstance(self.value, _OBJECT):
             for key, member in self.value.items():
                 name = key if isinstance(key, str) else repr(key)
                 yield name, Place(member, (*self.path, name))
