@@ -20,7 +20,6 @@ from palaver.store import Store
 from palaver.transcripts import (
     DAMAGED_STORE,
     Diagnosis,
-    Importer,
     examine,
     examine_file,
     repair,
@@ -53,6 +52,8 @@ def run(
     if target is not None and Path(target).exists() and not Path(target).is_dir():
         healthy = _reported(examine_file(target), every=every, json=json)
         if mend and not healthy:
+            from palaver.transcripts import Importer  # noqa: PLC0415 - it loads what reads files
+
             with opened(store, create=True) as source:
                 for one in Importer(source).import_path(target):
                     _mend(source, one.session_id, None, json=json)

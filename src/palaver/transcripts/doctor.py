@@ -9,10 +9,10 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palaver.context import Meter
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
-from palaver.formats import Limits, Loss
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, decode_entry
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
@@ -20,11 +20,13 @@ from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import counter, model_info
 from palaver.transcripts.findings import Diagnosis, Finding
-from palaver.transcripts.importing import Importer
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import kept
 from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
+
+if TYPE_CHECKING:
+    from palaver.formats import Limits, Loss
 
 OVER_WINDOW = "over_window"
 """The code of a view that is larger than its model's window: valid in form, and a budget is the way out."""
@@ -43,6 +45,8 @@ def examine_file(path: str | Path, limits: Limits | None = None) -> Iterator[Dia
         MissingFile: There is no such file.
         UnsupportedTranscript: The file is in no known format, or is a damaged bundle.
     """
+    from palaver.transcripts.importing import Importer  # noqa: PLC0415 - examining a session reads no files
+
     store = MemoryStore()
     for imported in Importer(store, keep_source=False, limits=limits).import_path(path):
         found = examine(store, imported.session_id)
