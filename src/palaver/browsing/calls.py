@@ -62,11 +62,8 @@ def calls(dialog: Dialog) -> Sequence[ModelCall] | Sequence[Answer]:
     """Return the calls of a dialog in order: the recorded ones, or where there is none one for each response. No view is composed."""
     if len(dialog.calls):
         return dialog.calls
-    told = [(place, each) for place, each in dialog.messages.placed() if each.role is Role.ASSISTANT]
-    return [
-        Answer(number, place, each.model or "", each.timestamp, each.usage)
-        for number, (place, each) in enumerate(told, 1)
-    ]
+    told = enumerate(dialog.messages.placed(Role.ASSISTANT), 1)
+    return [Answer(number, place, each.model or "", each.timestamp, each.usage) for number, (place, each) in told]
 
 
 def call_at(dialog: Dialog, number: int) -> ModelCall | Answer:
@@ -92,9 +89,9 @@ def call_row(call: ModelCall | Answer) -> CallRow:
         "model": call.model,
         "entry": str(call.handle),
         "recorded": isinstance(call, ModelCall),
-        "read": usage.input_tokens,
-        "cached": usage.cache_read_tokens,
-        "written": usage.output_tokens,
+        "read": cost.prompt_tokens,
+        "cached": cost.cached_prompt_tokens,
+        "written": cost.completion_tokens,
         "dollars": cost.cost or None,
         "estimated": cost.estimated > 0,
     }

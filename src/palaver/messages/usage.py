@@ -202,10 +202,11 @@ class Usage(FrozenDict):
         """The same figures as an InvokeCost, which can be added up."""
         cost = self.cost
         prompt_cost = cost.input + cost.cache_read + cost.cache_write
+        read, wrote = self.input_tokens, self.output_tokens
         return InvokeCost(
-            prompt_tokens=self.input_tokens,
-            completion_tokens=self.output_tokens,
-            total_tokens=self.total_tokens,
+            prompt_tokens=read,
+            completion_tokens=wrote,
+            total_tokens=self._count(_TOTAL) or read + wrote,
             cached_prompt_tokens=self.cache_read_tokens,
             reasoning_tokens=self.reasoning_tokens,
             audio_prompt_tokens=self._count("prompt_tokens_details.audio_tokens"),

@@ -82,14 +82,31 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         InvalidInput: The usage contradicts itself, such as more cached tokens than were read.
     """
     used = usage if isinstance(usage, Usage) else Usage(usage)
+    return _priced(used, used.invoke_cost, model, at)
+
+
+def _priced(used: Usage, counted: InvokeCost, model: str | ModelInfo, at: float | None) -> UsageCost:
+    """Return what a call cost by the price list; `counted` are its tokens."""
     _found, listed = _listed(model, at)
-    token = _per_token(listed, used.input_tokens, _name(model))
+    size, cached, kept = counted.prompt_tokens, counted.cached_prompt_tokens, used.cache_write_tokens
+    token = _per_token(listed, size, _name(model))
+    long_kept = _long_writes(used)
+    words = {
+        "input_tokens": size,
+        "cache_read_tokens": cached,
+        "cache_write_tokens": kept,
+        "cache_write_1h_tokens": long_kept,
+        "output_tokens": counted.completion_tokens,
+        "input_audio_tokens": counted.audio_prompt_tokens,
+        "output_audio_tokens": counted.audio_completion_tokens,
+    }
     try:
-        charged = listed.calc_price(_in_their_words(used))
+        charged = listed.calc_price({word: count for word, count in words.items() if count})
     except ValueError as error:
         raise InvalidInput(f"This usage cannot be priced: {error}.", hint="Pass the usage of one call.") from error
-    read = used.cache_read_tokens * token.cache_read
-    written = used.cache_write_tokens * token.cache_write + _extra_for_long(used, listed, token.cache_write)
+    read, written = cached * token.cache_read, kept * token.cache_write
+    if (rate := _rate(listed, "cache_write_1h_mtok", size)) is not None:  # Anthropic's one-hour cache costs more
+        written += long_kept * (rate - token.cache_write)
     return UsageCost(
         input=float(charged["input_price"] - read - written),
         output=float(charged["output_price"]),
@@ -101,11 +118,13 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
 
 def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
     """Return what a call used and cost: the provider's dollars; where it gave none, those of the price list, as far as it has the model."""
+    if not usage:
+        return InvokeCost()
     known = usage.invoke_cost
-    if known.cost or not model or not usage:
+    if known.cost or not model:
         return known
     try:
-        charged = price(usage, model, at)
+        charged = _priced(usage, known, model, at)
     except (NotFound, InvalidInput):
         return known
     read = charged.total - charged.output
@@ -170,28 +189,7 @@ def _rate(listed: ModelPrice, key: str, input_tokens: int) -> Decimal | None:
     return Decimal(steps[-1] if steps else base) / _MILLION
 
 
-def _extra_for_long(used: Usage, listed: ModelPrice, ordinary: Decimal) -> Decimal:
-    """Return what writes to Anthropic's one-hour cache cost beyond ordinary ones."""
-    rate = _rate(listed, "cache_write_1h_mtok", used.input_tokens)
-    return _long_writes(used) * (rate - ordinary) if rate is not None else Decimal(0)
-
-
 def _long_writes(used: Usage) -> int:
     """Return the tokens written to Anthropic's one-hour cache."""
     detail = used.get("cache_creation")
     return int(detail.get("ephemeral_1h_input_tokens") or 0) if isinstance(detail, Mapping) else 0
-
-
-def _in_their_words(used: Usage) -> dict[str, int]:
-    """Return the usage in genai-prices' words, without the kinds that were not used."""
-    counted = used.invoke_cost
-    words = {
-        "input_tokens": counted.prompt_tokens,
-        "cache_read_tokens": counted.cached_prompt_tokens,
-        "cache_write_tokens": used.cache_write_tokens,
-        "cache_write_1h_tokens": _long_writes(used),
-        "output_tokens": counted.completion_tokens,
-        "input_audio_tokens": counted.audio_prompt_tokens,
-        "output_audio_tokens": counted.audio_completion_tokens,
-    }
-    return {word: count for word, count in words.items() if count}
