@@ -150,8 +150,9 @@ def test_redacted_secret_reaches_no_file(chats: Chats) -> None:
 
 def test_wrong_options_make_no_session(chats: Chats) -> None:
     """What is named and missing, or wrong, ends the command before anything is written."""
+    assert (chats.pipe("Hello\n").code, chats.store.exists()) == (2, False)
     for words, told in [
-        ([], "No model is named."),
+        (["-s", "new"], "No model is named."),
         (["-m", "opnai/gpt-5"], "'openai'"),
         (["-m", "scripted:a.json", "--tools", "broken.py"], "broken.py raised ZeroDivisionError"),
         (["-m", "scripted:a.json", "--mcp", "no-such-program-anywhere"], "no-such-program-anywhere"),

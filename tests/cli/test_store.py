@@ -56,7 +56,7 @@ def test_all_sessions_of_a_subject_are_erased(palaver: Palaver) -> None:
     done = palaver("erase", "--subject", "mara@example.org", "--yes")
     assert done.code == Exit.OK
     assert "mara" not in done.out
-    assert palaver("erase", "--subject", "mara@example.org").code == Exit.INPUT
+    assert palaver("erase", "--subject", "mara@example.org").code == Exit.MISSING
 
 
 def test_exported_files_go_only_when_asked_and_unchanged(stocked: Palaver) -> None:

@@ -195,6 +195,7 @@ def test_any_width_and_locale_will_do(stocked: Palaver) -> None:
     """Every report is printed on a narrow terminal; under the C locale what was said is UTF-8, and nothing crashes."""
     commands = ("sessions", "doctor", "view talk --explain", "calls talk")
     assert on_a_terminal(stocked.store, *commands, COLUMNS="20")[0] == 0
+    assert max(map(len, on_a_terminal(stocked.store, "sessions", "calls talk", COLUMNS="42")[1].splitlines())) <= 42
     for environment in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}):
         ran = child("show", "talk", "--store", stocked.store, **environment)
         assert (ran.code, ran.err, "狀態" in ran.out) == (0, "", True), environment

@@ -235,7 +235,6 @@ def test_what_makes_no_sense_is_refused(store: Store) -> None:
     """One thing has to be named, it has to be there, and options have to go with it."""
     wrong: tuple[dict[str, Any], ...] = (
         {},
-        {"subject": "nobody"},
         {"session": "a", "subject": "b"},
         {"subject": "a", "children": True},
         {"dialog": "abcdef", "children": True, "tombstones": True},
@@ -243,6 +242,8 @@ def test_what_makes_no_sense_is_refused(store: Store) -> None:
     for asked in wrong:
         with pytest.raises(InvalidInput):
             erase(store, **asked)
+    with pytest.raises(NotFound):
+        erase(store, subject="nobody")
 
 
 def test_verify_finds_nothing_wrong_with_tombstones(every_store: Store, tmp_path: Path) -> None:

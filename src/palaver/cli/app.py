@@ -196,8 +196,10 @@ def _wrong(error: Any) -> int:  # noqa: ANN401 - of Typer's or Click's class
         error.show()
         return Exit.USAGE
     said = error.format_message() if hasattr(error, "format_message") else str(error)
+    before = context is not None and context.parent is None and type(error).__name__ == "NoSuchOption"
+    late = " Options come after the command." if before else ""
     help_ = f" See `{context.command_path} --help`." if context is not None else ""
-    complain(f"palaver: {' '.join(said.split()).removesuffix('.')}.{help_}", "red")
+    complain(f"palaver: {' '.join(said.split()).removesuffix('.')}.{late}{help_}", "red")
     return Exit.USAGE
 
 

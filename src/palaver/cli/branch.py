@@ -37,7 +37,7 @@ def _entry(place: Handle | None, text: str) -> Handle:
 
 @app.command()
 def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> None:
-    """Draw the tree of a session's dialogs: forks, rewinds, sub-agents. An arrow marks the one that commands use."""
+    """Draw the tree of a session's dialogs. An arrow marks the one that commands use."""
     with found(session, store) as (there, _, _, _), paged(data=json):
         if not json:
             say(f"{there.name}  {there.session_id[:12]}")
@@ -57,7 +57,7 @@ def diff(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two dialogs: where they part, and what each holds alone."""
+    """Compare two dialogs: where they part, what each has alone."""
     with opened(store) as source, paged(data=json):
         one = locate(source, first)
         difference = one.session.diff(one.dialog, locate(source, second).dialog)
@@ -71,7 +71,7 @@ def fork(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fork a dialog: the new one shares what was said, and each goes on by itself. Nothing is copied."""
+    """Fork a dialog. The new one shares what was said, and each goes on by itself; nothing is copied."""
     with found(session, store, writes=True) as (_, dialog, _, _):
         made = dialog.fork(last)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
@@ -88,7 +88,7 @@ def rewind(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Go back to an entry: preview what would leave the view; with --yes go on from there, in a branch. Nothing is lost."""
+    """Go back to an entry. Without --yes, what would leave the view is listed; with it, a branch goes on from there. Nothing is lost."""
     with opened(store, writes=yes) as source:
         session, dialog, handle, _ = locate(source, place, only=True)
         if undo:
@@ -122,7 +122,7 @@ def merge(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Record in a dialog what happened on another branch, in one entry with its sources."""
+    """Record in a dialog what happened on another branch. One entry says it, with its sources."""
     with opened(store, writes=True) as source:
         session, told, _, _ = locate(source, branch, only=True)
         dialog = session.root if into is None else session.dialog(into)
@@ -148,7 +148,7 @@ def label(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Name an entry for people, remove its name, or list the labels of a session. No model sees a label."""
+    """Label an entry, remove its label, or list the labels. They are for people; no model sees them."""
     with opened(store) as source:
         session, _, handle, _ = locate(source, place, only=":" in place)
         if handle is not None or name is not None:
@@ -160,7 +160,7 @@ def label(
 
 @app.command()
 def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = None, json: JsonOption = False) -> None:
-    """Keep an entry in every view, whatever a policy leaves out, or list what is pinned. Later forks keep it, too.
+    """Keep an entry in every view, or list what is pinned. No policy leaves it out, and later forks keep it, too.
 
     A pin keeps what is there: what left the view before comes back when the compaction is undone.
     """
@@ -193,7 +193,7 @@ def quarantine(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Set blocks aside that a provider refuses, in every dialog that holds them: views show a placeholder. The log keeps the original."""
+    """Set aside blocks that a provider refuses. The views of every dialog show a placeholder; the log keeps the original."""
     done = []
     with opened(store, writes=True) as source, source.transaction():
         for text in handles:

@@ -42,7 +42,7 @@ def run(
             return
         rows = list(map(call_row, calls(dialog)))
         if rows:
-            print_rows(json, rows, _COLUMNS)
+            print_rows(json, rows, _COLUMNS, drop=("entry", "when (UTC)", "cached", "cost"))
         if not json:
             how = "" if not rows else ", recorded" if rows[0]["recorded"] else ", reconstructed from the responses"
             say(f"{counted(len(rows), 'call')}{how}.")
@@ -73,11 +73,10 @@ def _lines(row: CallsRow) -> Iterator[str]:
             yield f"{sign} {one['place'] or ''}  {_cut(one['after'] or one['before'] or '')}  ({one['why']})"
     for tool in row["tools"]:
         yield f"{tool[0]} tool {tool[1:]}"
-    kept = counted(prefix["kept"], "unit")
     if prefix["broken"] is None:
-        yield f"The second request begins with the whole first ({kept}): the cached prefix holds."
+        yield "The second request begins with the whole first: the cached prefix holds."
     else:
-        yield f"The cached prefix holds for {kept}, then breaks:"
+        yield f"The cached prefix holds for {counted(prefix['kept'], 'part')} of the request, then breaks:"
         yield f"  - {_cut(prefix['broken'])}"
         yield f"  + {_cut(prefix['instead'] or 'nothing')}"
 

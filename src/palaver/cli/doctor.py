@@ -152,7 +152,7 @@ def _section(diagnosis: Diagnosis, severity: str, *, every: bool) -> None:
         say(f"  {title}:", style)
     remedies = {one.code: one.remedy for one in findings}
     for code, count in Counter(one.code for one in findings).most_common():
-        say(f"    {count:,} {code.replace('_', ' ')}. {remedies[code]}".rstrip())
+        say(f"    {counted(count, code.replace('_', ' '))}. {remedies[code]}".rstrip())
     whom = [f" ({', '.join(one.providers)})" if one.providers else "" for one in findings]
     lines = [f"      {one.place}: {one.what}{names}" for one, names in zip(findings, whom, strict=True)]
     for line in lines if every else listed(lines, _SHOWN, "--all lists everything"):

@@ -71,12 +71,13 @@ def _written(store: Store, session_id: SessionId, target: Path, done: Exported) 
     """Write a file, and let the store know of it, so that an erasure of the session reaches it."""
     try:
         size = write_file(target, done.pieces, lambda path: _note(store, session_id, path))
+        _note(store, session_id, target.resolve())
     except OSError as error:  # it is our output, not an input that was named
         raise OSError(error.errno, f"{target}: {error.strerror or error}") from error
-    _note(store, session_id, target.resolve())
-    if isinstance(store, Erasing):
-        with suppress(StoreError):
-            store.forget_file(session_id, str(partial_path(target)))
+    finally:
+        if isinstance(store, Erasing):
+            with suppress(StoreError):
+                store.forget_file(session_id, str(partial_path(target)))
     return size
 
 

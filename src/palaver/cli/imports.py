@@ -175,7 +175,7 @@ def _offered(store: str | None) -> list[Path]:
     complain("Sessions of other agents:")
     for name, folders in there.items():
         files = counted(sum(1 for _ in _files(folders)), "file")
-        complain(f"  {name:<12} {files:>12}  {Path.home() / _USUAL[name]}")
+        complain(f"  {name:<12} {files:>12}  ~/{_USUAL[name]}")
     if not sys.stdin.isatty():
         raise BadParameter(f"name what to import, such as `palaver import {next(iter(there.values()))[0]}`.")
     return (

@@ -37,7 +37,10 @@ _STAND_INS = f"What replaces a model's summaries: {', '.join(STAND_INS)}."
 def run(
     paths: Annotated[list[Path], Argument(metavar="PATH...", help=_PATHS)],
     *,
-    model: Annotated[str, Option("--model", "-m", help="The model whose tokens, prices and window count.")],
+    model: Annotated[
+        str,
+        Option("--model", "-m", help="The model to compare for: its tokens, prices and window, such as gpt-5-mini."),
+    ],
     policies: Annotated[str, Option("--policies", metavar="A,B,...", help=_POLICIES)] = "all",
     window: Annotated[int | None, Option("--window", min=1, help="The window in tokens. Default: the model's.")] = None,
     budget: BudgetOption = None,
@@ -139,7 +142,7 @@ def _report(found: Table) -> None:
     table(
         titles,
         (_cells(row, run_) for row in found.rows),
-        cut=("policy",),
+        cut={"policy": 8},
     )
     for name, title in _COLUMNS.items():
         say(f"  {title}: {SCORES[name][0]}")

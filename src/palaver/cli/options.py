@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from palaver.cli.terminal import store_url
 from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
@@ -21,12 +21,22 @@ __all__ = ["found", "opened"]  # and the options
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), one of its dialogs (the same of its id), or an entry (a handle)."
 
+
+def _tokens(text: str) -> int:
+    """Read a number of tokens."""
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise BadParameter(f"{text!r} is not a number of tokens. Write digits alone, such as 50000.")
+
+
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
 JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
 YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; without this it is only previewed.")]
 LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many.")]
 ModelOption: TypeAlias = Annotated[str, Option("--model", "-m", help="The model that counts. Default: the session's.")]
-BudgetOption: TypeAlias = Annotated[int | None, Option("--budget", min=1, help="Tokens that a request may occupy.")]
+BudgetOption: TypeAlias = Annotated[
+    int | None, Option("--budget", metavar="TOKENS", parser=_tokens, help="Tokens that a request may occupy.")
+]
 RedactOption: TypeAlias = Annotated[bool, Option("--redact", help="Remove keys and tokens.")]
 OutputOption: TypeAlias = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="Write to this file.")]
 SubjectOption: TypeAlias = Annotated[str | None, Option("--subject", metavar="WHO", help="Only data of this subject.")]
@@ -81,6 +91,9 @@ def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[
         try:
             place = locate(store, reference, only=writes)
         except NotFound as missing:
-            missing.hint = missing.hint if writes else f"No file has this name either. {missing.hint}".strip()
+            other = (
+                "It is a folder: name a file in it." if Path(reference).is_dir() else "No file has this name either."
+            )
+            missing.hint = missing.hint if writes else f"{other} {missing.hint}".strip()
             raise
         yield place

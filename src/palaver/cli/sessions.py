@@ -35,7 +35,13 @@ def run(
         rows = list(sessions(source, subject=subject, trashed=trash, limit=limit + 1))
     with paged(data=json):
         if rows:
-            print_rows(json, rows[:limit], _COLUMNS, cut=("title", "folder"))
+            print_rows(
+                json,
+                rows[:limit],
+                _COLUMNS,
+                cut={"title": 24, "folder": 8},
+                drop=("tokens", "folder", "cost", "messages", "active"),
+            )
         elif not json:
             say("No sessions. `palaver import` imports what other agents left.")
         if len(rows) > limit and not json:

@@ -44,9 +44,9 @@ def verify(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Read a store back and derive everything again: headers, counts, payloads, forks, the search index. Ends with 1 when something is wrong.
+    """Check that everything in a store is as it was written. Ends with 1 when something is wrong.
 
-    The store is only read. With --json each fault is a line, and the last line has the figures.
+    Headers, counts, payloads, forks and the search index are derived again; the store is only read. With --json each fault is a line, and the last line has the figures.
     """
     with opened(store) as source:
         only = None if session is None else locate(source, session).session.session_id
@@ -68,7 +68,7 @@ def copy(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Copy everything, the trash too, into another store, and prove that both are equal; 1 when they are not.
+    """Copy everything into another store, the trash too. Then both are compared; ends with 1 when they are not equal.
 
     Repeat it after an interruption. Nothing else in TO is changed. The search index is not copied: the next search makes it.
     """
@@ -88,7 +88,7 @@ def copy(
 def sweep_(
     older_than: AgeOption = "1d", yes: YesOption = False, store: StoreOption = None, json: JsonOption = False
 ) -> int:
-    """Remove orphaned payloads, left when a writer crashes between storing a payload and its entry. It can be stopped anywhere and repeated."""
+    """Remove orphaned payloads. A writer leaves them when it crashes between storing a payload and its entry. Can be stopped and repeated."""
     with opened(store, writes=yes) as source:
         age = age_of(older_than)
         done = sweep(source, older_than=age) if yes else None
@@ -120,7 +120,7 @@ def retain_(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Put sessions into the trash that were not used for long, and erase what is in the trash for long. Erasures give receipts.
+    """Move unused sessions to the trash, and erase old trash. Erasures give receipts.
 
     A session on hold (`palaver store hold`) stays and is listed.
     """
@@ -177,7 +177,7 @@ def receipts(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check receipts of erasures: nothing that they name is there, and their tombstones are. Ends with 1 when one does not hold."""
+    """Check receipts of erasures. Nothing that they name may be there, and their tombstones must. Ends with 1 when one does not hold."""
     if output is not None and receipt is None:
         raise BadParameter("name the receipt to write.", param_hint="--output")
     with opened(store) as source:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
@@ -138,8 +139,6 @@ def print_json(value: object, stream: TextIO | None = None) -> None:
 
 _GAP = 2
 _FIGURE = re.compile(r"[-+~$.,%0-9]*")
-_NARROWEST = 8
-"""Columns that a cut column keeps at least."""
 
 
 def print_rows(
@@ -147,7 +146,8 @@ def print_rows(
     rows: Iterable[Mapping[str, Any]],
     columns: Mapping[str, Callable[[Any], str]],
     *,
-    cut: Sequence[str] = (),
+    cut: Mapping[str, int] = MappingProxyType({}),
+    drop: Sequence[str] = (),
 ) -> None:
     """Print rows: as JSON, one object a line, or as a table whose columns show parts of each row.
 
@@ -156,33 +156,46 @@ def print_rows(
         rows: The rows.
         columns: By title, what a cell shows of a row.
         cut: As for `table`.
+        drop: As for `table`.
     """
     if json:
         for row in rows:
             print_json(row)
     else:
-        table(tuple(columns), ([show(row) for show in columns.values()] for row in rows), cut=cut)
+        table(tuple(columns), ([show(row) for show in columns.values()] for row in rows), cut=cut, drop=drop)
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, cut: Sequence[str] = ()) -> None:
+def table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    cut: Mapping[str, int] = MappingProxyType({}),
+    drop: Sequence[str] = (),
+) -> None:
     """Print a table; columns of figures are aligned to the right.
 
     Args:
         titles: The titles of the columns.
         rows: The cells.
-        cut: Titles of columns whose cells are cut where a line is longer than the terminal's: the first one first. A pipe gets them whole.
+        cut: Titles of columns whose cells are cut where a line is longer than the terminal's, the first one first, and the width that
+            each keeps. A pipe gets them whole.
+        drop: Titles of columns that are left out where cutting is not enough: the first one first.
     """
     lines = [list(titles), *([" ".join(cell.split()) for cell in row] for row in rows)]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(_width, column)) for column in columns]
-    room = shutil.get_terminal_size().columns if _on_a_screen() else sys.maxsize
-    for title in cut:
-        over = sum(widths) + _GAP * (len(widths) - 1) - room
-        at = titles.index(title)
-        widths[at] = max(min(widths[at], _NARROWEST), widths[at] - max(over, 0))
+    room = (shutil.get_terminal_size().columns if _on_a_screen() else sys.maxsize) + _GAP
+    least = [min(width, cut.get(title, width)) for title, width in zip(titles, widths, strict=True)]
+    shown = list(range(len(titles)))
+    for title in drop:
+        if sum(least[at] + _GAP for at in shown) > room:
+            shown.remove(titles.index(title))
+    for at in (at for at in map(titles.index, cut) if at in shown):
+        over = sum(widths[each] + _GAP for each in shown) - room
+        widths[at] = max(least[at], widths[at] - max(over, 0))
     figures = [all(_FIGURE.fullmatch(cell) for cell in column[1:]) for column in columns]
     for line in lines:
-        cells = (_cell(cell, width, right=right) for cell, width, right in zip(line, widths, figures, strict=True))
+        cells = (_cell(line[at], widths[at], right=figures[at]) for at in shown)
         say((" " * _GAP).join(cells).rstrip())
 
 

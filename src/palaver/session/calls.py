@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, overload
 
@@ -45,10 +45,10 @@ class ModelCall:
         entry: The entry.
     """
 
-    store: Store
+    store: Store = field(repr=False)
     number: int
     handle: Handle
-    entry: Invocation
+    entry: Invocation = field(repr=False)
 
     @property
     def model(self) -> str:

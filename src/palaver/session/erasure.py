@@ -140,7 +140,7 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
         asked = {"what": "subject", "salt": salt, "digest": subject_digest(salt, subject)}
         records = chain(store.sessions(subject=subject), store.sessions(subject=subject, trashed=True))
         if not (ids := tuple(sorted(record.session_id for record in records))):
-            raise InvalidInput("No session has this subject.", hint="A subject is matched whole, with its case.")
+            raise NotFound(subject, what="subject", hint="A subject is matched whole, with its case.")
         return _of_sessions(known, asked, ids)
     if dialog:
         return _of_dialog(known, dialog, children=children, tombstones=tombstones)
@@ -332,9 +332,9 @@ def erase(
         scope: What to erase: the fields of an `ErasureScope`, exactly one of `session`, `dialog`, `subject` and `entries`.
 
     Raises:
-        InvalidInput: Not exactly one thing was named, no session has the subject, or others grew from the dialog and neither `children`
+        InvalidInput: Not exactly one thing was named, or others grew from the dialog and neither `children`
             nor `tombstones` says what becomes of them.
-        NotFound: There is no such session, dialog or entry.
+        NotFound: There is no such session, dialog or entry, or no session has the subject.
         Erased: It was erased before.
         StoreError: The store failed, and nothing was erased; or it cannot erase (reason `unsupported`).
     """

@@ -22,6 +22,7 @@ from palaver.log import (
     decode_entry,
 )
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent, hydrate
+from palaver.plurals import counted
 from palaver.store.protocol import Store
 
 __all__ = ["recall", "searchable", "whole"]
@@ -71,7 +72,7 @@ def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry |
         return entry
     blocks = blocks_of(entry)
     if place.block >= len(blocks):
-        raise NotFound(str(place), what="block", hint=f"The entry has {len(blocks)} blocks.")
+        raise NotFound(str(place), what="block", hint=f"The entry has {counted(len(blocks), 'block')}.")
     return blocks[place.block]
 
 

@@ -14,7 +14,7 @@ from palaver.cli.chat.loop import converse
 from palaver.cli.chat.screen import Screen
 from palaver.cli.chat.setup import agent_of, server_of, session_of, tools_of
 from palaver.cli.chat.talk import Talk
-from palaver.cli.options import StoreOption
+from palaver.cli.options import BudgetOption, StoreOption
 from palaver.cli.terminal import data_folder, store_url
 from palaver.store import open_store
 from palaver.store.redacting import redacting
@@ -33,7 +33,7 @@ def run(
     tools: Annotated[list[Path] | None, typer.Option("--tools", help="Offer every @tool of a Python file.")] = None,
     mcp: Annotated[list[str] | None, typer.Option("--mcp", help="Offer an MCP server: its command or address.")] = None,
     policy: Annotated[str, typer.Option("--policy", help="What shapes each request.")] = "palaver",
-    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Tokens that a request may occupy.")] = None,
+    budget: BudgetOption = None,
     summarizer: Annotated[_Text, typer.Option("--summarizer", help="A model that summarises what leaves.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Run calls that need a decision without a question.")] = False,
     commands: Annotated[bool, typer.Option("--commands", help="In a pipe, obey lines that begin with /.")] = False,
@@ -45,6 +45,8 @@ def run(
     In a pipe each line is a message, and answers go to standard output; commands and approvals need --commands. The exit code is
     that of the last message. Providers' clients read their keys from where they always do, such as OPENAI_API_KEY. /help lists the commands.
     """
+    if not (model or session):
+        raise typer.BadParameter("No model is named. Give --model, such as openai/gpt-5-mini.")
     screen = Screen(None if "memory:" in store_url(store) else data_folder() / "chat_history", COMMANDS)
     with ExitStack() as stack:
         source = stack.enter_context(closing(redacting(open_store(store_url(store)), redact)))
