@@ -12,8 +12,9 @@ from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.tokens import cost_of
+from palaver.view import View, fold
 
-__all__ = ["Answer", "CallRow", "call_at", "call_row", "calls"]
+__all__ = ["Answer", "CallRow", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
 
 
 class Answer(NamedTuple):
@@ -77,6 +78,25 @@ def call_at(dialog: Dialog, number: int) -> ModelCall | Answer:
         hint = f"The dialog has {counted(len(known), 'call')}; `palaver calls` lists them."
         raise NotFound(str(number), what="call", hint=hint)
     return known[number - 1]
+
+
+def is_recorded(call: ModelCall | Answer) -> bool:
+    """Return whether what the call saw was recorded, and can be given back to the byte."""
+    return isinstance(call, ModelCall) and call.reproducible
+
+
+def before(dialog: Dialog, call: ModelCall | Answer) -> View:
+    """Return the view of what was said before a call."""
+    return fold(dialog.store, call.handle.dialog, call.handle.seq - 1)
+
+
+def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
+    """Return what a call saw: as it was recorded, or else what was said before it.
+
+    Raises:
+        NotReproducible: It was erased.
+    """
+    return call.view() if isinstance(call, ModelCall) and call.reproducible else before(dialog, call)
 
 
 def call_row(call: ModelCall | Answer) -> CallRow:

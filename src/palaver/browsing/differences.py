@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypedDict
 
-from palaver.browsing.calls import Answer, call_at
+from palaver.browsing.calls import Answer, before, call_at, is_recorded
+from palaver.context import Composed
 from palaver.ids import BlobId
 from palaver.messages import Content, words_of
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
-from palaver.session.differences import BranchDifference, Difference, Side, compare
-from palaver.view import fold
+from palaver.session.differences import BranchDifference, CallDifference, Difference, Side, compare
+from palaver.view import View, fold
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
 
-__all__ = ["BlockRow", "CallsRow", "DialogsRow", "PrefixRow", "SideRow", "calls_row", "dialogs_row"]
+__all__ = [
+    "BlockRow",
+    "CallsRow",
+    "DialogsRow",
+    "PrefixRow",
+    "SideRow",
+    "calls_row",
+    "dialogs_row",
+    "proposed_row",
+    "requested",
+]
 
 
 class BlockRow(TypedDict):
@@ -55,7 +67,26 @@ def calls_row(dialog: Dialog, first: int, second: int) -> CallsRow:
         NotReproducible: What one of them saw cannot be given back.
     """
     one, other = call_at(dialog, first), call_at(dialog, second)
-    difference = compare(_comparable(dialog, one), _comparable(dialog, other))
+    return _row(compare(requested(dialog, one), requested(dialog, other)), recorded=is_recorded(one))
+
+
+def proposed_row(
+    dialog: Dialog, call: ModelCall | Answer | None, policy: str, budget: int | None
+) -> tuple[Composed, CallsRow]:
+    """Compare what was seen at a call, or is seen now, with what a policy makes of what was said before; return that, too.
+
+    Raises:
+        NotFound: There is no policy of this name.
+        InfeasibleBudget: What must be sent is larger than the budget.
+    """
+    view = fold(dialog.store, dialog.dialog_id) if call is None else before(dialog, call)
+    request = _compiled(dialog, view, view.model) if call is None else requested(dialog, call)
+    made = dialog.compaction.compose(policy, budget, model=request.model, view=view)
+    after = compile(made.view, request.profile, Call(model=request.model), _blobs(dialog))
+    return made, _row(compare(request, after), recorded=call is not None and is_recorded(call))
+
+
+def _row(difference: CallDifference, *, recorded: bool) -> CallsRow:
     return {
         "entered": [_block(each) for each in difference.entered],
         "left": [_block(each) for each in difference.left],
@@ -66,17 +97,27 @@ def calls_row(dialog: Dialog, first: int, second: int) -> CallsRow:
             "broken": None if difference.broken is None else difference.broken.decode(),
             "instead": difference.unit.decode() or None,
         },
-        "recorded": isinstance(one, ModelCall),
+        "recorded": recorded,
     }
 
 
-def _comparable(dialog: Dialog, call: ModelCall | Answer) -> ModelCall | Request:
-    """Return a recorded call, or the request that shows what was said before a response."""
-    if isinstance(call, ModelCall):
-        return call
-    store, place = dialog.store, call.handle
-    view = fold(store, place.dialog, place.seq - 1)
-    return compile(view, profile("openai-chat"), Call(model=call.model), lambda digest: store.blob(BlobId(digest)))
+def requested(dialog: Dialog, call: ModelCall | Answer) -> Request:
+    """Return the request of a call, to the byte; where it was not recorded, one for OpenAI Chat of what was said before.
+
+    Raises:
+        NotReproducible: It was erased, or compiling gives other bytes today.
+    """
+    if isinstance(call, ModelCall) and call.reproducible:
+        return call.request()
+    return _compiled(dialog, before(dialog, call), call.model)
+
+
+def _compiled(dialog: Dialog, view: View, model: str) -> Request:
+    return compile(view, profile("openai-chat"), Call(model=model), _blobs(dialog))
+
+
+def _blobs(dialog: Dialog) -> Callable[[str], bytes]:
+    return lambda digest: dialog.store.blob(BlobId(digest))
 
 
 def _block(one: Difference) -> BlockRow:

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "export": ("export:run", "Write a session in a form that another tool reads."),
         },
         "Look": {
+            "open": ("open:run", "Look at sessions in the browser."),
             "view": ("view:run", "Show what a model sees of a session, and why not the rest."),
             "calls": ("calls:run", "List the model calls of a session, or compare two of them."),
             "doctor": ("doctor:run", "Say what is wrong with a session or a transcript, and repair it."),
@@ -48,7 +49,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         },
         "Tools": {
             "store": ("store:app", "Verify, copy and sweep a store; retention and receipts."),
-            "map": ("repo_map:run", "Draw a map of a repository."),
         },
     }
 )

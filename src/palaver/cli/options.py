@@ -46,19 +46,20 @@ SessionArgument: TypeAlias = Annotated[str, Argument(metavar="SESSION", help=_SE
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False, writes: bool = False) -> Iterator[Store]:
+def opened(url: str | None, *, create: bool = False, writes: bool = False, read_only: bool = False) -> Iterator[Store]:
     """Open the store that was named, and close it after.
 
     Args:
         url: What was named, or None for the default.
         create: Whether to create it when it is missing.
         writes: Whether the command is of no use without writing; other commands also read a store that may not be written.
+        read_only: Whether the command never writes.
     """
     name = store_url(url)
     if name in {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database with --store.")
     try:
-        store = open_store(name, create=create)
+        store = open_store(name, create=create, read_only=read_only)
     except MissingFile as error:
         hint = "Run `palaver import` to import what other agents left, or name a store with --store."
         raise MissingFile(error.path, what="store", hint=hint) from error
@@ -71,13 +72,14 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
 
 
 @contextmanager
-def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[Found]:
+def found(reference: str, url: str | None, *, writes: bool = False, read_only: bool = False) -> Iterator[Found]:
     """Open the store and return what a text names in it; the path of a transcript is read into memory.
 
     Args:
         reference: As for `locate`, or a file.
         url: The store that was named, or None.
         writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
+        read_only: Whether the command never writes.
     """
     from palaver.browsing.places import locate  # noqa: PLC0415 - listing sessions needs no session
 
@@ -87,7 +89,7 @@ def found(reference: str, url: str | None, *, writes: bool = False) -> Iterator[
         memory = MemoryStore()
         yield locate(memory, next(Importer(memory, keep_source=False).import_path(reference)).session_id)
         return
-    with opened(url, writes=writes) as store:
+    with opened(url, writes=writes, read_only=read_only) as store:
         try:
             place = locate(store, reference, only=writes)
         except NotFound as missing:

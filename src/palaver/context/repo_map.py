@@ -14,16 +14,13 @@ from typing import Any
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent
-from palaver.repomap import Drawing, Limits, Tags, draw, look, require
+from palaver.repomap import MAP_TOKENS, Drawing, Limits, Tags, draw, look, require
 from palaver.tokens import Counter
 from palaver.tokens import counter as counter_of
 from palaver.tools import CallContext, Function
 from palaver.view import Exchange
 
-__all__ = ["MAP_TOKENS", "RepoMap", "repo_map_tools"]
-
-MAP_TOKENS = 1_024
-"""Tokens of a map (Aider, aider/repomap.py: map_tokens)."""
+__all__ = ["RepoMap", "repo_map_tools"]
 
 _MOST_TOKENS = 8_192
 """Tokens that a model may ask for."""

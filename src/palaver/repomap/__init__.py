@@ -3,7 +3,7 @@
 `look` reads a folder; `draw` makes a map from what it found.
 """
 
-from palaver.repomap.drawing import Drawing, draw
+from palaver.repomap.drawing import MAP_TOKENS, Drawing, draw
 from palaver.repomap.files import Limits
 from palaver.repomap.languages import LANGUAGES, Language, language_of
 from palaver.repomap.parsing import Definition, Line, Tags, Use, visible
@@ -11,6 +11,7 @@ from palaver.repomap.repository import File, Repository, look, require
 
 __all__ = [
     "LANGUAGES",
+    "MAP_TOKENS",
     "Definition",
     "Drawing",
     "File",

@@ -12,7 +12,10 @@ from palaver.repomap.parsing import Definition, Tags, visible
 from palaver.repomap.ranking import Source, rank
 from palaver.repomap.repository import File, Repository
 
-__all__ = ["Drawing", "draw"]
+__all__ = ["MAP_TOKENS", "Drawing", "draw"]
+
+MAP_TOKENS = 1_024
+"""Tokens of a map (Aider, aider/repomap.py: map_tokens)."""
 
 _DIGITS = 12
 """Digits of a rank that count; machines may differ in the rest."""

@@ -14,8 +14,9 @@ from palaver.context.meter import Meter
 from palaver.context.operators import drop
 from palaver.context.policy import Parameters, count
 from palaver.context.presets import Phase, Preset
-from palaver.context.repo_map import MAP_TOKENS, RepoMap
+from palaver.context.repo_map import RepoMap
 from palaver.errors import InvalidInput
+from palaver.repomap import MAP_TOKENS
 from palaver.tokens import Budget
 from palaver.view import Insert, Plan, View
 

@@ -1,0 +1,187 @@
+"""Composition: what fills the window at each call, estimated from headers; and where the calls, compactions and errors of a dialog are."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypedDict
+
+from palaver.browsing.calls import Answer, CallRow, saw
+from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
+from palaver.messages import ToolResultContent
+from palaver.session import Dialog
+from palaver.session.calls import ModelCall
+from palaver.view import View, fold, held
+
+__all__ = ["PARTS", "MarksRow", "WindowRow", "in_view", "marks", "windows"]
+
+PARTS = ("system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded")
+"""What fills a window; `unrecorded` is what the provider counted and the log does not hold, as instructions and tools of imported sessions."""
+
+_CHANGES = frozenset({"compaction", "context_edit"})
+"""Kinds of entries that change what is shown of earlier ones."""
+
+_ERROR = b'"is_error":true'
+"""What the canonical bytes of an error hold; a text that holds it has its quotes escaped."""
+
+
+class WindowRow(TypedDict):
+    """What a call's window held, in tokens by part, and what the call used; `compacted` says whether something was compacted since the call before.
+
+    The shares are estimated from recorded bytes; their sum is what the provider reported, or where it reported nothing an estimate.
+    """
+
+    call: int
+    at: float | None
+    tokens: dict[str, int]
+    read: int
+    cached: int
+    written: int
+    dollars: float | None
+    estimated: bool
+    compacted: bool
+
+
+class MarksRow(TypedDict):
+    """Where to jump to in the entries of a dialog: the human's prompts, tools' errors, compactions, and where branches leave."""
+
+    prompts: list[int]
+    errors: list[int]
+    compactions: list[int]
+    branches: list[int]
+
+
+def _places(dialog: Dialog) -> Iterator[tuple[Handle, Header]]:
+    """Yield the headers of all that a dialog holds, in order."""
+    for span in held(dialog.store, dialog.dialog_id, None):
+        for header in every_header(dialog.store, span):
+            yield Handle(span.dialog, header.seq), header
+
+
+def windows(dialog: Dialog, rows: Sequence[CallRow]) -> Iterator[WindowRow]:
+    """Yield what the window held at each call of `rows` (`calls`). Reads headers, and folds the view anew after each compaction."""
+    starts = {row["entry"]: row for row in rows}
+    sizes: Counter[str] = Counter()
+    compacted = False
+    for place, header in _places(dialog):
+        if row := starts.get(str(place)):
+            yield _window(row, sizes, compacted=compacted)
+            compacted = False
+        if header.kind in _CHANGES:
+            compacted = compacted or header.kind == "compaction"
+            fixed = {part: sizes[part] for part in ("system", "tools")}
+            sizes = Counter(fixed) + _sizes(fold(dialog.store, place.dialog, place.seq))
+        elif header.kind == "instructions":
+            sizes["system"] = header.size
+        elif header.kind == "toolset":
+            sizes["tools"] = header.size
+        elif header.kind == "message" and header.blocks not in {"", "!"}:
+            sizes[_part(header.role, header.speaker)] += header.size
+
+
+def _part(role: str, speaker: str) -> str:
+    if speaker == "summary":
+        return "summary"
+    return {"assistant": "assistant", "tool_call": "assistant", "tool": "results", "system": "system"}.get(
+        role, "human"
+    )
+
+
+def _sizes(view: View) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for exchange in view.exchanges:
+        if exchange.derived:
+            found["record" if exchange.derived == "record" else "summary"] += sum(
+                len(str(getattr(block.content, "content", "")).encode(errors="replace")) for block in exchange.blocks()
+            )
+            continue
+        results = sum(result.size for result in exchange.results)
+        found["results"] += results
+        found[_part(exchange.role.value, exchange.speaker.value)] += exchange.size - results
+    return found
+
+
+def _window(row: CallRow, sizes: Mapping[str, int], *, compacted: bool) -> WindowRow:
+    from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies
+
+    tokens = {part: round(sizes.get(part, 0) / BYTES_PER_TOKEN) for part in PARTS}
+    total, read = sum(tokens.values()), row["read"]
+    if total < read:
+        tokens["unrecorded"] = read - total
+    elif read:
+        tokens = {part: round(size * read / total) for part, size in tokens.items()}
+    return {
+        "call": row["call"],
+        "at": row["at"],
+        "tokens": tokens,
+        "read": row["read"],
+        "cached": row["cached"],
+        "written": row["written"],
+        "dollars": row["dollars"],
+        "estimated": row["estimated"],
+        "compacted": compacted,
+    }
+
+
+def marks(dialog: Dialog) -> MarksRow:
+    """Return where to jump to. Reads headers, and looks for errors in the bodies of tool results."""
+    found: MarksRow = {"prompts": [], "errors": [], "compactions": [], "branches": []}
+    forks = _forks(dialog)
+    index = 0
+    for span in held(dialog.store, dialog.dialog_id, None):
+        for header, (_, body) in zip(
+            every_header(dialog.store, span), dialog.store.bodies(span.dialog, span.start, span.stop), strict=False
+        ):
+            if header.kind == "message" and header.role == "user" and header.speaker in {"", "human"} and header.blocks:
+                found["prompts"].append(index)
+            if header.kind == "message" and "r" in header.blocks and _ERROR in body and _failed(body):
+                found["errors"].append(index)
+            if header.kind == "compaction":
+                found["compactions"].append(index)
+            if Handle(span.dialog, header.seq) in forks:
+                found["branches"].append(index)
+            index += 1
+    return found
+
+
+def _forks(dialog: Dialog) -> frozenset[Handle]:
+    """Return the entries after which other dialogs of the session go their own way."""
+    nodes = dialog.store.nodes(dialog.session_id)
+    return frozenset(
+        Handle(span.dialog, span.stop - 1)
+        for node in nodes
+        if node.dialog_id != dialog.dialog_id
+        for span in node.ranges[-1:]
+    )
+
+
+def _failed(body: bytes) -> bool:
+    entry = decode_entry(body)
+    return isinstance(entry, MessageEntry) and any(
+        isinstance(block, ToolResultContent) and block.is_error for block in entry.message.contents
+    )
+
+
+def in_view(dialog: Dialog, handle: Handle, calls: Sequence[ModelCall] | Sequence[Answer]) -> list[tuple[int, int]]:
+    """Return the calls in whose view an entry or block was, as runs of numbers, both ends included.
+
+    What a view shows of an earlier entry changes only at compactions and edits, so one view for each run of calls between two of them is enough.
+    """
+    order = {place: index for index, (place, _) in enumerate(_places(dialog))}
+    at = order.get(handle._replace(block=None))
+    if at is None:
+        return []
+    changes = [index for index, (_, header) in enumerate(_places(dialog)) if header.kind in _CHANGES and index > at]
+    starts = [order[call.handle._replace(block=None)] for call in calls]
+    found: list[tuple[int, int]] = []
+    first = bisect_left(starts, at + 1)
+    for end in [*changes, len(order)]:
+        stop = bisect_left(starts, end)
+        if first < stop and saw(dialog, calls[first]).find(handle) is not None:
+            if found and found[-1][1] == first:
+                found[-1] = (found[-1][0], stop)
+            else:
+                found.append((first + 1, stop))
+        first = max(first, stop)
+    return found

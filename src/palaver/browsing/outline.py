@@ -1,0 +1,187 @@
+"""Outlines: what a view shows and leaves out, a row for each message, from headers; and the first words of rows that are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from palaver.browsing.seen import REASONS
+from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, entry_at
+from palaver.messages import Content, ToolCallContent, ToolResultContent, words_of
+from palaver.session import Session
+from palaver.session.compaction import place_of
+from palaver.view import Block, Exchange, Omission, View
+
+__all__ = ["ChangeRow", "ItemRow", "LabelRow", "first_words", "outline"]
+
+_LABEL = 200
+
+
+class ChangeRow(TypedDict):
+    """A block that is shown in another form: its handle, the reason, and the text in its place; None where it is left out."""
+
+    handle: str
+    reason: str
+    text: str | None
+
+
+class ItemRow(TypedDict):
+    """A message that a view shows, or something that it leaves out, at the place of its content.
+
+    `what` is `instructions`, `message`, `result`, `derived` or `omission`. The first of the entries of a response has
+    the `bytes` of all. A row that no entry holds has its `text`. An omission names its first entry
+    and how many there are.
+    """
+
+    what: str
+    handle: str | None
+    role: str
+    speaker: str
+    bytes: int
+    reason: str | None
+    text: NotRequired[str]
+    derived: NotRequired[str]
+    changes: NotRequired[list[ChangeRow]]
+    place: NotRequired[str]
+    why: NotRequired[str]
+    by: NotRequired[str]
+    messages: NotRequired[int]
+    entries: NotRequired[int]
+
+
+def outline(view: View) -> Iterator[ItemRow]:
+    """Yield what a view shows, in order, and each omission where its content was. Reads no body but of derived texts."""
+    for block in view.system:
+        yield _stated("instructions", "system", block)
+    order = {str(span.dialog): index for index, span in enumerate(view.shared)}
+    gone = sorted(((_first(each), each) for each in view.omissions), key=lambda pair: _key(pair[0], order))
+    waiting = iter(gone)
+    following = next(waiting, None)
+    for exchange in view.exchanges:
+        runs = exchange.source.runs
+        while following and runs and not exchange.derived and _key(following[0], order) < _key(runs[0], order):
+            yield _omission(*following)
+            following = next(waiting, None)
+        yield from _shown(exchange)
+    while following:
+        yield _omission(*following)
+        following = next(waiting, None)
+
+
+def _key(place: Sequence[object], order: Mapping[str, int]) -> tuple[int, object]:
+    """Return what orders places: the part of the lineage, the dialog's own entries last, then the number."""
+    return order.get(str(place[0]), len(order)), place[1]
+
+
+def _first(gone: Omission) -> Handle:
+    """Return the first entry or block of an omission."""
+    return next(gone.handles())
+
+
+def _omission(first: Handle, gone: Omission) -> ItemRow:
+    return {
+        "what": "omission",
+        "handle": str(first),
+        "role": "",
+        "speaker": "",
+        "bytes": gone.size,
+        "reason": gone.reason.value,
+        "place": place_of(gone),
+        "why": REASONS[gone.reason.value],
+        "by": gone.by,
+        "messages": gone.messages,
+        "entries": 1 if gone.span is None else len(gone.span),
+    }
+
+
+def _shown(exchange: Exchange) -> Iterator[ItemRow]:
+    source = exchange.source
+    if not source.entries:
+        for turn in exchange.turns:
+            yield from (_stated("derived", turn.role.value, block) for block in turn.blocks)
+        return
+    results = sum(answer[3] for answer in source.answers if not isinstance(answer, str))
+    said = max(exchange.size - results, 0)
+    for dialog, seq, _ in source.entries:
+        yield _recorded("message", Handle(dialog, seq), exchange.role.value, exchange, said)
+        said = 0
+    for answer in source.answers:
+        if isinstance(answer, str):
+            made = (block for turn in exchange.turns[1:] for block in turn.blocks if block.origin is None)
+            yield from (_stated("derived", "tool", block) for block in made)
+            return  # those without a result stand together: all that follow were made with them
+        yield _recorded("result", Handle(*answer[:3]), "tool", exchange, answer[3])
+
+
+def _recorded(what: str, place: Handle, role: str, exchange: Exchange, size: int) -> ItemRow:
+    changes: list[ChangeRow] = [
+        {"handle": str(handle), "reason": change.reason.value, "text": change.text}
+        for handle, change in exchange.changes.items()
+        if handle == place or (place.block is None and handle[:2] == place[:2]) or handle == place._replace(block=None)
+    ]
+    speaker = "tool" if what == "result" else exchange.speaker.value
+    row: ItemRow = {"what": what, "handle": str(place), "role": role, "speaker": speaker, "bytes": size, "reason": None}
+    return {**row, "reason": changes[0]["reason"], "changes": changes} if changes else row
+
+
+def _stated(what: str, role: str, block: Block) -> ItemRow:
+    text = words_of(block.content) or f"[{block.content.type}]"
+    return {
+        "what": what,
+        "handle": block.origin and str(block.origin),
+        "role": role,
+        "speaker": block.speaker.value,
+        "bytes": len(text.encode(errors="replace")),
+        "reason": block.reason and block.reason.value,
+        "text": text,
+        "derived": block.derived,
+    }
+
+
+# --- first words ---------------------------------------------------------------------------------------------------------------------------
+
+
+class LabelRow(TypedDict):
+    """The first words of an entry or block, the tools that it calls, and whether it is a tool's error."""
+
+    label: str
+    tools: list[str]
+    error: bool
+
+
+def first_words(session: Session, handles: Iterable[str]) -> Iterator[LabelRow]:
+    """Yield what is written beside entries or blocks in a list. Reads their bodies."""
+    for place in map(session.place, handles):
+        entry = entry_at(session.store, place._replace(block=None))
+        blocks = _blocks(entry) if place.block is None else _blocks(entry)[place.block : place.block + 1]
+        words = " ".join(_words(entry, blocks).split())
+        yield {
+            "label": words[:_LABEL],
+            "tools": [block.name for block in blocks if isinstance(block, ToolCallContent)],
+            "error": any(isinstance(block, ToolResultContent) and block.is_error for block in blocks),
+        }
+
+
+def _blocks(entry: Entry) -> tuple[Content, ...]:
+    return entry.message.contents if isinstance(entry, MessageEntry) else ()
+
+
+def _words(entry: Entry, blocks: Sequence[Content]) -> str:
+    match entry:
+        case MessageEntry(message=message):
+            said = " ".join(words_of(block) for block in blocks if not isinstance(block, ToolCallContent))
+            called = " ".join(words_of(block) for block in blocks if isinstance(block, ToolCallContent))
+            return said or called or message.text_content()
+        case Instructions(sections=sections):
+            return " ".join(section.text for section in sections)
+        case Compaction(pieces=pieces):
+            return " ".join(piece.text for piece in pieces if isinstance(piece, Derived))
+        case BranchSummary(summary=text):
+            return text
+        case _:
+            fields = entry.model_dump(mode="json", exclude_defaults=True)
+            return ", ".join(
+                f"{name} {value}"
+                for name, value in fields.items()
+                if isinstance(value, str | int) and name not in {"kind", "at"}
+            )

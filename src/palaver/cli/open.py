@@ -1,0 +1,100 @@
+"""palaver open: the explorer, a local page over a store or a transcript."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlencode, urlsplit
+
+from typer import Argument, Option
+
+from palaver.cli.options import JsonOption, StoreOption, found, opened
+from palaver.cli.terminal import data_folder, emit, store_url
+from palaver.errors import MissingExtra
+from palaver.store import Durability, open_store
+
+if TYPE_CHECKING:
+    from palaver.browsing.places import Found
+    from palaver.explorer.api import Source
+
+_WHAT = "A session, one of its dialogs, an entry (a handle), or a transcript, which is read and not kept. Default: every session."
+
+
+def run(
+    what: Annotated[str | None, Argument(metavar="[SESSION|FILE]", help=_WHAT)] = None,
+    *,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Look at sessions in the browser: what the model saw at each call, what had left, and why. Needs the extra `web`.
+
+    The page is served by this command, to this machine only, until Ctrl-C. The store is only read.
+    """
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise MissingExtra("`palaver open`", "web", package="uvicorn")
+    from palaver.explorer.serving import browse, serve  # noqa: PLC0415 - it needs the extra
+
+    with _looked_at(what, store) as (source, to):
+
+        def told(address: str) -> None:
+            emit(json, {"url": address, "store": source.name}, f"{source.name}: {address}", "Ctrl-C ends it.")
+            sys.stdout.flush()
+            if browser and _has_browser():
+                browse(address)
+
+        serve(source, to, told)
+
+
+def _has_browser() -> bool:
+    """Return whether a browser would have a screen of its own: one in this terminal would fight with Ctrl-C."""
+    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+@contextmanager
+def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]]:
+    """Yield the source, and the screen to begin with."""
+    from palaver.explorer.api import Source  # noqa: PLC0415 - it needs the extra
+    from palaver.explorer.seen import Marks  # noqa: PLC0415 - as above
+
+    if what is not None and Path(what).is_file():
+        with _imported(Path(what)) as source:
+            yield source, "/" if source.session is None else f"/s/{source.session}"
+        return
+    place = store_url(url)
+    name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
+    marks = Marks(data_folder() / "seen.json")
+    if what is None:
+        with opened(url, read_only=True) as store:
+            yield Source(store=store, url=place, name=name, marks=marks), "/"
+        return
+    with found(what, url, read_only=True) as there:
+        session = there.session.session_id
+        yield Source(store=there.dialog.store, url=place, name=name, session=session, marks=marks), _screen(there)
+
+
+def _screen(there: Found) -> str:
+    """Return the screen of what was named."""
+    words: dict[str, str] = {} if there.whole else {"d": there.dialog.dialog_id}
+    words |= {} if there.handle is None else {"e": str(there.handle.seq)}
+    return f"/s/{there.session.session_id}" + (f"?{urlencode(words)}" if words else "")
+
+
+@contextmanager
+def _imported(path: Path) -> Iterator[Source]:
+    """Yield a store with what a transcript holds; it is deleted in the end."""
+    from palaver.explorer.api import Source  # noqa: PLC0415 - as above
+    from palaver.explorer.serving import vanishing_folder  # noqa: PLC0415 - as above
+    from palaver.transcripts import Importer  # noqa: PLC0415 - as above
+
+    with vanishing_folder() as folder:
+        place = str(folder / "palaver.db")
+        with closing(open_store(place, durability=Durability.NORMAL)) as store:
+            sessions = [each.session_id for each in Importer(store, keep_source=False).import_path(path)]
+        with closing(open_store(place, create=False, read_only=True)) as store:
+            yield Source(store=store, url=place, name=path.name, session=sessions[0] if len(sessions) == 1 else None)

@@ -1,0 +1,289 @@
+"""The answers to each question of the page, in JSON values, from the same rows as `--json` of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import islice
+from typing import Any
+
+from palaver.browsing.calls import CallRow, call_at, call_row, calls, is_recorded, saw
+from palaver.browsing.composition import in_view, marks, windows
+from palaver.browsing.differences import calls_row, dialogs_row, proposed_row, requested
+from palaver.browsing.entries import entries, length, originals
+from palaver.browsing.outline import first_words, outline
+from palaver.browsing.search import hits
+from palaver.browsing.sessions import dialogs, session_row, sessions
+from palaver.context import POLICIES, Meter
+from palaver.errors import InvalidInput, NotReproducible
+from palaver.explorer.api import Answer, Raw, Route, Source, number
+from palaver.ids import BlobId, SessionId
+from palaver.log import Handle
+from palaver.messages import Usage
+from palaver.messages.media import sniff
+from palaver.session import Dialog, Session
+from palaver.session.calls import ModelCall
+from palaver.store.text import words
+from palaver.tokens import cost_of, counter
+from palaver.view import View
+from palaver.wire.check.media import SNIFFED
+
+__all__ = ["ROUTES"]
+
+_PAGE = 200
+"""Sessions and labels that are asked for together, at most."""
+
+_ROWS = 2_000
+"""Entries in a line of an answer."""
+
+
+def _dialog(source: Source, dialog: str) -> Dialog:
+    dialog_id = source.store.resolve(dialog)
+    return Session.open(source.store, source.store.node(dialog_id).session_id).dialog(dialog_id)
+
+
+def _page(start: str, stop: str) -> range:
+    first = number(start, "start", 0)
+    last = number(stop, "stop", first + _PAGE)
+    if last - first > _PAGE:
+        raise InvalidInput(f"At most {_PAGE} rows are answered together.")
+    return range(first, last)
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------------------------
+
+
+def about(source: Source) -> Answer:
+    """Return which palaver and which store this is."""
+    row = {"version": version("palaver"), "store": source.name, "session": source.session}
+    return {**row, "exported": False, "policies": list(POLICIES)}
+
+
+def session_list(source: Source, limit: str = "", after: str = "") -> Answer:
+    """Return a page of sessions, the newest activity first."""
+    most = min(number(limit, "limit", _PAGE), _PAGE)
+    found = sessions(source.store, limit=most + 1, after=SessionId(after) if after else None)
+    rows = [row | _more(source, row["session"]) for row in islice(found, most)]
+    return {"rows": rows, "more": next(found, None) is not None}
+
+
+def _more(source: Source, session: SessionId) -> dict[str, Any]:
+    """Return what the list says besides the row of `palaver sessions`."""
+    store = source.store
+    agents = {origin.identity.partition(":")[0] for origin in store.sources(session)}
+    compacted = sum(1 for node in store.nodes(session) for _ in store.latest_of_kind(node.dialog_id, "compaction"))
+    return {"agent": ", ".join(sorted(agents)), "compactions": compacted, "seen": source.marks.get(session)}
+
+
+def session_of(source: Source, session: str) -> Answer:
+    """Return a session and the tree of its dialogs."""
+    record = source.store.session(SessionId(session))
+    live = Session.open(source.store, record.session_id).root.dialog_id if record.root else None
+    tree = [
+        {**row, "at": row["ranges"][-1][2] - 1 if row["ranges"] else None, "live": row["dialog"] == live}
+        for row in dialogs(source.store, record.session_id)
+    ]
+    return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
+
+
+def branches(source: Source, session: str, one: str, other: str) -> Answer:
+    """Return what each of two branches holds alone."""
+    opened, store = Session.open(source.store, SessionId(session)), source.store
+    row: dict[str, Any] = {
+        **dialogs_row(
+            opened.diff(
+                opened.dialog(store.resolve(one, opened.session_id)),
+                opened.dialog(store.resolve(other, opened.session_id)),
+            )
+        )
+    }
+    for name in ("one", "other"):
+        said = row[name]["messages"][:_PAGE]
+        row[name]["said"] = [
+            {"handle": place, **label, "role": store.header(*opened.place(place)[:2]).role}
+            for place, label in zip(said, first_words(opened, said), strict=True)
+        ]
+    return row
+
+
+# --- entries --------------------------------------------------------------------------------------------------------------------------
+
+
+def entry_list(source: Source, dialog: str) -> Answer:
+    """Yield how many entries there are, then the rows, many in a line."""
+    found = _dialog(source, dialog)
+
+    def lines() -> Iterator[Any]:
+        yield {"total": length(found)}
+        rows = entries(found)
+        while part := list(islice(rows, _ROWS)):
+            yield part
+
+    return lines()
+
+
+def entry_labels(source: Source, dialog: str, start: str = "", stop: str = "") -> Answer:
+    """Return the first words of entries."""
+    page = _page(start, stop)
+    found = _dialog(source, dialog)
+    return list(first_words(found.session, [row["handle"] for row in entries(found, page.start, page.stop)]))
+
+
+def entry_marks(source: Source, dialog: str) -> Answer:
+    """Return where to jump to."""
+    return {**marks(_dialog(source, dialog))}
+
+
+def entry(source: Source, handle: str) -> Answer:
+    """Return the original that a handle names."""
+    return originals(source.store, handle)[0].to_dict()
+
+
+def blob(source: Source, blob: str) -> Answer:
+    """Return an image."""
+    data = source.store.blob(BlobId(blob))
+    kind = sniff(data, "image")
+    if kind not in SNIFFED:
+        raise InvalidInput("Only images are shown.")
+    return Raw(data, kind)
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------------------------
+
+
+def call_list(source: Source, dialog: str) -> Answer:
+    """Return the calls of a dialog."""
+    return [dict(row) for row in _rows(_dialog(source, dialog))]
+
+
+def _rows(dialog: Dialog) -> list[CallRow]:
+    return [call_row(call) for call in calls(dialog)]
+
+
+def call(source: Source, dialog: str, call: str) -> Answer:
+    """Return what a model saw at a call, message by message, without the words of what was recorded."""
+    found = _dialog(source, dialog)
+    one = call_at(found, number(call, "call"))
+    row: dict[str, Any] = {
+        "row": call_row(one),
+        "of": len(calls(found)),
+        "recorded": is_recorded(one),
+        "proved": None,
+        "report": [],
+    }
+    if isinstance(one, ModelCall) and one.reproducible:
+        try:
+            row |= {"report": [str(change) for change in one.request().report], "proved": True}
+        except NotReproducible as error:
+            row |= {"report": [str(error)], "proved": False}
+    return row | seen_row(saw(found, one), one.model)
+
+
+def seen_row(view: View, model: str) -> dict[str, Any]:
+    """Return what a view shows and leaves out."""
+    meter = Meter(counter(model))
+    items = list(outline(view))
+    tools = [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools]
+    size = meter.estimate(view)
+    return {"model": model, "tokens": size.total, "exact": size.exact, "tools": tools, "items": items}
+
+
+def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
+    """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
+    found = _dialog(source, dialog)
+    one, page = call_at(found, number(call, "call")), _page(start, stop)
+    rows = list(islice(outline(saw(found, one)), page.start, page.stop))
+    said = [{"label": row.get("text", "")[:_PAGE], "tools": [], "error": False} for row in rows]
+    wanted = [index for index, row in enumerate(rows) if "text" not in row and row["handle"]]
+    for index, label in zip(
+        wanted, first_words(found.session, [str(rows[index]["handle"]) for index in wanted]), strict=True
+    ):
+        said[index] = {**label}
+    return said
+
+
+def wire(source: Source, dialog: str, call: str) -> Answer:
+    """Return the request of a call: the bytes that were sent, or compiled for OpenAI Chat from what was said before the response."""
+    found = _dialog(source, dialog)
+    one = call_at(found, number(call, "call"))
+    made = requested(found, one)
+    return Raw(made.data, "application/json", {"X-Palaver-Recorded": "yes" if is_recorded(one) else "no"})
+
+
+def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
+    """Return what the second of two calls saw differently, and what reading it anew cost."""
+    found = _dialog(source, dialog)
+    return {
+        **calls_row(found, number(a, "a"), number(b, "b")),
+        "price": _anew(call_row(call_at(found, number(b, "b")))),
+    }
+
+
+def _anew(row: CallRow) -> dict[str, Any]:
+    """Return how many tokens a call read that were not in the provider's cache, and what that cost more."""
+    anew = max(row["read"] - row["cached"], 0)
+    usage = (Usage(input_tokens=anew), Usage(input_tokens=anew, cache_read_tokens=anew))
+    dear, cheap = (cost_of(each, row["model"], row["at"]).cost or 0.0 for each in usage)
+    return {"anew": anew, "dollars": max(dear - cheap, 0.0)}
+
+
+def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) -> dict[str, Any]:
+    """Return what a policy would have made of a call, or would make of the next one, and what differs."""
+    past = None if call is None else call_at(dialog, call)
+    made, row = proposed_row(dialog, past, policy, budget)
+    return {
+        "tokens": made.after.total,
+        "before": made.before.total,
+        "notes": list(made.plan.notes),
+        "difference": dict(row),
+    }
+
+
+def composition(source: Source, dialog: str) -> Answer:
+    """Return what filled the window at each call, and the calls before which something was compacted."""
+    found = _dialog(source, dialog)
+    rows = list(windows(found, _rows(found)))
+    return {"calls": rows, "compactions": [row["call"] for row in rows if row["compacted"]]}
+
+
+# --- search ---------------------------------------------------------------------------------------------------------------------------
+
+
+def search(source: Source, q: str, in_: str = "", limit: str = "") -> Answer:
+    """Return the best hits, and how many entries are not indexed yet."""
+    if not words(q):
+        raise InvalidInput("It has no letter, digit or pictograph to search for.")
+    within = SessionId(in_) if in_ else None
+    found = [
+        {**row, "dialog": source.store.resolve(Handle.parse(row["handle"]).dialog)}
+        for row in hits(source.store, q, within, min(number(limit, "limit", 50), _PAGE))
+    ]
+    return {"hits": found, "lag": source.store.index_lag()}
+
+
+def in_view_at(source: Source, dialog: str, handle: str) -> Answer:
+    """Return the calls in whose view an entry was."""
+    found = _dialog(source, dialog)
+    return {"calls": in_view(found, found.session.place(handle), calls(found))}
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/api/about", about),
+    Route("GET", "/api/sessions", session_list),
+    Route("GET", "/api/sessions/{session}", session_of),
+    Route("GET", "/api/sessions/{session}/branches", branches),
+    Route("GET", "/api/dialogs/{dialog}/entries", entry_list),
+    Route("GET", "/api/dialogs/{dialog}/labels", entry_labels),
+    Route("GET", "/api/dialogs/{dialog}/marks", entry_marks),
+    Route("GET", "/api/dialogs/{dialog}/calls", call_list),
+    Route("GET", "/api/dialogs/{dialog}/calls/{call}", call),
+    Route("GET", "/api/dialogs/{dialog}/calls/{call}/labels", call_labels),
+    Route("GET", "/api/dialogs/{dialog}/calls/{call}/request", wire),
+    Route("GET", "/api/dialogs/{dialog}/compare", comparison),
+    Route("GET", "/api/dialogs/{dialog}/composition", composition),
+    Route("GET", "/api/dialogs/{dialog}/seen", in_view_at),
+    Route("GET", "/api/entries/{handle}", entry),
+    Route("GET", "/api/blobs/{blob}", blob),
+    Route("GET", "/api/search", search),
+)
+"""All that the page asks."""

@@ -1,0 +1,92 @@
+"""The answers: each a plain function of an open store and the words of a request. The server sends them, and an exported file holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from palaver.errors import Ambiguous, InfeasibleBudget, InvalidInput, PalaverError
+from palaver.explorer.seen import Marks
+from palaver.ids import SessionId
+from palaver.store import Store
+
+__all__ = ["Answer", "Raw", "Route", "Source", "as_data", "as_json", "number"]
+
+_LARGEST = 2**53 - 1
+"""The largest whole number that JavaScript has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is looked at.
+
+    Attributes:
+        store: The store, opened read-only.
+        url: Its address, for work in other processes.
+        name: What the page calls it: no path, and no password.
+        session: The session that was named when the explorer was opened, or None.
+        marks: What the user has seen.
+    """
+
+    store: Store
+    url: str
+    name: str
+    session: SessionId | None = None
+    marks: Marks = field(default_factory=Marks)
+
+
+class Raw(NamedTuple):
+    """An answer that is not made here: bytes of a media type, and further headers."""
+
+    data: bytes
+    media_type: str
+    headers: Mapping[str, str] = {}
+
+
+Answer: TypeAlias = Raw | Iterator[Any] | dict[str, Any] | list[Any]
+"""Bytes, JSON values of which each is sent as a line as soon as it is there, or one JSON value."""
+
+
+class Route(NamedTuple):
+    """Which function answers which requests.
+
+    The function is called with the source and, by name, with the parts of the path and the words of the query; a parameter without a default must
+    be there. A trailing underscore is no part of a name: `in_` is the word `in`.
+    """
+
+    method: str
+    pattern: str
+    function: Callable[..., Answer]
+
+
+def number(word: str, name: str, default: int | None = None) -> int:
+    """Return the number that a word of a query names; for an empty one the default.
+
+    Raises:
+        InvalidInput: It is not a whole number from 0 on.
+    """
+    if not word and default is not None:
+        return default
+    if not (word.isascii() and word.isdecimal() and len(word) < 17 and int(word) <= _LARGEST):  # noqa: PLR2004 - digits of 2^53
+        raise InvalidInput(f"{name} is {word!r}, not a whole number.")
+    return int(word)
+
+
+def as_json(value: object) -> bytes:
+    """Return a value as JSON; what no JSON can hold is replaced: the name of a file need not be text."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+
+
+def as_data(error: Exception) -> dict[str, Any]:
+    """Return an error as JSON values; of what is no error of palaver, only that it is one."""
+    if not isinstance(error, PalaverError):
+        hint = "The terminal of `palaver open` has the details."
+        return {"error": {"kind": "Defect", "message": "This is a defect of palaver.", "hint": hint}}
+    told: dict[str, Any] = {"kind": type(error).__name__, "message": error.message or str(error), "hint": error.hint}
+    if isinstance(error, Ambiguous):
+        told["candidates"] = list(error.candidates)
+    if isinstance(error, InfeasibleBudget):
+        told |= {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}
+    return {"error": told}

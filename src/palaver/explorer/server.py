@@ -1,0 +1,236 @@
+"""The server: the page's own files, the answers of `api` made in threads, long work, and every error as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import sha256
+from http import HTTPStatus
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from inspect import Parameter, signature
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+from anyio import CapacityLimiter
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from palaver.errors import (
+    Ambiguous,
+    Conflict,
+    Erased,
+    InvalidInput,
+    InvalidRequest,
+    NotFound,
+    NotReproducible,
+    PalaverError,
+    StoreError,
+)
+from palaver.explorer.answers import ROUTES
+from palaver.explorer.api import Answer, Raw, Source, as_data, as_json
+from palaver.explorer.api import Route as Question
+from palaver.explorer.door import problem
+from palaver.explorer.work import Works
+from palaver.tools.workers import run_in_thread
+
+__all__ = ["application"]
+
+T = TypeVar("T")
+_Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_THREADS = 8
+"""Answers that are made at once: as many connections as a store keeps."""
+
+_MEDIA = MappingProxyType(
+    {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "": "text/plain"}
+)
+"""The media types of the page's files, by the ends of their names."""
+
+_STATUS: Mapping[type[PalaverError], int] = MappingProxyType(
+    {
+        Erased: 410,
+        NotFound: 404,
+        NotReproducible: 404,
+        Ambiguous: 409,
+        Conflict: 409,
+        StoreError: 500,
+        InvalidRequest: 500,
+    }
+)
+"""The statuses of errors; any other is 400."""
+
+
+def application(source: Source, answers: Sequence[Question] = ROUTES) -> Starlette:
+    """Return the application that answers the requests of the page."""
+    works, limiter = Works(source), CapacityLimiter(_THREADS)
+    routes = [Route(f"/{path}", _file(data, path)) for path, data in _files(files("palaver.explorer") / "static")]
+    routes += [Route(one.pattern, _answering(one.function, source, limiter), methods=[one.method]) for one in answers]
+    routes += [*_working(works, limiter), Route("/api/seen", _marking(source, limiter), methods=["POST"])]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with works.running():
+            yield
+
+    handlers: Mapping[Any, Any] = {PalaverError: _told, HTTPException: _missed}
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------------------------
+
+
+async def _told(_: Request, error: Exception) -> Response:
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
+    return Response(as_json(as_data(error)), status, media_type="application/json")
+
+
+async def _missed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - what the router raises
+    kind = "NotFound" if error.status_code == HTTPStatus.NOT_FOUND else "Refused"
+    response = problem(error.status_code, kind, f"There is no {request.method} {request.url.path}.")
+    response.headers.update(error.headers or {})
+    return response
+
+
+# --- the page's files -----------------------------------------------------------------------------------------------------------------
+
+
+def _files(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the page by their paths; the page itself has the empty path, too."""
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _files(one, f"{above}{one.name}/")
+            continue
+        yield f"{above}{one.name}", one.read_bytes()
+        if above + one.name == "index.html":
+            yield "", one.read_bytes()
+
+
+def _file(data: bytes, path: str) -> _Endpoint:
+    kind = _MEDIA.get(path.rpartition(".")[2] if path else "html", "text/plain")
+    headers = {"ETag": f'"{sha256(data).hexdigest()}"', "Cache-Control": "no-cache"}
+
+    async def endpoint(request: Request) -> Response:
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=kind, headers=headers)
+
+    return endpoint
+
+
+# --- answers --------------------------------------------------------------------------------------------------------------------------
+
+
+async def _threaded(work: Callable[[], T], limiter: CapacityLimiter) -> T:
+    """Return what work returns, or raise what it raises; it runs in a thread that nobody waits for when the server ends."""
+    done: Future[T] = Future()
+
+    def settle() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised below
+            done.set_exception(error)
+
+    async with limiter:
+        await run_in_thread(settle)
+    return done.result(0)
+
+
+def _answering(function: Callable[..., Answer], source: Source, limiter: CapacityLimiter) -> _Endpoint:
+    known = list(signature(function).parameters.values())[1:]
+
+    async def endpoint(request: Request) -> Response:
+        words = _words(request, known)
+        answer = await _threaded(partial(function, source, **words), limiter)
+        if isinstance(answer, Raw):
+            return Response(answer.data, media_type=answer.media_type, headers=dict(answer.headers))
+        if not isinstance(answer, Iterator):
+            return Response(as_json(answer), media_type="application/json")
+        first = await _threaded(partial(next, answer, None), limiter)  # an error that comes at once has its status
+        if request.method == "HEAD":
+            return Response(media_type=_LINES)
+        return StreamingResponse(_lines(first, answer, limiter), media_type=_LINES)
+
+    return endpoint
+
+
+_LINES = "application/x-ndjson"
+
+
+def _words(request: Request, known: list[Parameter]) -> dict[str, str]:
+    """Return the parts of the path and the words of the query by the names of parameters."""
+    given: dict[str, list[str]] = {}
+    for name, word in (*request.query_params.multi_items(), *request.path_params.items()):
+        given.setdefault(name, []).append(word)
+    words: dict[str, str] = {}
+    for one in known:
+        named = given.pop(one.name.removesuffix("_"), [])
+        if len(named) > 1 or (not named and one.default is Parameter.empty):
+            raise InvalidInput(f"This request needs {one.name.removesuffix('_')} once.")
+        words.update((one.name, word) for word in named)
+    if given:
+        raise InvalidInput(f"This request has no {', '.join(given)}.")
+    return words
+
+
+async def _lines(first: object, rest: Iterator[object], limiter: CapacityLimiter) -> AsyncIterator[bytes]:
+    """Yield values as lines, each read when the one before is sent; an error ends them as their last line."""
+    value: object = first
+    try:
+        while value is not None:
+            yield as_json(value) + b"\n"
+            value = await _threaded(partial(next, rest, None), limiter)
+    except PalaverError as error:
+        yield as_json(as_data(error)) + b"\n"
+    except Exception as error:  # noqa: BLE001 - the status is sent already: this is the only place to say it
+        traceback.print_exc(file=sys.stderr)
+        yield as_json(as_data(error)) + b"\n"
+
+
+# --- what is sent ---------------------------------------------------------------------------------------------------------------------
+
+
+async def _sent(request: Request) -> dict[str, Any]:
+    """Return the body of a request, an object of JSON."""
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput("The body of this request is not a JSON object.")
+    return found
+
+
+def _marking(source: Source, limiter: CapacityLimiter) -> _Endpoint:
+    async def endpoint(request: Request) -> Response:
+        said = await _sent(request)
+        await _threaded(partial(source.marks.put, said.get("session"), said.get("entries")), limiter)
+        return Response(status_code=204)
+
+    return endpoint
+
+
+def _working(works: Works, limiter: CapacityLimiter) -> list[Route]:
+    async def start(request: Request) -> Response:
+        job = await _threaded(partial(works.job, await _sent(request)), limiter)
+        return Response(as_json({"id": works.start(job)}), media_type="application/json")
+
+    async def follow(request: Request) -> Response:
+        lines = works.find(request.path_params["work"]).lines()
+        return Response(media_type=_LINES) if request.method == "HEAD" else StreamingResponse(lines, media_type=_LINES)
+
+    async def cancel(request: Request) -> Response:
+        works.find(request.path_params["work"]).cancel()
+        return Response(status_code=204)
+
+    place = "/api/work/{work}"
+    return [Route("/api/work", start, methods=["POST"]), Route(place, follow), Route(place, cancel, methods=["DELETE"])]

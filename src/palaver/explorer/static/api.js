@@ -1,0 +1,100 @@
+// Where answers come from: the local server, or, in an exported file, the index that the file holds.
+
+import { useEffect, useState } from "./dom.js";
+
+/** Whether this page is an exported file. */
+export const exported = document.getElementById("answers") !== null;
+
+/** Something that went wrong, in words. */
+export class Problem extends Error {
+  constructor(kind, message, hint = "") {
+    super(message);
+    this.kind = kind;
+    this.hint = hint;
+  }
+}
+
+const GONE = ["gone", "The server has ended.", "Run `palaver open` again; then load the page that it opens."];
+const inflated = new Map();
+
+/** Return the text of a gzipped part of an exported file. */
+async function part(id) {
+  if (!inflated.has(id)) {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (sign) => sign.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    inflated.set(id, new Response(stream).json());
+  }
+  return inflated.get(id);
+}
+
+/** Return an answer of an exported file: `answers` maps each path to the part that holds it. */
+async function kept(path) {
+  const index = await part("answers");
+  if (!(path in index)) throw new Problem("left_out", "This is not in the exported file.", "Open the session with `palaver open` to see it.");
+  return (await part(index[path]))[path];
+}
+
+async function asked(path, options) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(...GONE);
+  }
+  if (response.ok) return response;
+  const { error } = await response.json().catch(() => ({ error: { kind: "unknown", message: `The server answered ${response.status}.` } }));
+  throw new Problem(error.kind, error.message, error.hint);
+}
+
+/** Return the answer to a GET. */
+export async function get(path, signal) {
+  return exported ? kept(path) : (await asked(path, { signal })).json();
+}
+
+/** Send a POST or DELETE and return the answer. */
+export async function send(method, path, value) {
+  const body = value === undefined ? undefined : JSON.stringify(value);
+  const response = await asked(path, { method, body, headers: { "Content-Type": "application/json" } });
+  return response.status === 204 ? null : response.json();
+}
+
+/** Read an answer of one JSON value a line, as it comes. */
+export async function lines(path, onLine, signal) {
+  if (exported) {
+    for (const value of await kept(path)) onLine(value);
+    return;
+  }
+  const reader = (await asked(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    const found = (rest + (value ?? "")).split("\n");
+    rest = found.pop();
+    for (const one of found) if (one) onLine(JSON.parse(one));
+    if (done) return;
+  }
+}
+
+/** Return `{value, problem, waiting}` of a GET; a null path asks nothing. */
+export function useAnswer(path) {
+  const [state, setState] = useState({ path: null });
+  useEffect(() => {
+    if (path === null) return undefined;
+    const stop = new AbortController();
+    get(path, stop.signal).then(
+      (value) => setState({ path, value }),
+      (problem) => problem.name !== "AbortError" && setState({ path, problem }),
+    );
+    return () => stop.abort();
+  }, [path]);
+  return path !== null && state.path === path ? { ...state, waiting: false } : { waiting: path !== null };
+}
+
+/** Give the one-time token of the address for a cookie. */
+export async function login() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  if (exported || !words.has("token")) return;
+  history.replaceState(null, "", `#${words.get("to") ?? "/"}`);
+  await send("POST", "/api/login", { token: words.get("token") });
+}

@@ -1,0 +1,125 @@
+// The page: which screen the address names, the keys that work on every screen, and search over all.
+
+import { State, html, render, useEffect, useState } from "./dom.js";
+import { exported, login } from "./api.js";
+import { Sessions } from "./sessions.js";
+import { Session } from "./session.js";
+import { CallScreen } from "./call.js";
+import { Compare } from "./compare.js";
+import { Cost } from "./cost.js";
+import { Search } from "./search.js";
+
+const SCREENS = { "": Session, call: CallScreen, compare: Compare, cost: Cost };
+
+const KEYS = [
+  ["/", "search"],
+  ["?", "these keys"],
+  ["↑ ↓ PageUp PageDown Home End", "move in a list"],
+  ["Enter", "open what is selected"],
+  ["n N", "next or previous prompt of the human"],
+  ["e E", "next or previous error"],
+  ["c C", "next or previous compaction"],
+  ["b B", "next or previous branch"],
+  ["[ ]", "previous or next call"],
+  ["u", "up: from a call to its session, from a session to the list"],
+  ["Escape", "close what is open"],
+];
+
+/** Return the parts of an address: `#/s/ID/call/3?d=X` gives `{session, screen, number, words}`. */
+export function routed(hash) {
+  const [path, query] = hash.replace(/^#/, "").split("?");
+  const [, first, session, screen = "", number] = path.split("/").map(decodeURIComponent);
+  return { first, session, screen, number: Number(number) || null, words: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** Return the address of a screen; words that are empty are left out. */
+export function address(path, words = {}) {
+  const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  return `#${path}${query.size ? `?${query}` : ""}`;
+}
+
+/** Return the dialog that a route names, else the live one. */
+export function dialogOf(session, route) {
+  return route.words.d ?? (session.dialogs.find((one) => one.live) ?? session.dialogs[0])?.dialog;
+}
+
+/** Go to a screen; `replace` leaves no step to go back to. */
+export function go(to, replace = false) {
+  if (!replace) location.hash = to;
+  else {
+    history.replaceState(null, "", to);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}
+
+function App({ problem }) {
+  const [hash, setHash] = useState(location.hash);
+  const [open, setOpen] = useState(""); // "search", "keys" or nothing
+  const route = routed(hash);
+  useEffect(() => {
+    const changed = () => setHash(location.hash);
+    const pressed = (event) => {
+      if (event.key === "Escape") setOpen("");
+      if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+      const keys = { "/": () => setOpen("search"), "?": () => setOpen("keys"), u: () => go(up(routed(location.hash))) };
+      if (event.key in keys) {
+        event.preventDefault();
+        keys[event.key]();
+      }
+    };
+    addEventListener("hashchange", changed);
+    addEventListener("keydown", pressed);
+    return () => {
+      removeEventListener("hashchange", changed);
+      removeEventListener("keydown", pressed);
+    };
+  }, []);
+  const Screen = route.first === "s" ? SCREENS[route.screen] : route.first === "search" ? Search : Sessions;
+  return html`<header>
+      <a class="brand" href="#/">palaver</a>
+      ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
+      <span class="gap"></span>
+      ${exported && html`<span class="told">exported file</span>`}
+      <button onClick=${() => setOpen("search")}>Search <kbd>/</kbd></button>
+      <button onClick=${() => setOpen("keys")} aria-label="Keys"><kbd>?</kbd></button>
+    </header>
+    <main>${problem ? html`<${State} problem=${problem} />` : Screen ? html`<${Screen} key=${route.session} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
+    ${open === "search" && html`<${Layer} label="Search" close=${() => setOpen("")}><${Search} route=${route} close=${() => setOpen("")} /><//>`}
+    ${open === "keys" && html`<${Layer} label="Keys" close=${() => setOpen("")}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
+}
+
+function up({ session, screen }) {
+  return session && screen ? address(`/s/${session}`) : "#/";
+}
+
+function Tabs({ route }) {
+  const tabs = [["", "Session"], ["call", "Call"], ["compare", "Compare"], ["cost", "Cost"]];
+  const { d } = route.words;
+  return tabs.map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
+    aria-current=${route.screen === screen ? "page" : undefined}>${title}</a>`);
+}
+
+/** A layer over the page; focus goes into it, and back when it closes. */
+function Layer({ label, close, children }) {
+  useEffect(() => {
+    const before = document.activeElement;
+    document.querySelector("dialog").showModal();
+    return () => before?.focus();
+  }, []);
+  return html`<dialog aria-label=${label} onClose=${close}><button class="close" onClick=${close}>Close</button>${children}</dialog>`;
+}
+
+async function start() {
+  let problem = null;
+  try {
+    await login();
+  } catch (error) {
+    problem = error;
+  }
+  const place = document.getElementById("app");
+  place.replaceChildren();
+  render(html`<${App} problem=${problem} />`, place);
+  document.documentElement.dataset.ready = "true";
+}
+
+start();

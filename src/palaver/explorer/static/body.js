@@ -1,0 +1,60 @@
+// The side pane: one entry or block, whole, as it was recorded.
+
+import { bytes, html, safe, useState, visible } from "./dom.js";
+import { exported, useAnswer } from "./api.js";
+import { State } from "./dom.js";
+
+const LONG = 200000; // characters drawn at once: a longer text is shown in steps
+
+/** Show the original that a handle names. */
+export function Body({ handle, head }) {
+  const { value, problem, waiting } = useAnswer(handle ? `/api/entries/${handle}` : null);
+  return html`<section class="body" aria-label="Entry" tabindex="0">
+    ${head}
+    ${handle && html`<p class="facts"><code>${handle}</code></p>`}
+    ${!handle ? html`<${State}>Select a row to read it.<//>` : !value ? html`<${State} ...${{ problem, waiting }} />` : html`<${Found} found=${value.found} />`}
+  </section>`;
+}
+
+function Found({ found }) {
+  const blocks = found.message?.contents ?? (found.type ? [found] : []);
+  return html`${blocks.map((block) => html`<${Block} block=${block} />`)}
+    <details><summary>JSON</summary><${Long} text=${JSON.stringify(found, null, 2)} /></details>`;
+}
+
+/** Draw one block of a message. */
+export function Block({ block }) {
+  switch (block.type) {
+    case "text":
+      return html`<${Long} text=${block.content} />`;
+    case "thinking":
+      return html`<details><summary>Thinking</summary><${Long} text=${block.content || "(not readable: kept by the provider)"} /></details>`;
+    case "tool_call":
+      return html`<h3>call ${visible(block.name)} <code>${visible(block.id)}</code></h3><${Long} text=${block.raw_args ?? JSON.stringify(block.args, null, 2)} />`;
+    case "tool_result":
+      return html`<h3>${block.is_error ? "error of" : "result of"} <code>${visible(block.id)}</code></h3>
+        ${typeof block.content === "string" ? html`<${Long} text=${block.content} />` : (block.content ?? []).map((part) => html`<${Block} block=${part} />`)}`;
+    case "image":
+      return html`${(block.images ?? []).map((one) => html`<${Picture} media=${one} />`)}`;
+    default:
+      return html`<p class="quiet">(${visible(block.type)})</p>`;
+  }
+}
+
+/** Draw a text, the first part of a very long one. */
+export function Long({ text }) {
+  const [shown, setShown] = useState(LONG);
+  const whole = String(text ?? "");
+  return html`<pre>${visible(whole.slice(0, shown))}</pre>
+    ${whole.length > shown && html`<button onClick=${() => setShown(shown + 5 * LONG)}>Show more (${bytes(whole.length - shown)} left)</button>`}`;
+}
+
+function Picture({ media }) {
+  const [shown, setShown] = useState(false);
+  const named = `${media.media_type}, ${bytes(media.size ?? 0)}`;
+  if (media.url) return html`<p><a href=${safe(media.url)} rel="noopener noreferrer" target="_blank">${visible(media.url)}</a></p>`;
+  if (exported || !media.digest) return html`<p class="quiet">[${named}]</p>`;
+  return shown
+    ? html`<img src=${`/api/blobs/${media.digest}`} alt=${named} />`
+    : html`<button onClick=${() => setShown(true)}>Show the picture (${named})</button>`;
+}

@@ -1,0 +1,93 @@
+// A call: what exactly did the model see, what had left, why, and how to get it back?
+
+import { Body, Long } from "./body.js";
+import { State, Told, bytes, count, counted, html, line, money, useEffect, useState, visible, when } from "./dom.js";
+import { useAnswer } from "./api.js";
+import { useLabels } from "./labels.js";
+import { address, dialogOf, go } from "./app.js";
+import { List } from "./list.js";
+
+const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "harness" }; // who speaks in each role by default
+
+export function CallScreen({ route }) {
+  const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
+  return html`<${Shown} route=${route} dialog=${dialogOf(value, route)} number=${route.number ?? 1} />`;
+}
+
+function Shown({ route, dialog, number }) {
+  const path = `/api/dialogs/${dialog}/calls/${number}`;
+  const { value: seen, problem, waiting } = useAnswer(path);
+  const [label, sight] = useLabels(`${path}/labels`);
+  const { d, e, why = "", wire = "" } = route.words;
+  const to = (next, words = {}) => address(`/s/${route.session}/call/${next}`, { d, why, wire, ...words });
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.target.matches("input, textarea, select, dialog *")) return;
+      const next = { "[": number - 1, "]": number + 1 }[event.key];
+      if (next >= 1 && (!seen || next <= seen.of)) go(to(next), true);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+  if (!seen) return html`<${State} ...${{ problem, waiting }} />`;
+  const { row, of } = seen;
+  const items = seen.items.map((item, index) => ({ ...item, index })).filter((item) => !why || item.reason === why);
+  const reasons = [...new Set(seen.items.map((item) => item.reason).filter(Boolean))].sort();
+  const selected = items.findIndex((item) => String(item.index) === e);
+  return html`<div class="bar">
+      <h1>Call ${count(number)} of ${count(of)}</h1>
+      <a href=${to(Math.max(1, number - 1))} aria-label="Previous call">‹ <kbd>[</kbd></a><a href=${to(Math.min(of, number + 1))} aria-label="Next call"><kbd>]</kbd> ›</a>
+      <label>Go to <input type="number" min="1" max=${of} value=${number} onChange=${(event) => event.target.value && go(to(Number(event.target.value)))} /></label>
+      <${Told} ...${seen} />
+      <span class="quiet">${visible(row.model)} · ${when(row.at)} · read ${count(row.read)}, cached ${count(row.cached)}, written ${count(row.written)} ${money(row.dollars, row.estimated)}</span>
+      <span class="gap"></span>
+      ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
+      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><a href=${path}>JSON</a>
+    </div>
+    <div class="bar"><span>The model ${seen.recorded ? "saw" : "must have seen"} ${seen.exact ? "" : "about "}${counted(seen.tokens, "token")} in ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}; ${counted(seen.tools.length, "tool")}.</span>
+      ${reasons.length > 0 && html`<label>Only <select value=${why} onChange=${(event) => go(to(number, { why: event.target.value }), true)}><option value="">everything</option>
+        ${reasons.map((reason) => html`<option value=${reason}>${reason.replaceAll("_", " ")}</option>`)}</select></label>`}
+      ${seen.report.length > 0 && html`<details><summary>${counted(seen.report.length, "change")} for the provider</summary><ul>${seen.report.map((each) => html`<li>${visible(each)}</li>`)}</ul></details>`}
+    </div>
+    ${wire ? html`<${Wire} path=${`${path}/request`} />` : html`<div class="split">
+      <${List} id="blocks" label="What the model saw" count=${items.length} selected=${selected} onSelect=${(index) => go(to(number, { e: items[index].index }), true)}
+        onSight=${(first, stop) => items.length && sight(items[first].index, items[stop - 1].index + 1)} row=${(index) => html`<${Item} item=${items[index]} label=${label(items[index].index)} />`} />
+      <${Side} item=${items[selected]} />
+    </div>`}`;
+}
+
+function Item({ item, label }) {
+  if (item.what === "omission") {
+    return html`<span class="who warn">not shown</span><span class="grow warn">${item.messages ? counted(item.messages, "message") : item.entries > 1 ? counted(item.entries, "entry", "entries") : "a block"}: ${visible(item.why)}</span><span class="number quiet">${bytes(item.bytes)}</span>`;
+  }
+  const who = item.speaker && item.speaker !== SPEAKERS[item.role] ? `${item.role} (${item.speaker})` : item.role;
+  return html`<span class=${`who ${item.role}`}>${visible(who)}</span>
+    <span class=${`grow${label?.error ? " bad" : ""}`}>${item.derived && html`<i class="quiet">${visible(item.derived)} </i>`}${(label?.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(item.text ?? label?.label ?? "")}</span>
+    ${item.reason && html`<span class="warn">${visible(item.reason.replaceAll("_", " "))}</span>`}<span class="number quiet">${item.bytes ? bytes(item.bytes) : ""}</span>`;
+}
+
+function Side({ item }) {
+  if (!item) return html`<${Body} handle=${null} />`;
+  if (item.what === "omission") return html`<${Recall} key=${item.place} omission=${item} />`;
+  const shown = item.text !== undefined ? [{ text: item.text }] : (item.changes ?? []);
+  const head = html`${shown.map(({ handle, text }) => html`<h2>${item.derived ? "Made for the model" : "Shown"}${handle && html` in place of <code>${handle}</code>`}</h2><${Long} text=${text ?? "(nothing)"} />`)}
+    ${shown.length > 0 && item.handle && html`<h2>The original</h2>`}`;
+  return item.handle ? html`<${Body} key=${item.handle} handle=${item.handle} head=${head} />` : html`<section class="body" tabindex="0" aria-label="Entry">${head}</section>`;
+}
+
+/** An omission: why, and each original it stands for. */
+function Recall({ omission }) {
+  const [start, number] = [omission.handle.split(":").slice(0, 1), Number(omission.handle.split(":")[1])];
+  const [at, setAt] = useState(number);
+  const handle = omission.entries > 1 ? `${start}:${at}` : omission.handle;
+  const head = html`<h2>Not shown</h2><p>${visible(omission.why)} (by ${visible(omission.by)}).</p>
+    <p><code>palaver show ${visible(omission.place)}</code></p>
+    ${omission.entries > 1 && html`<p><label>Recall entry <input type="number" min=${number} max=${number + omission.entries - 1} value=${at} onInput=${(event) => event.target.checkValidity() && event.target.value && setAt(Number(event.target.value))} /></label> of ${number} to ${number + omission.entries - 1}</p>`}`;
+  return html`<${Body} handle=${handle} head=${head} />`;
+}
+
+function Wire({ path }) {
+  const { value, problem, waiting } = useAnswer(path);
+  return value ? html`<div class="body" tabindex="0"><${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
+}

@@ -1,0 +1,118 @@
+// Compare: two calls, two branches, or what a policy would make of a call. It never changes anything.
+
+import { Body, Long } from "./body.js";
+import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
+import { Problem, exported, lines, send, useAnswer } from "./api.js";
+import { address, dialogOf, go } from "./app.js";
+import { List } from "./list.js";
+
+const SIGNS = { entered: "+", left: "−", changed: "~" };
+
+export function Compare({ route }) {
+  const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
+  const { value: about } = useAnswer("/api/about");
+  if (!value || !about) return html`<${State} ...${{ problem, waiting }} />`;
+  const { d, a, b, one, other, policy, budget } = route.words;
+  const dialog = dialogOf(value, route);
+  const to = (words) => go(address(`/s/${route.session}/compare`, { d, ...words }));
+  const pick = (event) => {
+    event.preventDefault();
+    const form = Object.fromEntries(new FormData(event.target));
+    to(form.policy ? { a: form.a, policy: form.policy, budget: form.budget } : { a: form.a, b: form.b });
+  };
+  return html`<form class="bar" onSubmit=${pick}>
+      <h1>Compare</h1>
+      <label>call <input name="a" type="number" min="1" value=${a ?? ""} /></label>
+      <label>with call <input name="b" type="number" min="1" value=${b ?? ""} /></label>
+      <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
+      <label>in <input name="budget" type="number" min="1" step="1000" placeholder="tokens" value=${budget ?? ""} /></label>
+      <button>Compare</button>
+    </form>
+    ${one ? html`<${Branches} session=${value} one=${one} other=${other} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
+      : a && b ? html`<${Two} dialog=${dialog} a=${a} b=${b} />` : html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`}`;
+}
+
+function Two({ dialog, a, b }) {
+  const path = `/api/dialogs/${dialog}/compare?a=${a}&b=${b}`;
+  const { value, problem, waiting } = useAnswer(path);
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
+  return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><span class="gap"></span>
+      <code>palaver calls ${dialog.slice(0, 12)} ${a} ${b}</code><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
+}
+
+/** Where the provider's cache breaks, through what, and at what price. */
+function Broken({ found }) {
+  const { kept, broken, instead } = found.prefix;
+  if (!broken) return html`<span class="good">the second begins with the whole first, so the provider's cache holds.</span>`;
+  return html`<span class="warn">the cache holds for ${counted(kept, "unit")}, then breaks${found.price?.dollars ? html`, which costs about ${money(found.price.dollars, true)}` : ""}.</span>
+    <details><summary>Through what</summary><pre>− ${visible(broken.slice(0, 4000))}</pre><pre>+ ${visible((instead ?? "nothing").slice(0, 4000))}</pre></details>`;
+}
+
+function Rows({ found }) {
+  const [selected, setSelected] = useState(-1);
+  const rows = Object.keys(SIGNS).flatMap((what) => found[what].map((each) => ({ what, ...each })));
+  const tools = found.tools ?? [];
+  if (!rows.length && !tools.length) return html`<${State}>Nothing differs.<//>`;
+  const chosen = rows[selected];
+  return html`<div class="bar">${counted(found.entered.length, "block")} entered, ${count(found.left.length)} left, ${count(found.changed.length)} changed.${tools.length > 0 && ` Tools: ${tools.map(visible).join(", ")}.`}</div>
+    <div class="split"><${List} id="differences" label="Differences" count=${rows.length} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${Row} ...${rows[index]} />`} />
+    <${Body} key=${selected} handle=${chosen?.place ?? null} head=${chosen && html`<${Sides} ...${chosen} />`} /></div>`;
+}
+
+/** What was seen before and after, in words. */
+function Sides({ before, after, why }) {
+  return html`<p>${visible(why)}</p>${before !== null && html`<h2>Before</h2><${Long} text=${before} />`}${after !== null && html`<h2>After</h2><${Long} text=${after} />`}`;
+}
+
+function Row({ what, place, before, after, why }) {
+  return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class="grow">${line(after ?? before)}</span><span class="quiet">${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
+}
+
+function Branches({ session, one, other }) {
+  const path = `/api/sessions/${session.row.session}/branches?one=${one}&other=${other}`;
+  const { value, problem, waiting } = useAnswer(path);
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
+  const side = (label, each) => html`<section class="body" tabindex="0"><h2>Only in ${label}: ${counted(each.messages.length, "message")}</h2>
+    ${each.said.map((message) => html`<p><a href=${address(`/s/${session.row.session}`, { d: each.dialog, e: message.handle })}>${visible(message.role)}</a> ${line(message.label, 300)}</p>`)}</section>`;
+  return html`<div class="bar">${value.ancestor ? html`${counted(value.common, "message")} in common, up to <code>${value.ancestor}</code>.` : "Nothing in common."}<span class="gap"></span><a href=${path}>JSON</a></div>
+    <div class="split">${side(one.slice(0, 12), value.one)}${side(other.slice(0, 12), value.other)}</div>`;
+}
+
+/** What a policy would make of a call: computed in a process of its own, with progress; it can be cancelled. */
+function WhatIf({ route, dialog, at, policy, budget }) {
+  const [state, setState] = useState({ waiting: true, progress: null });
+  const work = useRef(null);
+  const cancel = () => {
+    if (work.current) send("DELETE", `/api/work/${work.current}`).catch(() => {});
+    setState({ problem: new Problem("cancelled", "Cancelled.") });
+  };
+  useEffect(() => {
+    if (exported) return setState({ problem: new Problem("left_out", "An exported file computes nothing.", "Open the session with `palaver open`.") });
+    const stop = new AbortController();
+    const asked = { do: "whatif", dialog, call: at ? Number(at) : null, policy, budget: budget ? Number(budget) : null };
+    send("POST", "/api/work", asked)
+      .then(({ id }) => {
+        work.current = id;
+        return lines(`/api/work/${id}`, (told) => {
+          if (told.error) throw new Problem(told.error.kind, told.error.message, told.error.hint);
+          setState(told.result ? { value: told.result } : { waiting: true, progress: told });
+        }, stop.signal);
+      })
+      .catch((problem) => problem.name !== "AbortError" && setState({ problem }));
+    return () => {
+      stop.abort();
+      if (work.current) send("DELETE", `/api/work/${work.current}`).catch(() => {});
+    };
+  }, []);
+  if (state.problem) return html`<${State} problem=${state.problem} />`;
+  if (!state.value) {
+    const { done, of, what } = state.progress ?? {};
+    return html`<div class="state" role="status"><p>${what ? visible(what) : "Starting …"}</p><progress value=${done} max=${of}></progress><p><button onClick=${cancel}>Cancel</button></p></div>`;
+  }
+  const found = state.value;
+  return html`<div class="bar"><span><b>${visible(policy)}</b>${budget && ` in ${count(Number(budget))} tokens`}: ${counted(found.tokens, "token")} in place of ${count(found.before)}.</span>
+      ${found.difference && html`<${Broken} found=${found.difference} />`}<span class="gap"></span>
+      <code>palaver compact ${dialog.slice(0, 12)} --policy ${visible(policy)}${budget && ` --budget ${budget}`} --yes</code></div>
+    ${found.notes?.map((note) => html`<div class="bar quiet">${visible(note)}</div>`)}
+    <${Rows} found=${found.difference} />`;
+}

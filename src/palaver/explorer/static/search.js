@@ -1,0 +1,66 @@
+// Search: as you type, everywhere or in this session, and whether a hit was in view at which calls.
+
+import { State, count, counted, html, line, useEffect, useState, visible, when } from "./dom.js";
+import { exported, lines, send, useAnswer } from "./api.js";
+import { address, go } from "./app.js";
+import { List } from "./list.js";
+
+const PAUSE = 60; // milliseconds without a key before the server is asked
+
+export function Search({ route, close }) {
+  const [typed, setTyped] = useState(route.words.q ?? "");
+  const [q, setQ] = useState(typed);
+  const [within, setWithin] = useState(Boolean(route.session) || Boolean(route.words.in));
+  const [selected, setSelected] = useState(0);
+  const [indexed, setIndexed] = useState(0);
+  const session = route.session ?? route.words.in;
+  useEffect(() => {
+    const timer = setTimeout(() => setQ(typed), PAUSE);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?q=${encodeURIComponent(q)}&limit=50${within && session ? `&in=${session}` : ""}${indexed ? `&v=${indexed}` : ""}` : null;
+  const { value, problem } = useAnswer(exported ? null : path);
+  const [last, setLast] = useState(null);
+  useEffect(() => value && setLast(value), [value]);
+  const hits = (path && (value ?? last)?.hits) || [];
+  const open = (index) => {
+    go(address(`/s/${hits[index].session}`, { d: hits[index].dialog, e: hits[index].handle }));
+    close?.();
+  };
+  const keys = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) setSelected(Math.max(0, Math.min(hits.length - 1, selected + step)));
+    if (event.key === "Enter" && hits[selected]) open(selected);
+    if (step || event.key === "Enter") event.preventDefault();
+  };
+  if (exported) return html`<${State}>An exported file is searched with the browser's own search.<//>`;
+  return html`<div class="bar"><label>Search <input type="search" autofocus value=${typed} onInput=${(event) => { setTyped(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
+      ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => setWithin(event.target.checked)} /> only this session</label>`}
+      <span class="quiet" role="status">${path && value ? counted(hits.length, "hit") : ""}</span></div>
+    <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
+    ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? "Nothing found." : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
+      : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected} />`} />`}`;
+}
+
+function Hit({ hit, chosen }) {
+  const { value } = useAnswer(chosen ? `/api/dialogs/${hit.dialog}/seen?handle=${hit.handle}` : null);
+  const calls = value?.calls.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(", ");
+  return html`<span class="grow">${line(hit.snippet, 200)}<br /><span class="quiet">${visible(hit.role || hit.kind)}, ${when(hit.at)}, in ${line(hit.title, 60)}
+    ${value && (calls ? ` · in view at calls ${calls}` : " · in view at no call")}</span></span><code class="quiet">${hit.handle.slice(0, 12)}:${hit.handle.split(":").slice(1).join(":")}</code>`;
+}
+
+/** The first search builds the index: in a process of its own, when the reader says so. */
+function Lag({ lag, done }) {
+  const [state, setState] = useState(null);
+  if (!lag) return null;
+  const index = async () => {
+    try {
+      const { id } = await send("POST", "/api/work", { do: "index" });
+      await lines(`/api/work/${id}`, (told) => setState(told));
+      done();
+    } catch (problem) {
+      setState({ error: problem });
+    }
+  };
+  return html`<div class="bar warn">${counted(lag, "entry is", "entries are")} not indexed yet. ${state?.error ? visible(state.error.message) : state ? `${count(state.done ?? 0)} indexed …` : html`<button onClick=${index}>Index now</button>`}</div>`;
+}

@@ -1,0 +1,120 @@
+// A session: where did it fork, where was it compacted, where did it fail, what did the human say?
+
+import { Body } from "./body.js";
+import { State, bytes, count, counted, html, line, useEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
+import { exported, lines, send, useAnswer } from "./api.js";
+import { useLabels } from "./labels.js";
+import { address, go } from "./app.js";
+import { List } from "./list.js";
+
+const JUMPS = { n: "prompts", e: "errors", c: "compactions", b: "branches" };
+
+/** Read the rows of a dialog as they come. */
+function useEntries(dialog) {
+  const [state, setState] = useState({ rows: [], total: 0, waiting: true });
+  useEffect(() => {
+    if (!dialog) return undefined;
+    const stop = new AbortController();
+    const rows = [];
+    let head = null;
+    lines(`/api/dialogs/${dialog}/entries`, (part) => {
+      if (!head) head = part;
+      else rows.push(...part);
+      setState({ rows, total: head.total, known: rows.length, waiting: true });
+    }, stop.signal).then(
+      () => setState((before) => ({ ...before, waiting: false })),
+      (problem) => problem.name !== "AbortError" && setState((before) => ({ ...before, waiting: false, problem })),
+    );
+    return () => stop.abort();
+  }, [dialog]);
+  return state;
+}
+
+export function Session({ route }) {
+  const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
+  const live = value.dialogs.find((one) => one.live) ?? value.dialogs[0];
+  const dialog = value.dialogs.find((one) => one.dialog === route.words.d) ?? live;
+  return html`<${Log} key=${dialog?.dialog} route=${route} session=${value} dialog=${dialog} />`;
+}
+
+function Log({ route, session, dialog }) {
+  const { rows, total, waiting, problem } = useEntries(dialog?.dialog);
+  const [label, sight] = useLabels(dialog && `/api/dialogs/${dialog.dialog}/labels`);
+  const { value: marks } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/marks` : null);
+  const handle = (index) => rows[index]?.handle ?? null;
+  const wanted = route.words.e;
+  const selected = useMemo(() => (wanted === undefined ? -1 : rows.findIndex((row) => row.handle === wanted || row.handle === `${dialog.dialog}:${wanted}`)), [wanted, rows, rows.length]);
+  const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
+  useEffect(() => {
+    if (!exported) send("POST", "/api/seen", { session: route.session, entries: session.row.messages }).catch(() => {});
+  }, [route.session]);
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select, dialog *")) return;
+      const places = (marks?.[JUMPS[event.key.toLowerCase()]] ?? []);
+      const next = event.key === event.key.toLowerCase() ? places.find((at) => at > selected) : places.findLast((at) => at < selected);
+      if (next !== undefined) choose(next);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+  return html`<div class="bar">
+      <h1>${line(session.row.title || session.row.name, 90)}</h1>
+      <span class="quiet">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
+      <span class="gap"></span>
+      <a href=${`/api/dialogs/${dialog?.dialog}/entries`}>JSON</a>
+    </div>
+    <${Branches} session=${session} dialog=${dialog} route=${route} />
+    <${Strip} route=${route} dialog=${dialog} />
+    <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
+      ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}</div>
+    ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
+      <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
+        row=${(index) => html`<${Row} row=${rows[index]} label=${label(index)} />`} />
+      <${Body} handle=${selected < 0 ? null : handle(selected)} />
+    </div>`}`;
+}
+
+function Row({ row, label }) {
+  const { handle, kind, role, speaker, at, size } = row;
+  const who = kind === "message" ? (speaker && speaker !== role ? `${role} (${speaker})` : role) : kind.replaceAll("_", " ");
+  return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
+    <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label)}` : ""}</span>
+    <span class="number quiet">${bytes(size)}</span><span class="number quiet">${when(at).slice(11)}</span>`;
+}
+
+/** The tree: the branches of the session, the live one first, abandoned ones folded with a count. */
+function Branches({ session, dialog, route }) {
+  if (session.dialogs.length < 2) return null;
+  const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
+  const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${visible(one.owner || one.dialog.slice(0, 12))}</a>
+    <span class="quiet"> ${counted(one.messages, "message")}${one.parent ? `, forked at ${one.at}` : ""}${one.live ? ", live" : ""}</span>
+    ${one.dialog !== dialog.dialog && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
+  const [near, far] = [session.dialogs.filter((one) => one.live || one.dialog === dialog.dialog), session.dialogs.filter((one) => !one.live && one.dialog !== dialog.dialog)];
+  return html`<div class="bar"><h2>Branches</h2><ul class="tree">${near.map(item)}</ul>
+    ${far.length > 0 && html`<details><summary>${counted(far.length, "other branch", "other branches")}</summary><ul class="tree">${far.slice(0, 500).map(item)}</ul>${far.length > 500 && html`<p class="quiet">… and ${count(far.length - 500)} more: \`palaver branch\` lists them.</p>`}</details>`}</div>`;
+}
+
+/** A strip of the tokens of each call; a click goes to the call. */
+function Strip({ route, dialog }) {
+  const { value: calls } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/calls` : null);
+  const place = useRef(null);
+  const sizes = (calls ?? []).map((call) => (call.read ?? 0) + (call.written ?? 0));
+  useEffect(() => {
+    const canvas = place.current;
+    if (!canvas || !sizes.length) return;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = canvas.clientWidth * ratio;
+    canvas.height = canvas.clientHeight * ratio;
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = getComputedStyle(canvas).color;
+    const most = Math.max(...sizes, 1);
+    const wide = canvas.width / sizes.length;
+    sizes.forEach((size, index) => pen.fillRect(index * wide, canvas.height * (1 - size / most), Math.max(1, wide - 1), canvas.height));
+  }, [calls]);
+  if (!sizes.length) return null;
+  const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
+  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/1`, { d: route.words.d })}>${counted(sizes.length, "call")}</a>
+    <canvas class="strip" ref=${place} role="img" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}`} onClick=${open}></canvas></div>`;
+}

@@ -1,0 +1,274 @@
+"""Work that takes long, in a process of its own: it reports how far it is, can be killed at any time, and ends with the server.
+
+The process gets its job as a line of JSON and answers in lines of JSON. It ends when its standard input does: the kernel closes that however the
+server ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
+from hashlib import sha256
+from inspect import signature
+from subprocess import PIPE
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import anyio
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from palaver.context import POLICIES
+from palaver.errors import InvalidInput, NotFound, PalaverError
+from palaver.explorer.answers import proposal
+from palaver.explorer.api import Source, as_data, as_json
+from palaver.ids import DialogId
+from palaver.session import Session, searchable
+from palaver.store import open_store
+
+__all__ = ["JOBS", "Tell", "Work", "Works", "index", "main", "whatif"]
+
+Tell: TypeAlias = Callable[[int, int | None, str], None]
+"""Says how much is done, of how much, and what is at hand."""
+
+_PROCESSES = 2
+_REMEMBERED = 32
+"""Works whose last line can still be read, and whose result is the answer to the same question."""
+
+_LONGEST = 256 * 1024 * 1024
+"""Bytes of a result."""
+
+_STEP = 500
+"""Entries that are indexed between two reports."""
+
+
+# --- what can be done -----------------------------------------------------------------------------------------------------------------
+
+
+def whatif(url: str, tell: Tell, *, dialog: str, call: int | None, policy: str, budget: int | None) -> Any:  # noqa: ANN401 - JSON values
+    """Return what a policy would have made of a call, or would make of the next; nothing is written.
+
+    Args:
+        url: The store.
+        tell: Is told how far it is.
+        dialog: The dialog.
+        call: The call's number; None for the next call.
+        policy: The policy's name.
+        budget: The tokens that a request may occupy; None for the policy's own budget.
+
+    Raises:
+        InfeasibleBudget: What must be sent is larger than the budget.
+    """
+    with closing(open_store(url, create=False, read_only=True)) as store:
+        tell(0, 2, "reading the session")
+        dialog_id = DialogId(dialog)
+        found = Session.open(store, store.node(dialog_id).session_id).dialog(dialog_id)
+        tell(1, 2, f"composing with {policy}")
+        return proposal(found, call, policy, budget)
+
+
+def index(url: str, tell: Tell) -> Any:  # noqa: ANN401 - a JSON value
+    """Bring the search index up to date, and return how many entries were added."""
+    with closing(open_store(url, create=False)) as store:
+        lag, done = store.index_lag(), 0
+        tell(0, lag, "indexing")
+        while step := store.index(searchable, limit=_STEP):
+            done += step
+            tell(done, max(lag, done), "indexing")
+        return {"indexed": done}
+
+
+JOBS: Mapping[str, Callable[..., Any]] = MappingProxyType({"whatif": whatif, "index": index})
+"""What can be done, by name: a function of the store's address, of what is told, and of the words of the job."""
+
+_WORDS = {name: signature(work).parameters.keys() - {"url", "tell"} for name, work in JOBS.items()}
+"""The words of each job."""
+
+
+# --- the process ----------------------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Do the job that standard input names, in a process that does nothing else."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a policy prints is no answer
+    job = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def write(row: Mapping[str, object]) -> None:
+        out.write(as_json(row) + b"\n")
+        out.flush()
+
+    try:
+        work = JOBS[job.pop("do")]
+        url = job.pop("url")
+        result = work(url, lambda done, of, what: write({"done": done, "of": of, "what": what}), **job)
+        write({"result": result})
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+        if not isinstance(error, PalaverError):
+            traceback.print_exc(file=sys.stderr)
+        write(as_data(error))
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from palaver.explorer.work import main; main()"
+"""With the paths of this process: `-m` would import from the working folder, which may be anybody's."""
+
+
+# --- the server's side ----------------------------------------------------------------------------------------------------------------
+
+
+class Work:
+    """A job on its way.
+
+    Attributes:
+        job: The words of the job.
+        last: The last line: how far it is, in the end its result or error.
+        over: Whether no line will follow.
+    """
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.job = job
+        self.last = as_json({"done": 0, "of": None, "what": "waiting"})
+        self.over = False
+        self._scope = anyio.CancelScope()
+        self._changed = anyio.Event()
+
+    @property
+    def answers(self) -> bool:
+        """Whether the same question needs no further work: it is being done, or has a result that cannot change."""
+        return not self.over or (self.job["do"] == "whatif" and self.last.startswith(b'{"result":'))
+
+    def cancel(self) -> None:
+        """Kill the process; what it wrote to the store is whole."""
+        self._scope.cancel()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the last line whenever it changes, to the end."""
+        shown = b""
+        while True:
+            changed = self._changed
+            if self.last is not shown:
+                shown = self.last
+                yield shown + b"\n"
+            if self.over and self.last is shown:
+                return
+            await changed.wait()
+
+    async def run(self, url: str, places: anyio.CapacityLimiter) -> None:
+        """Do the job when there is a place for a process."""
+        said = "ended without an answer"
+        try:
+            with self._scope:
+                async with places:
+                    self._say(as_json({"done": 0, "of": None, "what": "starting"}))
+                    await self._run(as_json({**self.job, "url": url}) + b"\n")
+        except OSError as error:
+            said = f"could not begin: {error.strerror}"
+        finally:
+            self.over = True
+            if self.last.startswith(b'{"done":'):
+                said = "was cancelled" if self._scope.cancel_called else said
+                self._say(
+                    as_json({"error": {"kind": "Ended", "message": f"The work {said}.", "hint": "Start it again."}})
+                )
+            else:
+                self._say(self.last)
+
+    async def _run(self, job: bytes) -> None:
+        command = [sys.executable, "-P", "-c", _PROGRAM, *map(str, sys.path)]
+        async with await anyio.open_process(command, stdin=PIPE, stderr=None, start_new_session=True) as process:
+            assert process.stdin is not None  # noqa: S101 - both are pipes
+            assert process.stdout is not None  # noqa: S101
+            lines = BufferedByteReceiveStream(process.stdout)
+            try:
+                await process.stdin.send(job)
+                while True:
+                    self._say(await lines.receive_until(b"\n", _LONGEST))
+            except (anyio.BrokenResourceError, anyio.IncompleteRead, anyio.DelimiterNotFound):
+                pass  # it ended
+            finally:
+                process.kill()
+
+    def _say(self, line: bytes) -> None:
+        self.last, changed, self._changed = line, self._changed, anyio.Event()
+        changed.set()
+
+
+class Works:
+    """The work of one server, at most two processes at once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._works: dict[str, Work] = {}
+        self._places = anyio.CapacityLimiter(_PROCESSES)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Do work inside the block; at its end every process is killed."""
+        async with anyio.create_task_group() as self._group:
+            yield
+            self._group.cancel_scope.cancel()
+
+    def job(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the job that a request asks for, with what its result depends on. Reads the store.
+
+        Raises:
+            InvalidInput: There is no such work, or a word of it is wrong.
+            NotFound: There is no such dialog, entry or policy.
+        """
+        do = said.get("do")
+        known = _WORDS.get(do) if isinstance(do, str) else None
+        if known is None:
+            raise InvalidInput(f"do is {do!r}.", hint=f"It is one of: {', '.join(JOBS)}.")
+        if unknown := said.keys() - known - {"do"}:
+            raise InvalidInput(f"The work {do} has no {', '.join(sorted(unknown))}.")
+        if do == "index":
+            return {"do": do}
+        dialog, policy = said.get("dialog"), said.get("policy")
+        if not isinstance(dialog, str) or not isinstance(policy, str):
+            raise InvalidInput("dialog and policy are words.")
+        if policy not in POLICIES:
+            raise NotFound(policy, what="policy", hint=f"Policies: {', '.join(POLICIES)}.")
+        head = self._source.store.last(DialogId(dialog)).seq
+        words = {"dialog": dialog, "call": _whole(said, "call"), "policy": policy, "budget": _whole(said, "budget")}
+        return {"do": do, **words, "head": head}
+
+    def start(self, job: Mapping[str, Any]) -> str:
+        """Start a job, unless the same one is being done or has a result; return its id, which is that of the question."""
+        name = sha256(as_json(job)).hexdigest()[:32]
+        work = self._works.pop(name, None)
+        if work is None or not work.answers:
+            work = Work({word: value for word, value in job.items() if word != "head"})
+            self._group.start_soon(work.run, self._source.url, self._places)
+        self._works[name] = work  # the newest last
+        over = [known for known, each in self._works.items() if each.over]
+        for known in over[:-_REMEMBERED]:
+            del self._works[known]
+        return name
+
+    def find(self, name: str) -> Work:
+        """Return a work by its id.
+
+        Raises:
+            NotFound: It is not known any more.
+        """
+        if name not in self._works:
+            raise NotFound(name, what="work", hint="Start it again.")
+        return self._works[name]
+
+
+def _whole(said: Mapping[str, Any], name: str) -> int | None:
+    value = said.get(name)
+    if value is not None and (type(value) is not int or not 0 <= value < 2**53):
+        raise InvalidInput(f"{name} is {value!r}, not a whole number.")
+    return value

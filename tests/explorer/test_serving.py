@@ -1,0 +1,74 @@
+"""Serving: how `palaver open` begins, and what is left when it ends in any way."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from palaver.explorer.seen import Marks
+from tests.cli.commands import Palaver, run, talk
+from tests.explorer.running import explorer, stocked
+
+
+def test_a_session_is_opened_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address leads to its screen; a mark is kept in the data folder, and the store is not written."""
+    dialog, store = stocked(tmp_path / "store.db"), tmp_path / "store.db"
+    before = store.read_bytes()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with explorer(f"{dialog[:8]}:2", "--store", store) as (_, page):
+        about = page.get("/api/about")
+        assert page.to == f"/s/{about['session']}%3Fd%3D{dialog}%26e%3D2"
+        assert page.ask("POST", "/api/seen", {"session": about["session"], "entries": 3}).status == 204
+    assert store.read_bytes() == before
+    assert Marks(tmp_path / "palaver" / "seen.json").get(about["session"]) == 3
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_of_a_transcript(
+    end: signal.Signals, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its store is deleted and its work ends, however the server ends; Ctrl-C has one line and the exit code of every interrupt."""
+    folder = palaver.folder / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with explorer(palaver.file("talk.jsonl", talk())) as (process, page):
+        (place,) = folder.iterdir()
+        with closing(sqlite3.connect(place / "palaver.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # the work waits, and its stream stays open
+            assert any(line.get("what") == "indexing" for line in page.work(do="index"))
+            process.send_signal(end)
+            _, said = process.communicate(timeout=60)  # ends when no process holds the pipe
+        assert (process.returncode, len(said.splitlines())) == ((130, 1) if end == signal.SIGINT else (-end, 0))
+        while list(folder.iterdir()):
+            time.sleep(0.01)  # the time-out of the test ends it
+
+
+def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:
+    """No server is needed to say so, and nothing is loaded."""
+    program = "import sys; sys.modules['uvicorn'] = None; from palaver.cli import main; sys.exit(main(['open']))"
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr == (
+        "palaver: `palaver open` needs the package uvicorn, which is not installed. Install it with: pip install 'palaver[web]'.\n"
+    )
+
+
+def test_a_store_that_cannot_be_read_is_told_as_everywhere(palaver: Palaver) -> None:
+    """Missing, no store, an unknown session: the same exit codes and words as of other commands."""
+    stocked(palaver.store)
+    for what, place in (
+        ("talk", "none.db"),
+        ("talk", palaver.file("note.txt", "hello " * 20).name),
+        ("tlak", "store.db"),
+    ):
+        words = (what, "--store", palaver.folder / place)
+        opened, shown = run("open", *words), run("calls", *words)
+        assert (opened.code, opened.err) == (shown.code, shown.err), place
+        assert opened.code in {3, 4}
