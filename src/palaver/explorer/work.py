@@ -12,15 +12,14 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from hashlib import sha256
 from inspect import signature
-from subprocess import PIPE
+from subprocess import PIPE, Popen
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import anyio
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput, NotFound, PalaverError
@@ -29,6 +28,7 @@ from palaver.explorer.api import Source, as_data, as_json
 from palaver.ids import DialogId
 from palaver.session import Session, searchable
 from palaver.store import open_store
+from palaver.tools.workers import hand_over, run_in_thread
 
 __all__ = ["JOBS", "Tell", "Work", "Works", "index", "main", "whatif"]
 
@@ -38,9 +38,6 @@ Tell: TypeAlias = Callable[[int, int | None, str], None]
 _PROCESSES = 2
 _REMEMBERED = 32
 """Works whose last line can still be read, and whose result is the answer to the same question."""
-
-_LONGEST = 256 * 1024 * 1024
-"""Bytes of a result."""
 
 _STEP = 500
 """Entries that are indexed between two reports."""
@@ -175,33 +172,38 @@ class Work:
         except OSError as error:
             said = f"could not begin: {error.strerror}"
         finally:
+            said = "was cancelled" if self._scope.cancel_called else said
+            ended = {"error": {"kind": "Ended", "message": f"The work {said}.", "hint": "Start it again."}}
+            self._say(as_json(ended) if self.last.startswith(b'{"done":') else self.last)
             self.over = True
-            if self.last.startswith(b'{"done":'):
-                said = "was cancelled" if self._scope.cancel_called else said
-                self._say(
-                    as_json({"error": {"kind": "Ended", "message": f"The work {said}.", "hint": "Start it again."}})
-                )
-            else:
-                self._say(self.last)
 
     async def _run(self, job: bytes) -> None:
-        command = [sys.executable, "-P", "-c", _PROGRAM, *map(str, sys.path)]
-        async with await anyio.open_process(command, stdin=PIPE, stderr=None, start_new_session=True) as process:
-            assert process.stdin is not None  # noqa: S101 - both are pipes
-            assert process.stdout is not None  # noqa: S101
-            lines = BufferedByteReceiveStream(process.stdout)
-            try:
-                await process.stdin.send(job)
-                while True:
-                    self._say(await lines.receive_until(b"\n", _LONGEST))
-            except (anyio.BrokenResourceError, anyio.IncompleteRead, anyio.DelimiterNotFound):
-                pass  # it ended
-            finally:
-                process.kill()
+        process, say = _started(), hand_over(self._say)
+
+        def read() -> None:
+            with suppress(BrokenPipeError), process:  # a process that ended is told nothing
+                assert process.stdin is not None  # noqa: S101 - both are pipes
+                assert process.stdout is not None  # noqa: S101
+                process.stdin.write(job)
+                process.stdin.flush()
+                for line in process.stdout:
+                    say(line.rstrip(b"\n"))
+
+        try:
+            await run_in_thread(read)
+        finally:
+            process.kill()
 
     def _say(self, line: bytes) -> None:
-        self.last, changed, self._changed = line, self._changed, anyio.Event()
-        changed.set()
+        if not self.over:
+            self.last, changed, self._changed = line, self._changed, anyio.Event()
+            changed.set()
+
+
+def _started() -> Popen[bytes]:
+    """Start a process that waits for its job; no signal of the terminal reaches it."""
+    command = [sys.executable, "-P", "-c", _PROGRAM, *map(str, sys.path)]
+    return Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True)  # noqa: S603 - our own program
 
 
 class Works:
