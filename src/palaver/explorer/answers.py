@@ -9,7 +9,7 @@ from typing import Any
 
 from palaver.browsing.calls import CallRow, call_at, call_row, calls, is_recorded, saw
 from palaver.browsing.composition import in_view, marks, windows
-from palaver.browsing.differences import calls_row, dialogs_row, proposed_row, requested
+from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, requested
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import first_words, outline
 from palaver.browsing.search import hits
@@ -32,6 +32,9 @@ __all__ = ["ROUTES"]
 
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
+
+_WORDS = 400
+"""Characters of a block that differs."""
 
 _ROWS = 2_000
 """Entries in a line of an answer."""
@@ -213,10 +216,23 @@ def wire(source: Source, dialog: str, call: str) -> Answer:
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
     """Return what the second of two calls saw differently, and what reading it anew cost."""
     found = _dialog(source, dialog)
-    return {
-        **calls_row(found, number(a, "a"), number(b, "b")),
-        "price": _anew(call_row(call_at(found, number(b, "b")))),
-    }
+    row = calls_row(found, number(a, "a"), number(b, "b"))
+    return {**_shortened(row), "price": _anew(call_row(call_at(found, number(b, "b"))))}
+
+
+def _shortened(row: CallsRow) -> dict[str, Any]:
+    """Return a difference with the first words of what was recorded, whose place leads to the whole; two views may differ in a hundred megabytes."""
+
+    def block(one: BlockRow, *, whole: bool = False) -> dict[str, Any]:
+        before, after = one["before"], one["after"]
+        if one["place"] is not None:
+            before, after = before and before[:_WORDS], after if whole else after and after[:_WORDS]
+        return {**one, "before": before, "after": after}
+
+    broken, instead = row["prefix"]["broken"], row["prefix"]["instead"]
+    prefix = {**row["prefix"], "broken": broken and broken[:_WORDS], "instead": instead and instead[:_WORDS]}
+    blocks = {"entered": [block(one) for one in row["entered"]], "left": [block(one) for one in row["left"]]}
+    return {**row, **blocks, "changed": [block(one, whole=True) for one in row["changed"]], "prefix": prefix}
 
 
 def _anew(row: CallRow) -> dict[str, Any]:
@@ -235,7 +251,7 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
         "tokens": made.after.total,
         "before": made.before.total,
         "notes": list(made.plan.notes),
-        "difference": dict(row),
+        "difference": _shortened(row),
     }
 
 
