@@ -16,7 +16,7 @@ from tests.explorer.running import stocked
 
 HOST = "127.0.0.1:8123"
 OURS = {"Origin": f"http://{HOST}"}
-PATHS = ("/", "/app.js", "/api/about", "/api/login", "/api/nowhere", "/nowhere")
+PATHS = ("/", "/app.js", "/api/about", "/api/login", "/api/nowhere", "/nowhere/")
 
 
 @pytest.fixture

@@ -82,7 +82,9 @@ def application(source: Source, answers: Sequence[Question] = ROUTES) -> Starlet
             yield
 
     handlers: Mapping[Any, Any] = {PalaverError: _told, HTTPException: _missed}
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    made = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    made.router.redirect_slashes = False  # every address has one form
+    return made
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------------------------
