@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from typer import Argument, Option
 
 from palaver.cli.options import JsonOption, StoreOption, found, opened
-from palaver.cli.terminal import data_folder, emit, store_url
+from palaver.cli.terminal import data_folder, emit, progress, store_url
 from palaver.errors import MissingExtra
 from palaver.store import Durability, open_store
 
@@ -94,7 +94,8 @@ def _imported(path: Path) -> Iterator[Source]:
 
     with vanishing_folder() as folder:
         place = str(folder / "palaver.db")
-        with closing(open_store(place, durability=Durability.NORMAL)) as store:
+        with closing(open_store(place, durability=Durability.NORMAL)) as store, progress(hidden=False) as advance:
+            advance(f"reading {path.name}", 0, None)
             sessions = [each.session_id for each in Importer(store, keep_source=False).import_path(path)]
         with closing(open_store(place, create=False, read_only=True)) as store:
             yield Source(store=store, url=place, name=path.name, session=sessions[0] if len(sessions) == 1 else None)
