@@ -57,3 +57,18 @@ def test_calls_are_rows_whether_recorded_or_reconstructed() -> None:
     assert not isinstance(before, ModelCall)
     ((turn,),) = seen(dialog, before=before).to_dict()["view"]
     assert turn["blocks"][0]["content"] == "word " * 3_000
+
+
+def test_a_response_in_several_messages_is_one_call() -> None:
+    """What reports no usage, and is followed at once by what does, is its beginning; a failed one, before which somebody speaks, is not."""
+    dialog = Session.create(MemoryStore(), "talk").root
+    dialog.put_text("Hello.")
+    silent, whole = (
+        AssistantMessage(content=text, model="m", usage=used)
+        for text, used in (("", None), ("Hi.", {"input_tokens": 7}))
+    )
+    for message in (silent, silent, whole, whole, silent):
+        dialog.append(message)
+    dialog.put_text("Again.")
+    dialog.append(whole)
+    assert [(call.handle.seq, call_row(call)["read"]) for call in calls(dialog)] == [(1, 7), (4, 7), (5, 0), (7, 7)]

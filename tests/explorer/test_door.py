@@ -86,7 +86,7 @@ def test_every_response_has_the_headers(page: TestClient, door: Door) -> None:
         page.get("/api/work/none"),
         page.post("/api/work", content=b"{", headers=OURS),
         page.post("/api/work", json={"do": "dance"}, headers=OURS),
-        page.post("/api/seen", json={"session": "x", "entries": 1}, headers=OURS),
+        page.post("/api/seen", json={"session": "x", "messages": 1}, headers=OURS),
         page.post("/api/work", content=b"x" * (MOST_BYTES + 1), headers=OURS),
         page.get("/", headers={"If-None-Match": page.get("/").headers["ETag"]}),
         page.get("/", headers={"Host": "evil.example"}),

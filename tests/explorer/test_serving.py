@@ -25,7 +25,7 @@ def test_a_session_is_opened_where_it_was_named(tmp_path: Path, monkeypatch: pyt
     with explorer(f"{dialog[:8]}:2", "--store", store) as (_, page):
         about = page.get("/api/about")
         assert page.to == f"/s/{about['session']}%3Fd%3D{dialog}%26e%3D2"
-        assert page.ask("POST", "/api/seen", {"session": about["session"], "entries": 3}).status == 204
+        assert page.ask("POST", "/api/seen", {"session": about["session"], "messages": 3}).status == 204
     assert store.read_bytes() == before
     assert Marks(tmp_path / "palaver" / "seen.json").get(about["session"]) == 3
 

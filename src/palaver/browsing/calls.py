@@ -63,8 +63,25 @@ def calls(dialog: Dialog) -> Sequence[ModelCall] | Sequence[Answer]:
     """Return the calls of a dialog in order: the recorded ones, or where there is none one for each response. No view is composed."""
     if len(dialog.calls):
         return dialog.calls
-    told = enumerate(dialog.messages.placed(Role.ASSISTANT), 1)
-    return [Answer(number, place, each.model or "", each.timestamp, each.usage) for number, (place, each) in told]
+    return _answers(dialog)
+
+
+def _answers(dialog: Dialog) -> list[Answer]:
+    """Return the responses; a message that reports no usage, and that another one follows at once, is the beginning of the same response."""
+    found: list[Answer] = []
+    last: Handle | None = None
+    for place, each in dialog.messages.placed(Role.ASSISTANT):
+        goes_on = last is not None and not found[-1].usage and _follows(dialog, last, place)
+        start = found.pop().handle if goes_on else place
+        found.append(Answer(len(found) + 1, start, each.model or "", each.timestamp, each.usage))
+        last = place
+    return found
+
+
+def _follows(dialog: Dialog, one: Handle, other: Handle) -> bool:
+    """Return whether no message begins between two."""
+    numbers = [dialog.store.header(place.dialog, place.seq).number for place in (one, other)]
+    return one.dialog == other.dialog and numbers[0] + 1 == numbers[1]
 
 
 def call_at(dialog: Dialog, number: int) -> ModelCall | Answer:

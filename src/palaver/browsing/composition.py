@@ -146,13 +146,10 @@ def marks(dialog: Dialog) -> MarksRow:
 
 
 def _forks(dialog: Dialog) -> frozenset[Handle]:
-    """Return the entries after which other dialogs of the session go their own way."""
+    """Return the entries after which dialogs of the session go their own way: branches of this one, and this one itself."""
     nodes = dialog.store.nodes(dialog.session_id)
     return frozenset(
-        Handle(span.dialog, span.stop - 1)
-        for node in nodes
-        if node.dialog_id != dialog.dialog_id
-        for span in node.ranges[-1:]
+        Handle(span.dialog, span.stop - 1) for node in nodes if node.relation != "subagent" for span in node.ranges[-1:]
     )
 
 

@@ -67,7 +67,9 @@ def calls_row(dialog: Dialog, first: int, second: int) -> CallsRow:
         NotReproducible: What one of them saw cannot be given back.
     """
     one, other = call_at(dialog, first), call_at(dialog, second)
-    return _row(compare(requested(dialog, one), requested(dialog, other)), recorded=is_recorded(one))
+    return _row(
+        compare(requested(dialog, one), requested(dialog, other)), recorded=is_recorded(one) and is_recorded(other)
+    )
 
 
 def proposed_row(

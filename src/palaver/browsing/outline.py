@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from palaver.browsing.seen import REASONS
-from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, entry_at
+from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, Reader, entry_at
 from palaver.messages import Content, ToolCallContent, ToolResultContent, words_of
 from palaver.session import Session
 from palaver.session.compaction import place_of
@@ -60,11 +60,11 @@ def outline(view: View) -> Iterator[ItemRow]:
     for exchange in view.exchanges:
         runs = exchange.source.runs
         while following and runs and not exchange.derived and _key(following[0], order) < _key(runs[0], order):
-            yield _omission(*following)
+            yield _omission(*following, view.reader)
             following = next(waiting, None)
         yield from _shown(exchange)
     while following:
-        yield _omission(*following)
+        yield _omission(*following, view.reader)
         following = next(waiting, None)
 
 
@@ -78,13 +78,17 @@ def _first(gone: Omission) -> Handle:
     return next(gone.handles())
 
 
-def _omission(first: Handle, gone: Omission) -> ItemRow:
+def _omission(first: Handle, gone: Omission, reader: Reader | None) -> ItemRow:
+    size = gone.size
+    if gone.span and reader and not size:  # what another agent compacted says only which entries
+        before = reader.header(gone.span.dialog, gone.span.start - 1).total if gone.span.start else 0
+        size = reader.header(gone.span.dialog, gone.span.stop - 1).total - before
     return {
         "what": "omission",
         "handle": str(first),
         "role": "",
         "speaker": "",
-        "bytes": gone.size,
+        "bytes": size,
         "reason": gone.reason.value,
         "place": place_of(gone),
         "why": REASONS[gone.reason.value],
@@ -142,7 +146,7 @@ def _stated(what: str, role: str, block: Block) -> ItemRow:
 
 
 class LabelRow(TypedDict):
-    """The first words of an entry or block, the tools that it calls, and whether it is a tool's error."""
+    """The first words of an entry or block, or the arguments of its calls; the tools that it calls; whether it is a tool's error."""
 
     label: str
     tools: list[str]
@@ -170,7 +174,7 @@ def _words(entry: Entry, blocks: Sequence[Content]) -> str:
     match entry:
         case MessageEntry(message=message):
             said = " ".join(words_of(block) for block in blocks if not isinstance(block, ToolCallContent))
-            called = " ".join(words_of(block) for block in blocks if isinstance(block, ToolCallContent))
+            called = " ".join(block.arguments for block in blocks if isinstance(block, ToolCallContent))
             return said or called or message.text_content()
         case Instructions(sections=sections):
             return " ".join(section.text for section in sections)

@@ -75,7 +75,9 @@ def _more(source: Source, session: SessionId) -> dict[str, Any]:
     store = source.store
     agents = {origin.identity.partition(":")[0] for origin in store.sources(session)}
     compacted = sum(1 for node in store.nodes(session) for _ in store.latest_of_kind(node.dialog_id, "compaction"))
-    return {"agent": ", ".join(sorted(agents)), "compactions": compacted, "seen": source.marks.get(session)}
+    branches = sum(node.relation != "subagent" for node in store.nodes(session))
+    row = {"agent": ", ".join(sorted(agents)), "compactions": compacted, "branches": branches}
+    return {**row, "seen": source.marks.get(session)}
 
 
 def session_of(source: Source, session: str) -> Answer:
@@ -87,6 +89,14 @@ def session_of(source: Source, session: str) -> Answer:
         for row in dialogs(source.store, record.session_id)
     ]
     return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
+
+
+def whole(source: Source, session: str) -> Answer:
+    """Return the entries of a session that are missing or damaged. Reads all of it."""
+    store = source.store
+    nodes = store.nodes(store.session(SessionId(session)).session_id)
+    damaged = [str(Handle(node.dialog_id, seq)) for node in nodes for seq in store.verify(node.dialog_id)]
+    return {"damaged": damaged}
 
 
 def branches(source: Source, session: str, one: str, other: str) -> Answer:
@@ -258,8 +268,10 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
 def composition(source: Source, dialog: str) -> Answer:
     """Return what filled the window at each call, and the calls before which something was compacted."""
     found = _dialog(source, dialog)
-    rows = list(windows(found, _rows(found)))
-    return {"calls": rows, "compactions": [row["call"] for row in rows if row["compacted"]]}
+    listed = _rows(found)
+    rows = list(windows(found, listed))
+    compactions = [row["call"] for row in rows if row["compacted"]]
+    return {"calls": rows, "compactions": compactions, "recorded": all(row["recorded"] for row in listed)}
 
 
 # --- search ---------------------------------------------------------------------------------------------------------------------------
@@ -287,6 +299,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/about", about),
     Route("GET", "/api/sessions", session_list),
     Route("GET", "/api/sessions/{session}", session_of),
+    Route("GET", "/api/sessions/{session}/whole", whole),
     Route("GET", "/api/sessions/{session}/branches", branches),
     Route("GET", "/api/dialogs/{dialog}/entries", entry_list),
     Route("GET", "/api/dialogs/{dialog}/labels", entry_labels),

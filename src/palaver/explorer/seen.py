@@ -1,4 +1,4 @@
-"""Last-seen marks: how many entries of a session the user has looked at, in one small file of the user's data folder."""
+"""Last-seen marks: how many messages of a session the user has looked at, in one small file of the user's data folder."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ class Marks:
         self._marks = self._read()
 
     def get(self, session: str) -> int | None:
-        """Return how many entries of a session were seen, or None for a session that was never opened."""
+        """Return how many messages of a session were seen, or None for a session that was never opened."""
         return self._marks.get(session)
 
-    def put(self, session: object, entries: object) -> None:
-        """Remember how many entries of a session were seen.
+    def put(self, session: object, messages: object) -> None:
+        """Remember how many messages of a session were seen.
 
         Raises:
-            InvalidInput: It is not the id of a session, or not a number of entries.
+            InvalidInput: It is not the id of a session, or not a number of messages.
             StoreError: The file cannot be written.
         """
-        if not isinstance(session, str) or len(session) != _ID or isinstance(entries, bool):
-            raise InvalidInput("A mark has the id of a session and a number of entries.")
-        if not isinstance(entries, int) or not 0 <= entries < 2**53:
-            raise InvalidInput("A mark has a number of entries.")
+        if not isinstance(session, str) or len(session) != _ID or isinstance(messages, bool):
+            raise InvalidInput("A mark has the id of a session and a number of messages.")
+        if not isinstance(messages, int) or not 0 <= messages < 2**53:
+            raise InvalidInput("A mark has a number of messages.")
         with self._lock:
             marks = self._read() or self._marks  # another explorer may have written it
             marks.pop(session, None)
-            self._marks = dict([*marks.items(), (session, entries)][-_MOST:])
+            self._marks = dict([*marks.items(), (session, messages)][-_MOST:])
             try:
                 self._write(self._marks)
             except OSError as error:

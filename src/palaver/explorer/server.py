@@ -215,7 +215,7 @@ async def _sent(request: Request) -> dict[str, Any]:
 def _marking(source: Source, limiter: CapacityLimiter) -> _Endpoint:
     async def endpoint(request: Request) -> Response:
         said = await _sent(request)
-        await _threaded(partial(source.marks.put, said.get("session"), said.get("entries")), limiter)
+        await _threaded(partial(source.marks.put, said.get("session"), said.get("messages")), limiter)
         return Response(status_code=204)
 
     return endpoint

@@ -1,6 +1,6 @@
 // The page: which screen the address names, the keys that work on every screen, and search over all.
 
-import { State, html, render, useEffect, useState } from "./dom.js";
+import { State, html, line, render, useEffect, useState, visible } from "./dom.js";
 import { exported, login } from "./api.js";
 import { Sessions } from "./sessions.js";
 import { Session } from "./session.js";
@@ -41,6 +41,23 @@ export function address(path, words = {}) {
 /** Return the dialog that a route names, else the live one. */
 export function dialogOf(session, route) {
   return route.words.d ?? (session.dialogs.find((one) => one.live) ?? session.dialogs[0])?.dialog;
+}
+
+/** Say which session, and which of its dialogs, a screen is about. */
+export function Of({ session, route }) {
+  const dialog = session.dialogs.find((one) => one.dialog === dialogOf(session, route));
+  const title = line(session.row.title || session.row.name, 60);
+  useEffect(() => {
+    document.title = `${title} · palaver`;
+    return () => (document.title = "palaver");
+  }, [title]);
+  return html`<span class="quiet">of <a href=${address(`/s/${session.row.session}`, { d: route.words.d })}>${title}</a>${dialog && !dialog.live && ` (${relation(dialog)})`}</span>`;
+}
+
+/** Return what a dialog is: the main one, a branch, or a sub-agent's. */
+export function relation({ relation: what, owner, parent, at }) {
+  if (what === "subagent") return visible(`sub-agent ${owner}`);
+  return parent ? `${what}${at === null ? "" : ` after entry ${at}`}` : "first branch";
 }
 
 /** Go to a screen; `replace` leaves no step to go back to. */

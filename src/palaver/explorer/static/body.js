@@ -18,8 +18,9 @@ export function Body({ handle, head }) {
 
 function Found({ found }) {
   const blocks = found.message?.contents ?? (found.type ? [found] : []);
-  return html`${blocks.map((block) => html`<${Block} block=${block} />`)}
-    <details><summary>JSON</summary><${Long} text=${JSON.stringify(found, null, 2)} /></details>`;
+  const texts = [...(found.pieces ?? []), ...(found.sections ?? [])].map((piece) => piece.text).concat(found.summary).filter(Boolean);
+  return html`${blocks.map((block) => html`<${Block} block=${block} />`)}${texts.map((text) => html`<${Long} text=${text} />`)}
+    <details open=${!blocks.length && !texts.length}><summary>JSON</summary><${Long} text=${JSON.stringify(found, null, 2)} /></details>`;
 }
 
 /** Draw one block of a message. */

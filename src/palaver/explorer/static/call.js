@@ -4,7 +4,7 @@ import { Body, Long } from "./body.js";
 import { State, Told, bytes, count, counted, html, line, money, useEffect, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { address, dialogOf, go } from "./app.js";
+import { Of, address, dialogOf, go } from "./app.js";
 import { List } from "./list.js";
 
 const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "harness" }; // who speaks in each role by default
@@ -12,10 +12,10 @@ const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "har
 export function CallScreen({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<${Shown} route=${route} dialog=${dialogOf(value, route)} number=${route.number ?? 1} />`;
+  return html`<${Shown} route=${route} session=${value} dialog=${dialogOf(value, route)} number=${route.number ?? 1} />`;
 }
 
-function Shown({ route, dialog, number }) {
+function Shown({ route, session, dialog, number }) {
   const path = `/api/dialogs/${dialog}/calls/${number}`;
   const { value: seen, problem, waiting } = useAnswer(path);
   const [label, sight] = useLabels(`${path}/labels`);
@@ -37,15 +37,16 @@ function Shown({ route, dialog, number }) {
   const selected = items.findIndex((item) => String(item.index) === e);
   return html`<div class="bar">
       <h1>Call ${count(number)} of ${count(of)}</h1>
+      <${Of} session=${session} route=${route} />
       <a href=${to(Math.max(1, number - 1))} aria-label="Previous call">‹ <kbd>[</kbd></a><a href=${to(Math.min(of, number + 1))} aria-label="Next call"><kbd>]</kbd> ›</a>
       <label>Go to <input type="number" min="1" max=${of} value=${number} onChange=${(event) => event.target.value && go(to(Number(event.target.value)))} /></label>
       <${Told} ...${seen} />
-      <span class="quiet">${visible(row.model)} · ${when(row.at)} · read ${count(row.read)}, cached ${count(row.cached)}, written ${count(row.written)} ${money(row.dollars, row.estimated)}</span>
       <span class="gap"></span>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
       <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><a href=${path}>JSON</a>
     </div>
-    <div class="bar"><span>The model ${seen.recorded ? "saw" : "must have seen"} ${seen.exact ? "" : "about "}${counted(seen.tokens, "token")} in ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}; ${counted(seen.tools.length, "tool")}.</span>
+    <div class="bar"><span>${seen.recorded ? "The model saw" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.recorded && ` and ${counted(seen.tools.length, "tool")}`}.</span>
+      <span class="quiet">${[visible(row.model), when(row.at), row.read ? `${count(row.read)} tokens read, ${count(row.cached)} of them cached` : `${seen.exact ? "" : "about "}${counted(seen.tokens, "token")}`, row.written > 0 && `${count(row.written)} written`, money(row.dollars, row.estimated)].filter(Boolean).join(" · ")}</span>
       ${reasons.length > 0 && html`<label>Only <select value=${why} onChange=${(event) => go(to(number, { why: event.target.value }), true)}><option value="">everything</option>
         ${reasons.map((reason) => html`<option value=${reason}>${reason.replaceAll("_", " ")}</option>`)}</select></label>`}
       ${seen.report.length > 0 && html`<details><summary>${counted(seen.report.length, "change")} for the provider</summary><ul>${seen.report.map((each) => html`<li>${visible(each)}</li>`)}</ul></details>`}
@@ -64,7 +65,7 @@ function Item({ item, label }) {
   const who = item.speaker && item.speaker !== SPEAKERS[item.role] ? `${item.role} (${item.speaker})` : item.role;
   return html`<span class=${`who ${item.role}`}>${visible(who)}</span>
     <span class=${`grow${label?.error ? " bad" : ""}`}>${item.derived && html`<i class="quiet">${visible(item.derived)} </i>`}${(label?.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(item.text ?? label?.label ?? "")}</span>
-    ${item.reason && html`<span class="warn">${visible(item.reason.replaceAll("_", " "))}</span>`}<span class="number quiet">${item.bytes ? bytes(item.bytes) : ""}</span>`;
+    ${item.reason && html`<span class="warn">${visible(item.reason.replaceAll("_", " "))}</span>`}<span class="number quiet">${item.bytes ? bytes(item.bytes) : ""}</span>`; // the first entry of a response has the bytes of all
 }
 
 function Side({ item }) {

@@ -3,7 +3,7 @@
 import { Body, Long } from "./body.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
 import { Problem, exported, lines, send, useAnswer } from "./api.js";
-import { address, dialogOf, go } from "./app.js";
+import { Of, address, dialogOf, go } from "./app.js";
 import { List } from "./list.js";
 
 const SIGNS = { entered: "+", left: "−", changed: "~" };
@@ -21,7 +21,7 @@ export function Compare({ route }) {
     to(form.policy ? { a: form.a, policy: form.policy, budget: form.budget } : { a: form.a, b: form.b });
   };
   return html`<form class="bar" onSubmit=${pick}>
-      <h1>Compare</h1>
+      <h1>Compare</h1><${Of} session=${value} route=${route} />
       <label>call <input name="a" type="number" min="1" value=${a ?? ""} /></label>
       <label>with call <input name="b" type="number" min="1" value=${b ?? ""} /></label>
       <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
@@ -44,7 +44,7 @@ function Two({ dialog, a, b }) {
 function Broken({ found }) {
   const { kept, broken, instead } = found.prefix;
   if (!broken) return html`<span class="good">the second begins with the whole first, so the provider's cache holds.</span>`;
-  return html`<span class="warn">the cache holds for ${counted(kept, "unit")}, then breaks${found.price?.dollars ? html`, which costs about ${money(found.price.dollars, true)}` : ""}.</span>
+  return html`<span class="warn">the cache holds for ${counted(kept, "part")} of the request, then breaks${found.price?.dollars ? html`, which costs about ${money(found.price.dollars, true)}` : ""}.</span>
     <details><summary>Through what</summary><pre>− ${visible(broken.slice(0, 4000))}</pre><pre>+ ${visible((instead ?? "nothing").slice(0, 4000))}</pre></details>`;
 }
 
@@ -110,7 +110,7 @@ function WhatIf({ route, dialog, at, policy, budget }) {
     return html`<div class="state" role="status"><p>${what ? visible(what) : "Starting …"}</p><progress value=${done} max=${of}></progress><p><button onClick=${cancel}>Cancel</button></p></div>`;
   }
   const found = state.value;
-  return html`<div class="bar"><span><b>${visible(policy)}</b>${budget && ` in ${count(Number(budget))} tokens`}: ${counted(found.tokens, "token")} in place of ${count(found.before)}.</span>
+  return html`<div class="bar">${at && html`<${Told} recorded=${found.difference.recorded} />`}<span>${at ? `At call ${at}` : "Now"}: <b>${visible(policy)}</b>${budget && ` in ${count(Number(budget))} tokens`} shows ${counted(found.tokens, "token")} in place of ${count(found.before)}.</span>
       ${found.difference && html`<${Broken} found=${found.difference} />`}<span class="gap"></span>
       <code>palaver compact ${dialog.slice(0, 12)} --policy ${visible(policy)}${budget && ` --budget ${budget}`} --yes</code></div>
     ${found.notes?.map((note) => html`<div class="bar quiet">${visible(note)}</div>`)}

@@ -1,8 +1,8 @@
 // Cost and composition: what fills the window over time, what it costs, and which calls are dear.
 
-import { State, count, counted, html, money, useEffect, useRef, useState, visible, when } from "./dom.js";
+import { State, Told, count, counted, html, money, useEffect, useRef, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
-import { address, dialogOf, go } from "./app.js";
+import { Of, address, dialogOf, go } from "./app.js";
 
 const PARTS = ["system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded"];
 const COLOURS = ["#7a6ff0", "#3f8fd8", "#c86dd0", "#a05a2c", "#d99a00", "#3aa76d", "#c2504d", "#8a8f98"];
@@ -11,10 +11,10 @@ const DEAR = 10;
 export function Cost({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<${Shown} route=${route} dialog=${dialogOf(value, route)} />`;
+  return html`<${Shown} route=${route} session=${value} dialog=${dialogOf(value, route)} />`;
 }
 
-function Shown({ route, dialog }) {
+function Shown({ route, session, dialog }) {
   const path = `/api/dialogs/${dialog}/composition`;
   const { value, problem, waiting } = useAnswer(path);
   const [all, setAll] = useState(false);
@@ -24,12 +24,14 @@ function Shown({ route, dialog }) {
   const dear = [...value.calls].sort((one, other) => (other.dollars ?? 0) - (one.dollars ?? 0) || other.read - one.read).slice(0, DEAR);
   const total = value.calls.reduce((sum, call) => sum + (call.dollars ?? 0), 0);
   const shown = all ? value.calls : dear;
-  return html`<div class="bar"><h1>Cost and composition</h1><span>${counted(value.calls.length, "call")}, ${money(total, value.calls.some((call) => call.estimated)) || "no price known"}; ${counted(value.compactions.length, "compaction")}.</span><span class="gap"></span><a href=${path}>JSON</a></div>
+  const used = value.calls.filter((call) => call.read + call.written > 0); // one that only failed used nothing
+  const drawn = used.length ? used : value.calls;
+  return html`<div class="bar"><h1>Cost and composition</h1><${Of} session=${session} route=${route} /><${Told} recorded=${value.recorded} /><span>${counted(value.calls.length, "call")}, ${money(total, value.calls.some((call) => call.estimated)) || "no price known"}; ${counted(value.compactions.length, "compaction")}.</span><span class="gap"></span><a href=${path}>JSON</a></div>
     <div class="body" tabindex="0">
-      <${Chart} label="Tokens in the window at each call" calls=${value.calls} compactions=${value.compactions} open=${(number) => go(to(number))}
-        series=${PARTS.map((part, index) => ({ label: part, colour: COLOURS[index], values: value.calls.map((call) => call.tokens[part] ?? 0) }))} stacked=${true} />
-      <${Chart} label="Read from the cache, read anew and written at each call" calls=${value.calls} compactions=${value.compactions} open=${(number) => go(to(number))}
-        series=${[["cached", "#3aa76d", (call) => call.cached], ["read anew", "#c2504d", (call) => call.read - call.cached], ["written", "#3f8fd8", (call) => call.written]].map(([label, colour, of]) => ({ label, colour, values: value.calls.map((call) => of(call) ?? 0) }))} stacked=${true} />
+      <${Chart} label="Tokens in the window at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
+        series=${PARTS.map((part, index) => ({ label: part, colour: COLOURS[index], values: drawn.map((call) => call.tokens[part] ?? 0) }))} stacked=${true} />
+      <${Chart} label="Read from the cache, read anew and written at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
+        series=${[["cached", "#3aa76d", (call) => call.cached], ["read anew", "#c2504d", (call) => call.read - call.cached], ["written", "#3f8fd8", (call) => call.written]].map(([label, colour, of]) => ({ label, colour, values: drawn.map((call) => of(call) ?? 0) }))} stacked=${true} />
       <h2>${all ? "All calls" : "The dearest calls"} <button onClick=${() => setAll(!all)}>${all ? "Only the dearest" : "All of them"}</button></h2>
       <table><thead><tr>${["call", "at", ...PARTS, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
         <tbody>${shown.map((call) => html`<tr><td class="number"><a href=${to(call.call)}>${count(call.call)}</a></td><td>${when(call.at)}</td>${PARTS.map((part) => html`<td class="number">${count(call.tokens[part] ?? 0)}</td>`)}
@@ -60,9 +62,9 @@ function Chart({ label, calls, compactions, series, open }) {
       plot.ctx.restore();
     };
     const drawn = new globalThis.uPlot({
-      width: place.current.clientWidth, height: 220, scales: { x: { time: false } }, bands, legend: { live: true }, hooks: { draw: [marks] },
+      width: place.current.clientWidth, height: 220, scales: { x: { time: false } }, bands, legend: { live: true }, hooks: { draw: [marks], ready: [(plot) => plot.setLegend({ idx: calls.length - 1 })] },
       axes: [{ ...axis }, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
-      series: [{ label: "call" }, ...series.map(({ label: name, colour, values }) => ({ label: name, stroke: colour, fill: `${colour}99`, width: 1, points: { show: false }, value: (_, __, ___, index) => (index === null ? "" : count(values[index])) }))],
+      series: [{ label: "call", value: (_, call) => call ?? "" }, ...series.map(({ label: name, colour, values }) => ({ label: name, stroke: colour, fill: `${colour}99`, width: 1, points: { show: false }, value: (_, __, ___, index) => (index === null ? "" : count(values[index])) }))],
     }, [calls.map((call) => call.call), ...stacked], place.current);
     const fit = new ResizeObserver(() => drawn.setSize({ width: place.current.clientWidth, height: 220 }));
     fit.observe(place.current);

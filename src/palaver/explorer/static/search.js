@@ -38,7 +38,7 @@ export function Search({ route, close }) {
       ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => setWithin(event.target.checked)} /> only this session</label>`}
       <span class="quiet" role="status">${path && value ? counted(hits.length, "hit") : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
-    ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? "Nothing found." : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
+    ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
       : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected} />`} />`}`;
 }
 

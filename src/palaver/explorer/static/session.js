@@ -1,10 +1,11 @@
 // A session: where did it fork, where was it compacted, where did it fail, what did the human say?
 
 import { Body } from "./body.js";
-import { State, bytes, count, counted, html, line, useEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
+import { State, Told, bytes, count, counted, html, line, useEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { address, go } from "./app.js";
+import { address, go, relation } from "./app.js";
+import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 
 const JUMPS = { n: "prompts", e: "errors", c: "compactions", b: "branches" };
@@ -42,12 +43,14 @@ function Log({ route, session, dialog }) {
   const { rows, total, waiting, problem } = useEntries(dialog?.dialog);
   const [label, sight] = useLabels(dialog && `/api/dialogs/${dialog.dialog}/labels`);
   const { value: marks } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/marks` : null);
+  const { value: calls } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/calls` : null);
+  const forks = useMemo(() => new Set(marks?.branches), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const wanted = route.words.e;
-  const selected = useMemo(() => (wanted === undefined ? -1 : rows.findIndex((row) => row.handle === wanted || row.handle === `${dialog.dialog}:${wanted}`)), [wanted, rows, rows.length]);
+  const selected = useMemo(() => (wanted === undefined ? -1 : rows.findIndex((row) => row.handle === wanted || row.handle === `${dialog.dialog.slice(0, 12)}:${wanted}`)), [wanted, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
   useEffect(() => {
-    if (!exported) send("POST", "/api/seen", { session: route.session, entries: session.row.messages }).catch(() => {});
+    if (!exported) send("POST", "/api/seen", { session: route.session, messages: session.row.messages }).catch(() => {});
   }, [route.session]);
   useEffect(() => {
     const pressed = (event) => {
@@ -66,41 +69,51 @@ function Log({ route, session, dialog }) {
       <a href=${`/api/dialogs/${dialog?.dialog}/entries`}>JSON</a>
     </div>
     <${Branches} session=${session} dialog=${dialog} route=${route} />
-    <${Strip} route=${route} dialog=${dialog} />
+    <${Strip} route=${route} calls=${calls} compacted=${(marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean)} />
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
-      ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}</div>
+      ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}
+      ${!waiting && html`<${Whole} session=${route.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
-        row=${(index) => html`<${Row} row=${rows[index]} label=${label(index)} />`} />
-      <${Body} handle=${selected < 0 ? null : handle(selected)} />
+        row=${(index) => html`<${Row} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} />`} />
+      <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />`} />
     </div>`}`;
 }
 
-function Row({ row, label }) {
+/** Lead from an entry to the call that it answers or records. */
+function CallOf({ row, calls, route }) {
+  const call = row && calls?.find((one) => one.entry === row.handle);
+  return call ? html`<p><a href=${address(`/s/${route.session}/call/${call.call}`, { d: route.words.d })}>What the model saw: call ${count(call.call)}</a> <${Told} recorded=${call.recorded} /></p>` : null;
+}
+
+function Row({ row, label, fork }) {
   const { handle, kind, role, speaker, at, size } = row;
   const who = kind === "message" ? (speaker && speaker !== role ? `${role} (${speaker})` : role) : kind.replaceAll("_", " ");
   return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
-    <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label)}` : ""}</span>
+    ${fork && html`<b class="warn">fork</b>`}
+    <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label) || html`<span class="quiet">(${row.label || "no words"})</span>`}` : ""}</span>
     <span class="number quiet">${bytes(size)}</span><span class="number quiet">${when(at).slice(11)}</span>`;
 }
 
-/** The tree: the branches of the session, the live one first, abandoned ones folded with a count. */
+/** The tree: the live branch and the one that is shown; the abandoned ones, and the dialogs of sub-agents, folded with a count. */
 function Branches({ session, dialog, route }) {
   if (session.dialogs.length < 2) return null;
   const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
-  const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${visible(one.owner || one.dialog.slice(0, 12))}</a>
-    <span class="quiet"> ${counted(one.messages, "message")}${one.parent ? `, forked at ${one.at}` : ""}${one.live ? ", live" : ""}</span>
+  const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${relation(one)}</a>
+    <span class="quiet"> ${counted(one.messages, "message")}${one.live ? ", live" : ""}</span>
     ${one.dialog !== dialog.dialog && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
-  const [near, far] = [session.dialogs.filter((one) => one.live || one.dialog === dialog.dialog), session.dialogs.filter((one) => !one.live && one.dialog !== dialog.dialog)];
-  return html`<div class="bar"><h2>Branches</h2><ul class="tree">${near.map(item)}</ul>
-    ${far.length > 0 && html`<details><summary>${counted(far.length, "other branch", "other branches")}</summary><ul class="tree">${far.slice(0, 500).map(item)}</ul>${far.length > 500 && html`<p class="quiet">… and ${count(far.length - 500)} more: \`palaver branch\` lists them.</p>`}</details>`}</div>`;
+  const far = session.dialogs.filter((one) => !one.live && one.dialog !== dialog.dialog);
+  const folded = (few, noun, plural) => few.length > 0 && html`<details><summary>${counted(few.length, noun, plural)}</summary><ul class="tree">${few.slice(0, 500).map(item)}</ul>
+    ${few.length > 500 && html`<p class="quiet">… and ${count(few.length - 500)} more: <code>palaver branch</code> lists them.</p>`}</details>`;
+  return html`<div class="bar"><h2>Branches</h2><ul class="tree">${session.dialogs.filter((one) => !far.includes(one)).map(item)}</ul>
+    ${folded(far.filter((one) => one.relation !== "subagent"), "other branch", "other branches")}${folded(far.filter((one) => one.relation === "subagent"), "sub-agent")}</div>`;
 }
 
-/** A strip of the tokens of each call; a click goes to the call. */
-function Strip({ route, dialog }) {
-  const { value: calls } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/calls` : null);
+/** A strip of the tokens of each call, with a line at each compaction; a click goes to the call. */
+function Strip({ route, calls, compacted }) {
   const place = useRef(null);
-  const sizes = (calls ?? []).map((call) => (call.read ?? 0) + (call.written ?? 0));
+  const sizes = (calls ?? []).map((call) => call.read + call.written);
+  const marked = compacted.map((row) => sizes.length && calls.findIndex((call) => call.at >= row.at)).filter((index) => index > 0);
   useEffect(() => {
     const canvas = place.current;
     if (!canvas || !sizes.length) return;
@@ -108,13 +121,15 @@ function Strip({ route, dialog }) {
     canvas.width = canvas.clientWidth * ratio;
     canvas.height = canvas.clientHeight * ratio;
     const pen = canvas.getContext("2d");
-    pen.fillStyle = getComputedStyle(canvas).color;
     const most = Math.max(...sizes, 1);
     const wide = canvas.width / sizes.length;
+    pen.fillStyle = getComputedStyle(canvas).color;
     sizes.forEach((size, index) => pen.fillRect(index * wide, canvas.height * (1 - size / most), Math.max(1, wide - 1), canvas.height));
-  }, [calls]);
+    pen.fillStyle = getComputedStyle(canvas).borderColor;
+    for (const index of marked) pen.fillRect(index * wide - ratio, 0, 2 * ratio, canvas.height);
+  }, [calls, marked.length]);
   if (!sizes.length) return null;
   const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
-  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/1`, { d: route.words.d })}>${counted(sizes.length, "call")}</a>
-    <canvas class="strip" ref=${place} role="img" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}`} onClick=${open}></canvas></div>`;
+  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls[0].recorded} />
+    <canvas class="strip" ref=${place} role="img" title="Tokens of each call; lines are compactions" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}; ${counted(marked.length, "compaction")}`} onClick=${open}></canvas></div>`;
 }

@@ -1,7 +1,7 @@
 // Sessions: which one was it, what is new, what did it cost, is it whole?
 
-import { State, ago, count, html, line, money, useEffect, useMemo, useState, visible, when } from "./dom.js";
-import { get } from "./api.js";
+import { State, ago, count, counted, html, line, money, useEffect, useMemo, useState, visible, when } from "./dom.js";
+import { get, useAnswer } from "./api.js";
 import { address, go } from "./app.js";
 import { List } from "./list.js";
 
@@ -52,16 +52,22 @@ export function Sessions({ route }) {
     ${problem && html`<${State} problem=${problem} />`}
     ${!shown.length && !problem && html`<${State} waiting=${waiting}>${rows.length ? "No session has these words." : "The store holds no session. `palaver import` imports what other agents left."}<//>`}
     ${shown.length > 0 && html`<${List} id="sessions" label="Sessions" count=${shown.length} height=${44} selected=${Math.min(selected, shown.length - 1)}
-      onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Row} row=${shown[index]} />`} />`}`;
+      onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Row} row=${shown[index]} chosen=${index === Math.min(selected, shown.length - 1)} />`} />`}`;
 }
 
-function Row({ row }) {
+/** Say whether all that was recorded is there and readable; this reads the whole session. */
+export function Whole({ session }) {
+  const { value } = useAnswer(`/api/sessions/${session}/whole`);
+  if (!value) return null;
+  return value.damaged.length ? html`<b class="bad" title=${value.damaged.slice(0, 20).join(" ")}>${counted(value.damaged.length, "entry is", "entries are")} damaged</b>` : html`<span class="good">whole</span>`;
+}
+
+function Row({ row, chosen }) {
   const fresh = row.seen === null || row.seen === undefined ? "" : row.messages > row.seen ? `${count(row.messages - row.seen)} new` : "";
-  const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && `${count(row.compactions)} compacted`, row.branches > 1 && `${count(row.branches)} branches`];
-  return html`<span class="grow"><a href=${address(`/s/${row.session}`)} tabindex="-1">${line(row.title || row.name)}</a> ${fresh && html`<b class="good">${fresh}</b>`}
-      ${row.whole === false && html`<b class="bad">damaged</b>`}<br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")}</span></span>
-    <span class="number quiet" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
-    <span class="number">${count(row.messages)} messages</span>
-    <span class="number">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
+  const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
+  return html`<span class="grow"><a href=${address(`/s/${row.session}`)} tabindex="-1">${line(row.title || row.name)}</a> ${fresh && html`<b class="good">${fresh}</b>`}<br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
+    <span class="number quiet wide" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
+    <span class="number wide">${counted(row.messages, "message")}</span>
+    <span class="number wide">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
     <span class="number">${money(row.dollars, row.estimated)}</span>`;
 }
