@@ -196,12 +196,16 @@ def test_the_block_that_a_refusal_names_is_found() -> None:
 def test_a_signature_that_is_refused_leads_to_the_thought() -> None:
     """Anthropic names the thought by its place: it is found, set aside, and the request is valid without it."""
     dialog, places = begun()
-    request = dialog.request("anthropic", "claude-sonnet-4-5")
+    thinking: dict[str, Any] = {
+        "parameters": {"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+        "max_tokens": 4_000,
+    }
+    request = dialog.request("anthropic", "claude-sonnet-4-5", **thinking)
     (index,) = [at for at, one in enumerate(request.body["messages"]) if "thinking" in str(one)]
     words = f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
     assert blamed(dialog.store, request, words) == places["thought"]
     dialog.marks.quarantine(places["thought"], words)
-    assert "signature" not in dialog.request("anthropic", "claude-sonnet-4-5").data.decode()
+    assert "signature" not in dialog.request("anthropic", "claude-sonnet-4-5", **thinking).data.decode()
 
 
 def test_a_refusal_about_media_or_nothing_blames_no_guess() -> None:
