@@ -44,7 +44,7 @@ class WindowRow(TypedDict):
 
 
 class MarksRow(TypedDict):
-    """Where to jump to in the entries of a dialog: the human's prompts, tools' errors, compactions, and where branches leave."""
+    """Where to jump to in the entries of a dialog: the human's prompts, errors of tools and responses that failed, compactions, and where branches leave."""
 
     prompts: list[int]
     errors: list[int]
@@ -135,7 +135,8 @@ def marks(dialog: Dialog) -> MarksRow:
         ):
             if header.kind == "message" and header.role == "user" and header.speaker in {"", "human"} and header.blocks:
                 found["prompts"].append(index)
-            if header.kind == "message" and "r" in header.blocks and _ERROR in body and _failed(body):
+            failed = header.blocks == "!" or ("r" in header.blocks and _ERROR in body and _failed(body))
+            if header.kind == "message" and failed:
                 found["errors"].append(index)
             if header.kind == "compaction":
                 found["compactions"].append(index)

@@ -146,7 +146,7 @@ def _stated(what: str, role: str, block: Block) -> ItemRow:
 
 
 class LabelRow(TypedDict):
-    """The first words of an entry or block, or the arguments of its calls; the tools that it calls; whether it is a tool's error."""
+    """The first words of an entry or block, or the arguments of its calls; the tools that it calls; whether it failed."""
 
     label: str
     tools: list[str]
@@ -162,8 +162,12 @@ def first_words(session: Session, handles: Iterable[str]) -> Iterator[LabelRow]:
         yield {
             "label": words[:_LABEL],
             "tools": [block.name for block in blocks if isinstance(block, ToolCallContent)],
-            "error": any(isinstance(block, ToolResultContent) and block.is_error for block in blocks),
+            "error": any(isinstance(block, ToolResultContent) and block.is_error for block in blocks) or _failed(entry),
         }
+
+
+def _failed(entry: Entry) -> bool:
+    return isinstance(entry, MessageEntry) and bool(entry.message.error)
 
 
 def _blocks(entry: Entry) -> tuple[Content, ...]:
@@ -175,7 +179,7 @@ def _words(entry: Entry, blocks: Sequence[Content]) -> str:
         case MessageEntry(message=message):
             said = " ".join(words_of(block) for block in blocks if not isinstance(block, ToolCallContent))
             called = " ".join(block.arguments for block in blocks if isinstance(block, ToolCallContent))
-            return said or called or message.text_content()
+            return said or called or message.text_content() or message.error
         case Instructions(sections=sections):
             return " ".join(section.text for section in sections)
         case Compaction(pieces=pieces):

@@ -55,9 +55,9 @@ export function Of({ session, route }) {
 }
 
 /** Return what a dialog is: the main one, a branch, or a sub-agent's. */
-export function relation({ relation: what, owner, parent, at }) {
+export function relation({ relation: what, owner, parent, at, live }) {
   if (what === "subagent") return visible(`sub-agent ${owner}`);
-  return parent ? `${what}${at === null ? "" : ` after entry ${at}`}` : "first branch";
+  return parent ? `${what}${at === null ? "" : ` after entry ${at}`}` : live ? "main" : "first branch";
 }
 
 /** Go to a screen; `replace` leaves no step to go back to. */

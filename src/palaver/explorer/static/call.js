@@ -51,7 +51,7 @@ function Shown({ route, session, dialog, number }) {
         ${reasons.map((reason) => html`<option value=${reason}>${reason.replaceAll("_", " ")}</option>`)}</select></label>`}
       ${seen.report.length > 0 && html`<details><summary>${counted(seen.report.length, "change")} for the provider</summary><ul>${seen.report.map((each) => html`<li>${visible(each)}</li>`)}</ul></details>`}
     </div>
-    ${wire ? html`<${Wire} path=${`${path}/request`} />` : html`<div class="split">
+    ${wire ? html`<${Wire} path=${`${path}/request`} recorded=${seen.recorded} />` : html`<div class="split">
       <${List} id="blocks" label="What the model saw" count=${items.length} selected=${selected} onSelect=${(index) => go(to(number, { e: items[index].index }), true)}
         onSight=${(first, stop) => items.length && sight(items[first].index, items[stop - 1].index + 1)} row=${(index) => html`<${Item} item=${items[index]} label=${label(items[index].index)} />`} />
       <${Side} item=${items[selected]} />
@@ -60,7 +60,7 @@ function Shown({ route, session, dialog, number }) {
 
 function Item({ item, label }) {
   if (item.what === "omission") {
-    return html`<span class="who warn">not shown</span><span class="grow warn">${item.messages ? counted(item.messages, "message") : item.entries > 1 ? counted(item.entries, "entry", "entries") : "a block"}: ${visible(item.why)}</span><span class="number quiet">${bytes(item.bytes)}</span>`;
+    return html`<span class="who warn">not shown</span><span class="grow warn">${item.messages ? counted(item.messages, "message") : item.entries > 1 ? counted(item.entries, "entry", "entries") : item.handle.split(":").length > 2 ? "a block" : "an entry"}: ${visible(item.why)}</span><span class="number quiet">${bytes(item.bytes)}</span>`;
   }
   const who = item.speaker && item.speaker !== SPEAKERS[item.role] ? `${item.role} (${item.speaker})` : item.role;
   return html`<span class=${`who ${item.role}`}>${visible(who)}</span>
@@ -88,7 +88,7 @@ function Recall({ omission }) {
   return html`<${Body} handle=${handle} head=${head} />`;
 }
 
-function Wire({ path }) {
+function Wire({ path, recorded }) {
   const { value, problem, waiting } = useAnswer(path);
-  return value ? html`<div class="body" tabindex="0"><${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
+  return value ? html`<div class="body" tabindex="0">${!recorded && html`<p>Not what was sent, which the file does not say: compiled for OpenAI Chat from what was said before this response.</p>`}<${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
 }

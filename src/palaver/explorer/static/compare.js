@@ -3,7 +3,7 @@
 import { Body, Long } from "./body.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
 import { Problem, exported, lines, send, useAnswer } from "./api.js";
-import { Of, address, dialogOf, go } from "./app.js";
+import { Of, address, dialogOf, go, relation } from "./app.js";
 import { List } from "./list.js";
 
 const SIGNS = { entered: "+", left: "−", changed: "~" };
@@ -72,10 +72,10 @@ function Branches({ session, one, other }) {
   const path = `/api/sessions/${session.row.session}/branches?one=${one}&other=${other}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  const side = (label, each) => html`<section class="body" tabindex="0"><h2>Only in ${label}: ${counted(each.messages.length, "message")}</h2>
+  const side = (each) => html`<section class="body" tabindex="0"><h2>Only in ${relation(session.dialogs.find((known) => known.dialog === each.dialog))}, <code>${each.dialog.slice(0, 12)}</code>: ${counted(each.messages.length, "message")}</h2>
     ${each.said.map((message) => html`<p><a href=${address(`/s/${session.row.session}`, { d: each.dialog, e: message.handle })}>${visible(message.role)}</a> ${line(message.label, 300)}</p>`)}</section>`;
-  return html`<div class="bar">${value.ancestor ? html`${counted(value.common, "message")} in common, up to <code>${value.ancestor}</code>.` : "Nothing in common."}<span class="gap"></span><a href=${path}>JSON</a></div>
-    <div class="split">${side(one.slice(0, 12), value.one)}${side(other.slice(0, 12), value.other)}</div>`;
+  return html`<div class="bar">${value.ancestor ? html`<span>${counted(value.common, "message")} in common, up to <code>${value.ancestor}</code>.</span>` : "Nothing in common."}<span class="gap"></span><a href=${path}>JSON</a></div>
+    <div class="split">${side(value.one)}${side(value.other)}</div>`;
 }
 
 /** What a policy would make of a call: computed in a process of its own, with progress; it can be cancelled. */
@@ -110,9 +110,11 @@ function WhatIf({ route, dialog, at, policy, budget }) {
     return html`<div class="state" role="status"><p>${what ? visible(what) : "Starting …"}</p><progress value=${done} max=${of}></progress><p><button onClick=${cancel}>Cancel</button></p></div>`;
   }
   const found = state.value;
+  const words = `${dialog.slice(0, 12)} --policy ${policy}${budget ? ` --budget ${budget}` : ""}`;
+  const command = at ? !found.difference.recorded && `palaver view ${words} --call ${at}` : `palaver compact ${words}`;
   return html`<div class="bar">${at && html`<${Told} recorded=${found.difference.recorded} />`}<span>${at ? `At call ${at}` : "Now"}: <b>${visible(policy)}</b>${budget && ` in ${count(Number(budget))} tokens`} shows ${counted(found.tokens, "token")} in place of ${count(found.before)}.</span>
       ${found.difference && html`<${Broken} found=${found.difference} />`}<span class="gap"></span>
-      <code>palaver compact ${dialog.slice(0, 12)} --policy ${visible(policy)}${budget && ` --budget ${budget}`} --yes</code></div>
+      ${command && html`<code>${visible(command)}</code>`}</div>
     ${found.notes?.map((note) => html`<div class="bar quiet">${visible(note)}</div>`)}
     <${Rows} found=${found.difference} />`;
 }

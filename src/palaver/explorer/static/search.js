@@ -12,13 +12,13 @@ export function Search({ route, close }) {
   const [q, setQ] = useState(typed);
   const [within, setWithin] = useState(Boolean(route.session) || Boolean(route.words.in));
   const [selected, setSelected] = useState(0);
-  const [indexed, setIndexed] = useState(0);
+  const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
   const session = route.session ?? route.words.in;
   useEffect(() => {
     const timer = setTimeout(() => setQ(typed), PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
-  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?q=${encodeURIComponent(q)}&limit=50${within && session ? `&in=${session}` : ""}${indexed ? `&v=${indexed}` : ""}` : null;
+  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: 50, ...(within && session ? { in: session } : {}) })}#${indexed}` : null;
   const { value, problem } = useAnswer(exported ? null : path);
   const [last, setLast] = useState(null);
   useEffect(() => value && setLast(value), [value]);

@@ -100,12 +100,12 @@ function Branches({ session, dialog, route }) {
   if (session.dialogs.length < 2) return null;
   const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
   const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${relation(one)}</a>
-    <span class="quiet"> ${counted(one.messages, "message")}${one.live ? ", live" : ""}</span>
-    ${one.dialog !== dialog.dialog && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
+    <span class="quiet"> ${counted(one.messages, "message")}${one.live && one.parent ? ", live" : ""}</span>
+    ${one.dialog !== dialog.dialog && one.relation !== "subagent" && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
   const far = session.dialogs.filter((one) => !one.live && one.dialog !== dialog.dialog);
   const folded = (few, noun, plural) => few.length > 0 && html`<details><summary>${counted(few.length, noun, plural)}</summary><ul class="tree">${few.slice(0, 500).map(item)}</ul>
     ${few.length > 500 && html`<p class="quiet">… and ${count(few.length - 500)} more: <code>palaver branch</code> lists them.</p>`}</details>`;
-  return html`<div class="bar"><h2>Branches</h2><ul class="tree">${session.dialogs.filter((one) => !far.includes(one)).map(item)}</ul>
+  return html`<div class="bar"><h2>${session.row.branches > 1 ? "Branches" : "Dialogs"}</h2><ul class="tree">${session.dialogs.filter((one) => !far.includes(one)).map(item)}</ul>
     ${folded(far.filter((one) => one.relation !== "subagent"), "other branch", "other branches")}${folded(far.filter((one) => one.relation === "subagent"), "sub-agent")}</div>`;
 }
 
@@ -131,5 +131,5 @@ function Strip({ route, calls, compacted }) {
   if (!sizes.length) return null;
   const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
   return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls[0].recorded} />
-    <canvas class="strip" ref=${place} role="img" title="Tokens of each call; lines are compactions" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}; ${counted(marked.length, "compaction")}`} onClick=${open}></canvas></div>`;
+    <canvas class="strip" ref=${place} role="img" title="Tokens of each call: a gap used none, a line is a compaction" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}; ${counted(marked.length, "compaction")}`} onClick=${open}></canvas></div>`;
 }

@@ -65,7 +65,7 @@ export function Whole({ session }) {
 function Row({ row, chosen }) {
   const fresh = row.seen === null || row.seen === undefined ? "" : row.messages > row.seen ? `${count(row.messages - row.seen)} new` : "";
   const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
-  return html`<span class="grow"><a href=${address(`/s/${row.session}`)} tabindex="-1">${line(row.title || row.name)}</a> ${fresh && html`<b class="good">${fresh}</b>`}<br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
+  return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<a href=${address(`/s/${row.session}`)} tabindex="-1">${line(row.title || row.name)}</a><br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
     <span class="number quiet wide" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
     <span class="number wide">${counted(row.messages, "message")}</span>
     <span class="number wide">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
