@@ -28,7 +28,7 @@ def talk(*, recorded: bool) -> Dialog:
 def test_what_a_recorded_call_saw_is_plain_data() -> None:
     """Instructions, turns and omissions of a call are those that were sent; every place in them leads to an original."""
     dialog = talk(recorded=True)
-    call = call_at(dialog, 2)
+    call = call_at(calls(dialog), 2)
     assert isinstance(call, ModelCall)
     found = sent(call)
     said = [block for exchange in turns(found.view) for turn in exchange for block in turn["blocks"]]
@@ -40,7 +40,7 @@ def test_what_a_recorded_call_saw_is_plain_data() -> None:
         assert all(one.to_dict()["found"] for one in originals(dialog.store, place))
     assert found.request is not None
     assert found.to_dict()["request"] == found.request.body
-    assert [one["why"] for one in calls_row(dialog, 1, 2)["entered"]][-1] == "new since"
+    assert [one["why"] for one in calls_row(dialog, *calls(dialog)[:2])["entered"]][-1] == "new since"
 
 
 def test_calls_are_rows_whether_recorded_or_reconstructed() -> None:
@@ -53,7 +53,7 @@ def test_calls_are_rows_whether_recorded_or_reconstructed() -> None:
         ]
         assert [row["read"] for row in rows] == [7, 7]
     dialog = talk(recorded=False)
-    before = call_at(dialog, 1)
+    before = call_at(calls(dialog), 1)
     assert not isinstance(before, ModelCall)
     ((turn,),) = seen(dialog, before=before).to_dict()["view"]
     assert turn["blocks"][0]["content"] == "word " * 3_000

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from palaver.browsing.calls import call_at, saw
+from palaver.browsing.calls import call_at, calls, saw
 from palaver.browsing.differences import requested
 from palaver.explorer.answers import ROUTES
 from palaver.explorer.api import Raw, Source
@@ -36,7 +36,7 @@ def test_a_call_shows_every_text_of_its_view_in_order() -> None:
         dialog = talk(recorded=recorded)
         for number in (1, 2):
             path = f"/api/dialogs/{dialog.dialog_id}/calls/{number}"
-            found, call = asked(dialog, path), call_at(dialog, number)
+            found, call = asked(dialog, path), call_at(calls(dialog), number)
             assert (found["recorded"], found["proved"]) == (recorded, True if recorded else None)
             texts = [text for item in found["items"] if item["what"] != "omission" for text in _texts(dialog, item)]
             assert texts == [words_of(block.content) for block in _blocks(dialog, number)]
@@ -50,7 +50,7 @@ def test_a_call_shows_every_text_of_its_view_in_order() -> None:
 
 
 def _blocks(dialog: Dialog, number: int) -> list[Any]:
-    view = saw(dialog, call_at(dialog, number))
+    view = saw(dialog, call_at(calls(dialog), number))
     return [*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())]
 
 

@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, NotRequired, TypedDict
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NotRequired, TypedDict
 
 from palaver.errors import NotFound
-from palaver.log import Handle
-from palaver.messages import Role, Usage
+from palaver.log import Handle, MessageEntry, entry_at, every_header
+from palaver.messages import Message, Role, Usage
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
+from palaver.session.messages import begins
+from palaver.store import Store
 from palaver.tokens import cost_of
-from palaver.view import View, fold
+from palaver.view import View, fold, held
 
 __all__ = ["Answer", "CallRow", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Answer:
     """A response of a session that was imported, as a call: its file says what was said, not what the call was given.
 
     Attributes:
+        store: Where it is recorded.
         number: Its number, starting at 1.
-        handle: The entry that begins the response.
-        model: The model.
-        at: When it came, or None.
-        usage: What the provider reported, or None.
+        entries: The entries that hold it, in order.
     """
 
+    store: Store = field(repr=False)
     number: int
-    handle: Handle
-    model: str
-    at: float | None
-    usage: Usage | None
+    entries: list[Handle]
+
+    @property
+    def handle(self) -> Handle:
+        """The entry that begins it."""
+        return self.entries[0]
+
+    @cached_property
+    def _said(self) -> list[Message]:
+        found = (entry_at(self.store, place) for place in self.entries)
+        return [entry.message for entry in found if isinstance(entry, MessageEntry)]
+
+    @property
+    def model(self) -> str:
+        """The model."""
+        return (self._said[0].model or "") if self._said else ""
+
+    @property
+    def at(self) -> float | None:
+        """When it began, or None."""
+        return self._said[0].timestamp if self._said else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider reported, or None."""
+        return next((message.usage for message in reversed(self._said) if message.usage), None)
 
 
 class CallRow(TypedDict):
@@ -60,38 +86,48 @@ class CallRow(TypedDict):
 
 
 def calls(dialog: Dialog) -> Sequence[ModelCall] | Sequence[Answer]:
-    """Return the calls of a dialog in order: the recorded ones, or where there is none one for each response. No view is composed."""
-    if len(dialog.calls):
-        return dialog.calls
-    return _answers(dialog)
+    """Return the calls of a dialog in order: the recorded ones, or where there is none one for each response.
+
+    Reads headers; each call reads its own entries when it is asked.
+    """
+    return dialog.calls if len(dialog.calls) else _answers(dialog)
 
 
 def _answers(dialog: Dialog) -> list[Answer]:
-    """Return the responses; a message that reports no usage, and that another one follows at once, is the beginning of the same response."""
-    found: list[Answer] = []
-    last: Handle | None = None
-    for place, each in dialog.messages.placed(Role.ASSISTANT):
-        goes_on = last is not None and not found[-1].usage and _follows(dialog, last, place)
-        start = found.pop().handle if goes_on else place
-        found.append(Answer(len(found) + 1, start, each.model or "", each.timestamp, each.usage))
-        last = place
+    """Return the responses that begin in what a dialog holds; a later entry of a response joins the newest of its id.
+
+    A message that reports no usage, and that another one follows at once, is the beginning of the same response.
+    """
+    store, found = dialog.store, list[Answer]()
+    response, growing = "", list[Handle]()
+    for span in held(store, dialog.dialog_id, None):
+        number = store.header(span.dialog, span.start - 1).number if span.start else 0
+        begun = -1  # the number of the newest response
+        for header in every_header(store, span):
+            if header.role == Role.ASSISTANT:
+                place = Handle(span.dialog, header.seq)
+                if not begins(header, number):
+                    if header.response == response:
+                        growing.append(place)
+                else:
+                    if begun + 1 == header.number and not found[-1].usage:
+                        found[-1] = replace(found[-1], entries=[*found[-1].entries, place])
+                    else:
+                        found.append(Answer(store=store, number=len(found) + 1, entries=[place]))
+                    begun = header.number
+                    if header.response != response:
+                        response, growing = header.response, found[-1].entries
+            number = max(number, header.number)
     return found
 
 
-def _follows(dialog: Dialog, one: Handle, other: Handle) -> bool:
-    """Return whether no message begins between two."""
-    numbers = [dialog.store.header(place.dialog, place.seq).number for place in (one, other)]
-    return one.dialog == other.dialog and numbers[0] + 1 == numbers[1]
-
-
-def call_at(dialog: Dialog, number: int) -> ModelCall | Answer:
-    """Return a call by its number, starting at 1.
+def call_at(known: Sequence[ModelCall] | Sequence[Answer], number: int) -> ModelCall | Answer:
+    """Return one of the calls of a dialog by its number, starting at 1.
 
     Raises:
         NotFound: There is none.
     """
-    known = calls(dialog)
-    if number > len(known):
+    if not 0 < number <= len(known):
         hint = f"The dialog has {counted(len(known), 'call')}; `palaver calls` lists them."
         raise NotFound(str(number), what="call", hint=hint)
     return known[number - 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
@@ -166,15 +166,21 @@ def in_view(dialog: Dialog, handle: Handle, calls: Sequence[ModelCall] | Sequenc
 
     What a view shows of an earlier entry changes only at compactions and edits, so one view for each run of calls between two of them is enough.
     """
-    order = {place: index for index, (place, _) in enumerate(_places(dialog))}
+    order: dict[Handle, int] = {}
+    changes, recorded = list[int](), list[int]()
+    for index, (place, header) in enumerate(_places(dialog)):
+        order[place] = index
+        if header.kind in _CHANGES:
+            changes.append(index)
+        elif header.kind == "invocation":
+            recorded.append(index)
     at = order.get(handle._replace(block=None))
     if at is None:
         return []
-    changes = [index for index, (_, header) in enumerate(_places(dialog)) if header.kind in _CHANGES and index > at]
-    starts = [order[call.handle._replace(block=None)] for call in calls]
+    starts = recorded or [order[call.handle] for call in calls]
     found: list[tuple[int, int]] = []
     first = bisect_left(starts, at + 1)
-    for end in [*changes, len(order)]:
+    for end in (*changes[bisect_right(changes, at) :], len(order)):
         stop = bisect_left(starts, end)
         if first < stop and saw(dialog, calls[first]).find(handle) is not None:
             if found and found[-1][1] == first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from palaver.browsing.calls import Answer, before, call_at, is_recorded
+from palaver.browsing.calls import Answer, before, is_recorded
 from palaver.context import Composed
 from palaver.ids import BlobId
 from palaver.messages import Content, words_of
@@ -59,14 +59,12 @@ class CallsRow(TypedDict):
     recorded: bool
 
 
-def calls_row(dialog: Dialog, first: int, second: int) -> CallsRow:
-    """Compare what two calls saw, given by their numbers, and their requests.
+def calls_row(dialog: Dialog, one: ModelCall | Answer, other: ModelCall | Answer) -> CallsRow:
+    """Compare what two calls saw, and their requests.
 
     Raises:
-        NotFound: There is no call of this number.
         NotReproducible: What one of them saw cannot be given back.
     """
-    one, other = call_at(dialog, first), call_at(dialog, second)
     return _row(
         compare(requested(dialog, one), requested(dialog, other)), recorded=is_recorded(one) and is_recorded(other)
     )

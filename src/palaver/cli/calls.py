@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter
 
-from palaver.browsing.calls import CallRow, call_row, calls
+from palaver.browsing.calls import CallRow, call_at, call_row, calls
 from palaver.browsing.differences import CallsRow, calls_row
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import emit, paged, print_rows, say
@@ -30,17 +30,18 @@ def run(
     Calls that palaver made are recorded. Those of an imported session are reconstructed from its responses.
     """
     with found(session, store) as (_, dialog, _, _), paged(data=json):
+        known = calls(dialog)
         if first is not None:
             if second is None:
                 raise BadParameter(
                     f"name two calls to compare; `palaver view {session} --call {first}` shows one.", param_hint="M"
                 )
-            row = calls_row(dialog, first, second)
+            row = calls_row(dialog, call_at(known, first), call_at(known, second))
             if not (json or row["recorded"]):
                 say("Reconstructed from what was said before each response:")
             emit(json, row, *_lines(row))
             return
-        rows = list(map(call_row, calls(dialog)))
+        rows = list(map(call_row, known))
         if rows:
             print_rows(json, rows, _COLUMNS, drop=("entry", "when (UTC)", "cached", "cost"))
         if not json:

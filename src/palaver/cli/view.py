@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from palaver.browsing.calls import call_at
+from palaver.browsing.calls import call_at, calls
 from palaver.browsing.seen import REASONS, Seen, omissions, seen, sent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
@@ -65,7 +65,7 @@ def run(
             copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
             dialog = Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
         at = there.handle.seq if at is None and there.handle else at
-        past = None if call is None else call_at(dialog, call)
+        past = None if call is None else call_at(calls(dialog), call)
         if isinstance(past, ModelCall):
             changing = {
                 "--at": at,

@@ -176,10 +176,11 @@ def _rows(dialog: Dialog) -> list[CallRow]:
 def call(source: Source, dialog: str, call: str) -> Answer:
     """Return what a model saw at a call, message by message, without the words of what was recorded."""
     found = _dialog(source, dialog)
-    one = call_at(found, number(call, "call"))
+    known = calls(found)
+    one = call_at(known, number(call, "call"))
     row: dict[str, Any] = {
         "row": call_row(one),
-        "of": len(calls(found)),
+        "of": len(known),
         "recorded": is_recorded(one),
         "proved": None,
         "report": [],
@@ -204,7 +205,7 @@ def seen_row(view: View, model: str) -> dict[str, Any]:
 def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
     found = _dialog(source, dialog)
-    one, page = call_at(found, number(call, "call")), _page(start, stop)
+    one, page = call_at(calls(found), number(call, "call")), _page(start, stop)
     rows = list(islice(outline(saw(found, one)), page.start, page.stop))
     said = [{"label": row.get("text", "")[:_PAGE], "tools": [], "error": False} for row in rows]
     wanted = [index for index, row in enumerate(rows) if "text" not in row and row["handle"]]
@@ -218,7 +219,7 @@ def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: s
 def wire(source: Source, dialog: str, call: str) -> Answer:
     """Return the request of a call: the bytes that were sent, or compiled for OpenAI Chat from what was said before the response."""
     found = _dialog(source, dialog)
-    one = call_at(found, number(call, "call"))
+    one = call_at(calls(found), number(call, "call"))
     made = requested(found, one)
     return Raw(made.data, "application/json", {"X-Palaver-Recorded": "yes" if is_recorded(one) else "no"})
 
@@ -226,8 +227,9 @@ def wire(source: Source, dialog: str, call: str) -> Answer:
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
     """Return what the second of two calls saw differently, and what reading it anew cost."""
     found = _dialog(source, dialog)
-    row = calls_row(found, number(a, "a"), number(b, "b"))
-    return {**_shortened(row), "price": _anew(call_row(call_at(found, number(b, "b"))))}
+    known = calls(found)
+    one, other = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
+    return {**_shortened(calls_row(found, one, other)), "price": _anew(call_row(other))}
 
 
 def _shortened(row: CallsRow) -> dict[str, Any]:
@@ -255,7 +257,7 @@ def _anew(row: CallRow) -> dict[str, Any]:
 
 def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) -> dict[str, Any]:
     """Return what a policy would have made of a call, or would make of the next one, and what differs."""
-    past = None if call is None else call_at(dialog, call)
+    past = None if call is None else call_at(calls(dialog), call)
     made, row = proposed_row(dialog, past, policy, budget)
     return {
         "tokens": made.after.total,

@@ -14,7 +14,6 @@ from palaver.messages import (
     ImageContent,
     InvokeCost,
     Message,
-    Role,
     TextContent,
     ToolCallContent,
     ToolResultContent,
@@ -85,8 +84,8 @@ class _Fragment(NamedTuple):
     begins: bool
 
 
-def _fragments(reader: Reader, held: Iterable[Stretch], role: Role | None = None) -> Iterator[_Fragment]:
-    """Yield the message entries in order, of one role or of all."""
+def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
+    """Yield the message entries in order."""
     for span, number, _, _ in held:
         headers = reader.headers(span.dialog, span.start, span.stop)
         ahead = next(headers, None)
@@ -96,7 +95,7 @@ def _fragments(reader: Reader, held: Iterable[Stretch], role: Role | None = None
                 said = ahead is None or ahead.number > number + (ahead.kind == "message")
             else:
                 said = header.kind == "message"
-            if said and (role is None or header is None or header.role == role):
+            if said:
                 handle = Handle(span.dialog, seq)
                 message = _message(reader, handle, body)
                 yield _Fragment(handle, message, begins=header is None or begins(header, number))
@@ -177,12 +176,7 @@ class Messages(Sequence[Message]):
 
     def bare(self) -> Iterator[Message]:
         """Yield the messages without the bytes of their media."""
-        return (message for _, message in self.placed())
-
-    def placed(self, role: Role | None = None) -> Iterator[tuple[Handle, Message]]:
-        """Yield the messages of one role, or all, without the bytes of their media, each with the handle of the entry that begins it."""
-        joined = _joined(_fragments(self._store, self._held, role))
-        return (each for each in joined if role in {None, each[1].role})
+        return (message for _, message in _joined(_fragments(self._store, self._held)))
 
     def handle(self, index: int) -> Handle:
         """Return the handle of the entry that begins a message."""
