@@ -59,7 +59,7 @@ export async function send(method, path, value) {
   return response.status === 204 ? null : response.json();
 }
 
-/** Read an answer of one JSON value a line, as it comes. */
+/** Read an answer of one JSON value a line, as it comes; an error is the last one. */
 export async function lines(path, onLine, signal) {
   if (exported) {
     for (const value of await kept(path)) onLine(value);
@@ -71,7 +71,10 @@ export async function lines(path, onLine, signal) {
     const { value, done } = await reader.read();
     const found = (rest + (value ?? "")).split("\n");
     rest = found.pop();
-    for (const one of found) if (one) onLine(JSON.parse(one));
+    for (const one of found.filter(Boolean).map((each) => JSON.parse(each))) {
+      if (one.error) throw new Problem(one.error.kind, one.error.message, one.error.hint);
+      onLine(one);
+    }
     if (done) return;
   }
 }

@@ -1,7 +1,7 @@
 // The page: which screen the address names, the keys that work on every screen, and search over all.
 
-import { State, html, line, render, useEffect, useState, visible } from "./dom.js";
-import { exported, login } from "./api.js";
+import { State, html, line, render, useEffect, useErrorBoundary, useLayoutEffect, useState, visible } from "./dom.js";
+import { Problem, exported, login } from "./api.js";
 import { Sessions } from "./sessions.js";
 import { Session } from "./session.js";
 import { CallScreen } from "./call.js";
@@ -9,7 +9,10 @@ import { Compare } from "./compare.js";
 import { Cost } from "./cost.js";
 import { Search } from "./search.js";
 
-const SCREENS = { "": Session, call: CallScreen, compare: Compare, cost: Cost };
+const SCREENS = { "": Sessions, search: Search };
+const OF_SESSION = { "": Session, call: CallScreen, compare: Compare, cost: Cost };
+
+const DEFECT = new Problem("defect", "This screen cannot be drawn: a defect of palaver.", "The browser's console has the details.");
 
 const KEYS = [
   ["/", "search"],
@@ -25,10 +28,10 @@ const KEYS = [
   ["Escape", "close what is open"],
 ];
 
-/** Return the parts of an address: `#/s/ID/call/3?d=X` gives `{session, screen, number, words}`. */
+/** Return the parts of an address, as they are written: `#/s/ID/call/3?d=X` gives `{session, screen, number, words}`. */
 export function routed(hash) {
   const [path, query] = hash.replace(/^#/, "").split("?");
-  const [, first, session, screen = "", number] = path.split("/").map(decodeURIComponent);
+  const [, first = "", session, screen = "", number] = path.split("/");
   return { first, session, screen, number: Number(number) || null, words: Object.fromEntries(new URLSearchParams(query)) };
 }
 
@@ -40,18 +43,21 @@ export function address(path, words = {}) {
 
 /** Return the dialog that a route names, else the live one. */
 export function dialogOf(session, route) {
-  return route.words.d ?? (session.dialogs.find((one) => one.live) ?? session.dialogs[0])?.dialog;
+  const { d } = route.words;
+  const found = d ? session.dialogs.find((one) => one.dialog === d) : session.dialogs.find((one) => one.live) ?? session.dialogs[0];
+  if (!found) throw new Problem("not_found", d ? `This session has no dialog ${d}.` : "This session has no dialog.");
+  return found;
 }
 
 /** Say which session, and which of its dialogs, a screen is about. */
 export function Of({ session, route }) {
-  const dialog = session.dialogs.find((one) => one.dialog === dialogOf(session, route));
+  const dialog = dialogOf(session, route);
   const title = line(session.row.title || session.row.name, 60);
   useEffect(() => {
     document.title = `${title} · palaver`;
     return () => (document.title = "palaver");
   }, [title]);
-  return html`<span class="quiet">of <a href=${address(`/s/${session.row.session}`, { d: route.words.d })}>${title}</a>${dialog && !dialog.live && ` (${relation(dialog)})`}</span>`;
+  return html`<span class="quiet">of <a href=${address(`/s/${session.row.session}`, { d: route.words.d })}>${title}</a>${!dialog.live && ` (${relation(dialog)})`}</span>`;
 }
 
 /** Return what a dialog is: the main one, a branch, or a sub-agent's. */
@@ -73,8 +79,12 @@ function App({ problem }) {
   const [hash, setHash] = useState(location.hash);
   const [open, setOpen] = useState(""); // "search", "keys" or nothing
   const route = routed(hash);
+  const [failed, again] = useErrorBoundary((error) => error instanceof Problem || console.error(error));
   useEffect(() => {
-    const changed = () => setHash(location.hash);
+    const changed = () => {
+      setHash(location.hash);
+      again();
+    };
     const pressed = (event) => {
       if (event.key === "Escape") setOpen("");
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
@@ -91,16 +101,17 @@ function App({ problem }) {
       removeEventListener("keydown", pressed);
     };
   }, []);
-  const Screen = route.first === "s" ? SCREENS[route.screen] : route.first === "search" ? Search : Sessions;
+  const Screen = route.first === "s" ? OF_SESSION[route.screen] : SCREENS[route.first];
+  const wrong = problem ?? (failed instanceof Problem ? failed : failed && DEFECT);
   return html`<header>
-      <a class="brand" href="#/">palaver</a>
+      <h1 class="brand"><a href="#/">palaver</a></h1>
       ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
       <span class="gap"></span>
       ${exported && html`<span class="told">exported file</span>`}
       <button onClick=${() => setOpen("search")}>Search <kbd>/</kbd></button>
       <button onClick=${() => setOpen("keys")} aria-label="Keys"><kbd>?</kbd></button>
     </header>
-    <main>${problem ? html`<${State} problem=${problem} />` : Screen ? html`<${Screen} key=${route.session} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
+    <main>${wrong ? html`<${State} problem=${wrong} />` : Screen ? html`<${Screen} key=${route.session} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
     ${open === "search" && html`<${Layer} label="Search" close=${() => setOpen("")}><${Search} route=${route} close=${() => setOpen("")} /><//>`}
     ${open === "keys" && html`<${Layer} label="Keys" close=${() => setOpen("")}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
 }
@@ -118,7 +129,7 @@ function Tabs({ route }) {
 
 /** A layer over the page; focus goes into it, and back when it closes. */
 function Layer({ label, close, children }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     document.querySelector("dialog").showModal();
     return () => before?.focus();

@@ -1,7 +1,7 @@
 // A call: what exactly did the model see, what had left, why, and how to get it back?
 
 import { Body, Long } from "./body.js";
-import { State, Told, bytes, count, counted, html, line, money, useEffect, useState, visible, when } from "./dom.js";
+import { State, Told, bytes, count, counted, html, line, money, useLayoutEffect, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
 import { Of, address, dialogOf, go } from "./app.js";
@@ -12,7 +12,7 @@ const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "har
 export function CallScreen({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<${Shown} route=${route} session=${value} dialog=${dialogOf(value, route)} number=${route.number ?? 1} />`;
+  return html`<${Shown} route=${route} session=${value} dialog=${dialogOf(value, route).dialog} number=${route.number ?? 1} />`;
 }
 
 function Shown({ route, session, dialog, number }) {
@@ -21,7 +21,7 @@ function Shown({ route, session, dialog, number }) {
   const [label, sight] = useLabels(`${path}/labels`);
   const { d, e, why = "", wire = "" } = route.words;
   const to = (next, words = {}) => address(`/s/${route.session}/call/${next}`, { d, why, wire, ...words });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.target.matches("input, textarea, select, dialog *")) return;
       const next = { "[": number - 1, "]": number + 1 }[event.key];
@@ -36,7 +36,7 @@ function Shown({ route, session, dialog, number }) {
   const reasons = [...new Set(seen.items.map((item) => item.reason).filter(Boolean))].sort();
   const selected = items.findIndex((item) => String(item.index) === e);
   return html`<div class="bar">
-      <h1>Call ${count(number)} of ${count(of)}</h1>
+      <h2>Call ${count(number)} of ${count(of)}</h2>
       <${Of} session=${session} route=${route} />
       <a href=${to(Math.max(1, number - 1))} aria-label="Previous call">‹ <kbd>[</kbd></a><a href=${to(Math.min(of, number + 1))} aria-label="Next call"><kbd>]</kbd> ›</a>
       <label>Go to <input type="number" min="1" max=${of} value=${number} onChange=${(event) => event.target.value && go(to(Number(event.target.value)))} /></label>

@@ -13,7 +13,7 @@ export function Compare({ route }) {
   const { value: about } = useAnswer("/api/about");
   if (!value || !about) return html`<${State} ...${{ problem, waiting }} />`;
   const { d, a, b, one, other, policy, budget } = route.words;
-  const dialog = dialogOf(value, route);
+  const { dialog } = dialogOf(value, route);
   const to = (words) => go(address(`/s/${route.session}/compare`, { d, ...words }));
   const pick = (event) => {
     event.preventDefault();
@@ -21,19 +21,19 @@ export function Compare({ route }) {
     to(form.policy ? { a: form.a, policy: form.policy, budget: form.budget } : { a: form.a, b: form.b });
   };
   return html`<form class="bar" onSubmit=${pick}>
-      <h1>Compare</h1><${Of} session=${value} route=${route} />
+      <h2>Compare</h2><${Of} session=${value} route=${route} />
       <label>call <input name="a" type="number" min="1" value=${a ?? ""} /></label>
       <label>with call <input name="b" type="number" min="1" value=${b ?? ""} /></label>
       <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
       <label>in <input name="budget" type="number" min="1" step="1000" placeholder="tokens" value=${budget ?? ""} /></label>
       <button>Compare</button>
     </form>
-    ${one ? html`<${Branches} session=${value} one=${one} other=${other} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
+    ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
       : a && b ? html`<${Two} dialog=${dialog} a=${a} b=${b} />` : html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`}`;
 }
 
 function Two({ dialog, a, b }) {
-  const path = `/api/dialogs/${dialog}/compare?a=${a}&b=${b}`;
+  const path = `/api/dialogs/${dialog}/compare?${new URLSearchParams({ a, b })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><span class="gap"></span>
@@ -69,7 +69,7 @@ function Row({ what, place, before, after, why }) {
 }
 
 function Branches({ session, one, other }) {
-  const path = `/api/sessions/${session.row.session}/branches?one=${one}&other=${other}`;
+  const path = `/api/sessions/${session.row.session}/branches?${new URLSearchParams({ one, other })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   const side = (each) => html`<section class="body" tabindex="0"><h2>Only in ${relation(session.dialogs.find((known) => known.dialog === each.dialog))}, <code>${each.dialog.slice(0, 12)}</code>: ${counted(each.messages.length, "message")}</h2>
@@ -93,10 +93,7 @@ function WhatIf({ route, dialog, at, policy, budget }) {
     send("POST", "/api/work", asked)
       .then(({ id }) => {
         work.current = id;
-        return lines(`/api/work/${id}`, (told) => {
-          if (told.error) throw new Problem(told.error.kind, told.error.message, told.error.hint);
-          setState(told.result ? { value: told.result } : { waiting: true, progress: told });
-        }, stop.signal);
+        return lines(`/api/work/${id}`, (told) => setState(told.result ? { value: told.result } : { waiting: true, progress: told }), stop.signal);
       })
       .catch((problem) => problem.name !== "AbortError" && setState({ problem }));
     return () => {

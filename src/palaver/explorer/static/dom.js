@@ -1,7 +1,7 @@
 // What every screen draws with. Whatever was said reaches the page as text nodes, never as markup.
 
 export const { h, render } = globalThis.preact;
-export const { useState, useEffect, useLayoutEffect, useRef, useMemo } = globalThis.preactHooks;
+export const { useState, useEffect, useErrorBoundary, useLayoutEffect, useRef, useMemo } = globalThis.preactHooks;
 export const html = globalThis.htm.bind(h);
 
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;

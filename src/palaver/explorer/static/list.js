@@ -5,7 +5,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./dom.js";
 const BEYOND = 8; // rows drawn above and below what is in sight
 
 /**
- * `row(index)` draws one row; `onSelect(index)` is told of arrows and clicks, `onOpen(index)` of Enter and a second click;
+ * `row(index)` draws one row; `onSelect(index)` is told of arrows, `onOpen(index)` of Enter and clicks; without it `onSelect` is told of them;
  * `onSight(first, stop)` of what is drawn, so that its labels can be fetched.
  */
 export function List({ id, label, count, row, height = 30, selected = -1, onSelect, onOpen, onSight }) {
@@ -42,7 +42,7 @@ export function List({ id, label, count, row, height = 30, selected = -1, onSele
   for (let index = first; index < stop; index += 1) {
     drawn.push(html`<div key=${index} id=${`${id}-${index}`} class="row" role="option" aria-selected=${index === selected}
       aria-posinset=${index + 1} aria-setsize=${count} style=${{ height: `${height}px` }}
-      onClick=${() => (index === selected && onOpen ? onOpen(index) : onSelect?.(index))}>${row(index)}</div>`);
+      onClick=${() => (onOpen ?? onSelect)?.(index)}>${row(index)}</div>`);
   }
   const active = selected >= first && selected < stop ? `${id}-${selected}` : undefined;
   return html`<div class="list" role="listbox" tabindex="0" id=${id} aria-label=${label} aria-activedescendant=${active}

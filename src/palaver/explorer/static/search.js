@@ -15,7 +15,10 @@ export function Search({ route, close }) {
   const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
   const session = route.session ?? route.words.in;
   useEffect(() => {
-    const timer = setTimeout(() => setQ(typed), PAUSE);
+    const timer = setTimeout(() => {
+      setQ(typed);
+      if (!close) go(address("/search", { q: typed, in: route.words.in }), true);
+    }, PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
   const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: 50, ...(within && session ? { in: session } : {}) })}#${indexed}` : null;

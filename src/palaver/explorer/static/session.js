@@ -1,10 +1,10 @@
 // A session: where did it fork, where was it compacted, where did it fail, what did the human say?
 
 import { Body } from "./body.js";
-import { State, Told, bytes, count, counted, html, line, useEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
+import { State, Told, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { address, go, relation } from "./app.js";
+import { address, dialogOf, go, relation } from "./app.js";
 import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 
@@ -14,7 +14,6 @@ const JUMPS = { n: "prompts", e: "errors", c: "compactions", b: "branches" };
 function useEntries(dialog) {
   const [state, setState] = useState({ rows: [], total: 0, waiting: true });
   useEffect(() => {
-    if (!dialog) return undefined;
     const stop = new AbortController();
     const rows = [];
     let head = null;
@@ -34,25 +33,31 @@ function useEntries(dialog) {
 export function Session({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  const live = value.dialogs.find((one) => one.live) ?? value.dialogs[0];
-  const dialog = value.dialogs.find((one) => one.dialog === route.words.d) ?? live;
-  return html`<${Log} key=${dialog?.dialog} route=${route} session=${value} dialog=${dialog} />`;
+  const dialog = dialogOf(value, route);
+  return html`<${Log} key=${dialog.dialog} route=${route} session=${value} dialog=${dialog} />`;
+}
+
+/** Return the row of an entry that is named by its number in the dialog, or by its handle with any length of the dialog's id. */
+function found(rows, dialog, wanted) {
+  if (!wanted) return -1;
+  const [place, number] = wanted.includes(":") ? wanted.split(":") : [dialog, wanted];
+  const end = `:${number}`;
+  return rows.findIndex(({ handle }) => handle.endsWith(end) && (place.startsWith(handle.slice(0, -end.length)) || handle.startsWith(place)));
 }
 
 function Log({ route, session, dialog }) {
-  const { rows, total, waiting, problem } = useEntries(dialog?.dialog);
-  const [label, sight] = useLabels(dialog && `/api/dialogs/${dialog.dialog}/labels`);
-  const { value: marks } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/marks` : null);
-  const { value: calls } = useAnswer(dialog ? `/api/dialogs/${dialog.dialog}/calls` : null);
+  const { rows, total, waiting, problem } = useEntries(dialog.dialog);
+  const [label, sight] = useLabels(`/api/dialogs/${dialog.dialog}/labels`);
+  const { value: marks } = useAnswer(`/api/dialogs/${dialog.dialog}/marks`);
+  const { value: calls } = useAnswer(`/api/dialogs/${dialog.dialog}/calls`);
   const forks = useMemo(() => new Set(marks?.branches), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
-  const wanted = route.words.e;
-  const selected = useMemo(() => (wanted === undefined ? -1 : rows.findIndex((row) => row.handle === wanted || row.handle === `${dialog.dialog.slice(0, 12)}:${wanted}`)), [wanted, rows, rows.length]);
+  const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
   useEffect(() => {
     if (!exported) send("POST", "/api/seen", { session: route.session, messages: session.row.messages }).catch(() => {});
   }, [route.session]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select, dialog *")) return;
       const places = (marks?.[JUMPS[event.key.toLowerCase()]] ?? []);
@@ -63,10 +68,10 @@ function Log({ route, session, dialog }) {
     return () => removeEventListener("keydown", pressed);
   });
   return html`<div class="bar">
-      <h1>${line(session.row.title || session.row.name, 90)}</h1>
+      <h2>${line(session.row.title || session.row.name, 90)}</h2>
       <span class="quiet">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
       <span class="gap"></span>
-      <a href=${`/api/dialogs/${dialog?.dialog}/entries`}>JSON</a>
+      <a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
     <${Branches} session=${session} dialog=${dialog} route=${route} />
     <${Strip} route=${route} calls=${calls} compacted=${(marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean)} />

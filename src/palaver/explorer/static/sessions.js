@@ -43,7 +43,7 @@ export function Sessions({ route }) {
   const turn = (words) => go(address("/", { q, sort, ...words }), true);
   const open = (index) => go(address(`/s/${shown[index].session}`));
   return html`<div class="bar">
-      <h1>Sessions</h1>
+      <h2>Sessions</h2>
       <label>Filter <input type="search" value=${q} onInput=${(event) => turn({ q: event.target.value })} /></label>
       <label>Sort <select value=${sort} onChange=${(event) => turn({ sort: event.target.value })}>${Object.keys(ORDERS).map((name) => html`<option>${name}</option>`)}</select></label>
       <span class="quiet" role="status">${shown.length === rows.length ? count(rows.length) : `${count(shown.length)} of ${count(rows.length)}`}${waiting ? " …" : ""}</span>
@@ -65,7 +65,7 @@ export function Whole({ session }) {
 function Row({ row, chosen }) {
   const fresh = row.seen === null || row.seen === undefined ? "" : row.messages > row.seen ? `${count(row.messages - row.seen)} new` : "";
   const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
-  return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<a href=${address(`/s/${row.session}`)} tabindex="-1">${line(row.title || row.name)}</a><br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
+  return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<b>${line(row.title || row.name)}</b><br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
     <span class="number quiet wide" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
     <span class="number wide">${counted(row.messages, "message")}</span>
     <span class="number wide">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
