@@ -26,7 +26,7 @@ def test_secrets_are_replaced_once_and_plain_text_stays() -> None:
         assert redactor.redact(text).text == expected, text
         assert redactor.redact(expected).found == (), text
     for text in _PLAIN:
-        assert redactor.redact(text) == (text, ()), text
+        assert redactor.redact(text) == (text, (), ()), text
     assert redactor.redact("hunter2", name="api_key").text == "[redacted:named-secret]"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from palaver.browsing.calls import Answer, before, is_recorded
 from palaver.context import Composed
+from palaver.errors import NotReproducible
 from palaver.ids import BlobId
 from palaver.messages import Content, words_of
 from palaver.session import Dialog
@@ -24,6 +25,7 @@ __all__ = [
     "calls_row",
     "dialogs_row",
     "proposed_row",
+    "rebuilt",
     "requested",
 ]
 
@@ -48,7 +50,7 @@ class PrefixRow(TypedDict):
 class CallsRow(TypedDict):
     """What the second of two calls sees that the first did not, the reverse, and what both see in different forms.
 
-    `tools` are names, each after a sign: `+` came, `-` went, `~` changed. `recorded` says whether the calls were recorded, not reconstructed.
+    `tools` are names, each after a sign: `+` came, `-` went, `~` changed. `recorded` says whether both requests are proved to be what was sent.
     """
 
     entered: list[BlockRow]
@@ -65,9 +67,8 @@ def calls_row(dialog: Dialog, one: ModelCall | Answer, other: ModelCall | Answer
     Raises:
         NotReproducible: What one of them saw cannot be given back.
     """
-    return _row(
-        compare(requested(dialog, one), requested(dialog, other)), recorded=is_recorded(one) and is_recorded(other)
-    )
+    first, second = rebuilt(dialog, one), rebuilt(dialog, other)
+    return _row(compare(first.request, second.request), recorded=first.proved and second.proved)
 
 
 def proposed_row(
@@ -110,6 +111,27 @@ def requested(dialog: Dialog, call: ModelCall | Answer) -> Request:
     if isinstance(call, ModelCall) and call.reproducible:
         return call.request()
     return _compiled(dialog, before(dialog, call), call.model)
+
+
+class Rebuilt(NamedTuple):
+    """The request of a call, and whether it is proved to be what was sent."""
+
+    request: Request
+    proved: bool
+
+
+def rebuilt(dialog: Dialog, call: ModelCall | Answer) -> Rebuilt:
+    """Return the request of a call; where compiling what was recorded gives other bytes today, those.
+
+    Raises:
+        NotReproducible: It was erased.
+    """
+    try:
+        return Rebuilt(requested(dialog, call), is_recorded(call))
+    except NotReproducible as error:
+        if not isinstance(error.request, Request):
+            raise
+        return Rebuilt(error.request, proved=False)
 
 
 def _compiled(dialog: Dialog, view: View, model: str) -> Request:

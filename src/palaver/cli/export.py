@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
@@ -10,36 +11,63 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
-from palaver.cli.terminal import complain, paged, print_json, write
+from palaver.browsing.secrets import SecretRow, secrets
+from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, YesOption, found
+from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import StoreError
+from palaver.explorer.page import Chosen, page
 from palaver.ids import SessionId
+from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.store import Store
 from palaver.store.erasing import Erasing, NotedFile
-from palaver.transcripts import EXPORTS, Exported, partial_path, write_file
+from palaver.transcripts import EXPORTS, Exported, partial_path, redacted_copy, write_file
 from palaver.transcripts import export as export_session
+from palaver.wire import Report
+
+FORMS = (*EXPORTS, "html")
+"""The forms: those of the library, and the explorer's page."""
+
+_SHOWN = 40
+"""Secrets that are listed."""
 
 
 def run(
     session: SessionArgument,
     *,
-    to: Annotated[str, Option("--to", metavar="FORM", help=f"One of: {', '.join(EXPORTS)}.")],
+    to: Annotated[str, Option("--to", metavar="FORM", help=f"One of: {', '.join(FORMS)}.")],
     view: Annotated[bool, Option("--view", help="What the model would see now, not everything.")] = False,
+    call: Annotated[int | None, Option("--call", min=1, help="With html: only what the model saw at call N.")] = None,
+    compare: Annotated[
+        tuple[int, int] | None,
+        Option("--compare", min=1, metavar="N M", help="With html: only how what it saw at two calls differs."),
+    ] = None,
     output: OutputOption = None,
     redact: RedactOption = False,
+    keep: Annotated[bool, Option("--keep-secrets", help="With html: leave keys and tokens in.")] = False,
+    yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Export a session. What the form cannot hold is reported. A file appears whole or not at all, and only its owner can read it.
 
-    With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
+    `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed and only --yes writes the
+    file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
     """
+    _check(to, of_html={"--call": call, "--compare": compare, "--keep-secrets": keep, "--yes": yes}, view=view)
     with found(session, store) as (_, dialog, _, whole):
         if to == "bundle" and (view or not whole):
             raise BadParameter("a bundle holds the whole session.", param_hint="--view" if view else "SESSION")
         source, session_id = dialog.store, dialog.session_id
-        done = export_session(source, session_id, to, dialog_id=dialog.dialog_id, whole=not view, redact=redact)
+        hidden = list(secrets(source, session_id, PatternRedactor())) if to == "html" and not keep else []
+        if hidden and not yes:
+            _reviewed(hidden, json=json)
+            return
+        if to == "html":
+            shown = redacted_copy(source, session_id, PatternRedactor()) if hidden else source
+            done = Exported(pieces=page(shown, Chosen(session_id, dialog.dialog_id, call, compare)), report=Report())
+        else:
+            done = export_session(source, session_id, to, dialog_id=dialog.dialog_id, whole=not view, redact=redact)
         size = _printed(done) if output is None else _written(source, session_id, output, done)
         report = [str(change) for change in done.report]
     if json:
@@ -53,6 +81,27 @@ def run(
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
     if done.advice:
         complain(done.advice)
+
+
+def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
+    if to != "html" and (names := [name for name, value in of_html.items() if value]):
+        raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
+    if to == "html" and (view or (of_html["--call"] and of_html["--compare"])):
+        raise BadParameter(
+            "a page holds a session, one --call or one --compare.", param_hint="--view" if view else "--call"
+        )
+
+
+def _reviewed(hidden: list[SecretRow], *, json: bool) -> None:
+    """List what an export would leave out."""
+    if json:
+        print_json({"preview": True, "secrets": hidden})
+        return
+    for line in listed([f"  {row['place']}  {row['kind']}  {row['beginning']}" for row in hidden], _SHOWN):
+        complain(line)
+    complain(
+        f"{counted(len(hidden), 'secret')} would be left out. Nothing was written: --yes does it, --keep-secrets leaves them in."
+    )
 
 
 def _printed(done: Exported) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from palaver.browsing.calls import CallRow, call_at, call_row, calls, is_recorded, saw
 from palaver.browsing.composition import in_view, marks, windows
-from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, requested
+from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import first_words, outline
 from palaver.browsing.search import hits
@@ -217,11 +217,10 @@ def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: s
 
 
 def wire(source: Source, dialog: str, call: str) -> Answer:
-    """Return the request of a call: the bytes that were sent, or compiled for OpenAI Chat from what was said before the response."""
+    """Return the request of a call: the bytes that were sent, or as it is compiled today; where it was not recorded, for OpenAI Chat."""
     found = _dialog(source, dialog)
-    one = call_at(calls(found), number(call, "call"))
-    made = requested(found, one)
-    return Raw(made.data, "application/json", {"X-Palaver-Recorded": "yes" if is_recorded(one) else "no"})
+    made = rebuilt(found, call_at(calls(found), number(call, "call")))
+    return Raw(made.request.data, "application/json", {"X-Palaver-Recorded": "yes" if made.proved else "no"})
 
 
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:

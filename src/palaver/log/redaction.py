@@ -17,6 +17,7 @@ from palaver.messages import canonical_json
 __all__ = ["PATTERNS", "Pattern", "PatternRedactor", "Redacted", "Redactor", "redact_body", "redact_json"]
 
 _ENTROPY_CHARACTERS = 256  # of a longer secret its beginning is judged
+_BEGINNING = 4  # characters of a secret that are shown, where it is long enough
 _PASSES = 16  # a placeholder may uncover what was written next to the secret; real texts need two passes
 
 
@@ -26,10 +27,12 @@ class Redacted(NamedTuple):
     Attributes:
         text: The text, with a placeholder for each.
         found: Which patterns found them, one name for each secret.
+        beginnings: How each secret begins, at most a quarter of it: enough to know which one it is. Empty where the redactor does not say.
     """
 
     text: str
     found: tuple[str, ...]
+    beginnings: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -62,35 +65,39 @@ class PatternRedactor:
 
     def redact(self, text: str, name: str = "") -> Redacted:
         """Return a text without its secrets."""
-        found: list[str] = []
+        found: list[tuple[str, str]] = []
         if name and text and SECRET_KEY.fullmatch(name) and not is_placeholder(text):
-            return Redacted("[redacted:named-secret]", ("named-secret",))
+            return Redacted("[redacted:named-secret]", ("named-secret",), (_beginning(text),))
         for _ in range(_PASSES):
             before = len(found)
             text = self._pass(text, found)
             if len(found) == before:
                 break
-        return Redacted(text, tuple(found))
+        return Redacted(text, tuple(kind for kind, _ in found), tuple(beginning for _, beginning in found))
 
-    def _pass(self, text: str, found: list[str]) -> str:
+    def _pass(self, text: str, found: list[tuple[str, str]]) -> str:
         low = text.lower()
         for pattern in self.patterns:
             if any(word in low for word in pattern.words):
                 text = re.sub(pattern.regex, partial(self._taken, pattern, found), text)
         return text
 
-    def _taken(self, pattern: Pattern, found: list[str], match: Match[str]) -> str:
+    def _taken(self, pattern: Pattern, found: list[tuple[str, str]], match: Match[str]) -> str:
         whole = match.group()
         named = "secret" in match.re.groupindex
         secret = match["secret"] if named else whole
         if is_placeholder(secret) or (pattern.entropy and entropy(secret) < pattern.entropy):
             return whole
-        found.append(pattern.kind)
+        found.append((pattern.kind, _beginning(secret)))
         placeholder = f"[redacted:{pattern.kind}]"
         if not named:
             return placeholder
         start, end = match.start("secret") - match.start(), match.end("secret") - match.start()
         return whole[:start] + placeholder + whole[end:]
+
+
+def _beginning(secret: str) -> str:
+    return f"{secret[: min(_BEGINNING, len(secret) // 4)]}…"
 
 
 def entropy(text: str) -> float:

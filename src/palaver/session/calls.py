@@ -95,7 +95,7 @@ class ModelCall:
         )
         if made.digest != sent["digest"]:
             version = f"Version {sent['compiler']} of the compiler made it; this one is {COMPILER}."
-            same = "The view is the recorded one, but compiling it gives other bytes: its profile is not palaver's own."
+            same = "The view is the recorded one, but compiling it gives other bytes: its profile is not palaver's own, or it was redacted."
             raise NotReproducible(version if sent["compiler"] != COMPILER else same, request=made)
         return made
 

@@ -21,7 +21,6 @@ from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
-from palaver.transcripts.web_page import html
 from palaver.view import View, fold
 from palaver.wire import Call, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
 from palaver.wire.media import Load
@@ -85,8 +84,7 @@ def export(
         return _transcript(record, view, TOOLS[to], load)
     if to in _PROFILES:
         return _compiled(view, to, load)
-    texts = markdown(record, view) if to == "markdown" else html(record, view, load)
-    return Exported(pieces=(text.encode() for text in texts), report=Report())
+    return Exported(pieces=(text.encode() for text in markdown(record, view)), report=Report())
 
 
 def _load(store: Store) -> Load:
@@ -99,7 +97,6 @@ EXPORTS: Mapping[str, str] = MappingProxyType(
         "openai": "chat completions messages and tools",
         "anthropic": "Anthropic instructions, messages and tools",
         "markdown": "Markdown, for people",
-        "html": "one HTML file, for people",
         "claude-code": "a transcript that Claude Code resumes",
         "codex": "a transcript that Codex resumes",
         "pi": "a transcript that pi resumes",

@@ -2,55 +2,125 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
-from palaver.messages import Media
+from palaver.messages import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+    thaw,
+)
 from palaver.store.protocol import SessionRecord
-from palaver.transcripts.pages import page
-from palaver.view import View
+from palaver.view import Turn, View
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system": "System"}
 
 
 def markdown(record: SessionRecord, view: View) -> Iterator[str]:
     """Return a view as Markdown, paragraph by paragraph. What was said is not read as our markup: text stays as it is, code in fences."""
-    return page(record, view, _Markdown())
+    facts = {
+        "session": record.session_id,
+        "begun": _when(record.created_at),
+        "folder": record.workdir,
+        "model": view.model,
+        "tools": ", ".join(tool.name for tool in view.tools),
+    }
+    yield _opening(record.name or record.session_id, {name: value for name, value in facts.items() if value})
+    if view.system:
+        yield _heading(["Instructions"])
+        for block in view.system:
+            yield from _block(block.content)
+    for exchange in view.exchanges:
+        for turn in exchange.turns:
+            yield _heading(_words(turn))
+            for block in turn.blocks:
+                yield from _block(block.content)
+    if view.omissions:
+        yield _heading(["Not shown"])
+        items = []
+        for omission in view.omissions:
+            span = omission.span
+            place = omission.handle or (span and f"{span.dialog[:12]}:{span.start}-{span.stop - 1}")
+            items.append(f"{place}: {omission.reason.value.replace('_', ' ')}")
+        yield _listed(items)
 
 
-class _Markdown:
-    """A page in Markdown."""
+def _when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
 
-    def opening(self, title: str, facts: Mapping[str, str]) -> str:
-        return f"# {title}\n\n{self.listed([f'{name}: {value}' for name, value in facts.items()])}\n"
 
-    def heading(self, words: Sequence[str]) -> str:
-        return f"## {' · '.join(words)}\n\n"
+def _words(turn: Turn) -> list[str]:
+    first = turn.blocks[0]
+    words = [_TITLES.get(turn.role.value, turn.role.value), *(word for word in (turn.name, turn.model) if word)]
+    return [*words, first.derived] if first.derived and turn.role.value != "tool" else words
 
-    def text(self, text: str) -> str:
-        return f"{_closed(text)}\n\n"
 
-    def thinking(self, text: str) -> str:
-        return f"<details><summary>Thinking</summary>\n\n{_closed(text)}\n\n</details>\n\n"
+def _block(content: Content) -> Iterator[str]:
+    match content:
+        case TextContent():
+            yield _text(content.content)
+        case ThinkingContent():
+            yield _thinking(content.content or "(not readable: kept by the provider)")
+        case ToolCallContent():
+            read = json.dumps(thaw(content.args), ensure_ascii=False, indent=2)
+            arguments = (content.raw_args or "") if content.error else read
+            yield _code(content.name, content.id, arguments, "json")
+        case ToolResultContent():
+            yield _code("Error of" if content.is_error else "Result of", content.id, content.text())
+            for part in content.content if isinstance(content.content, tuple) else ():
+                if isinstance(part, ImageContent):
+                    yield from _block(part)
+        case ImageContent(images=media) | AudioContent(audio=media):
+            yield _media(media)
+        case _:
+            yield _text(f"({content.type})")
 
-    def code(self, title: str, call_id: str, text: str, language: str = "") -> str:
-        return f"{f'**{title}**' if language else title} `{call_id}`\n\n{_fenced(text, language)}"
 
-    def media(self, media: Sequence[Media]) -> str:
-        shown = (
-            f"![{one.media_type}]({one.url})"
-            if one.url
-            else f"[{one.media_type}, {one.size:,} bytes, sha256 {one.digest[:12]}]"
-            for one in media
-        )
-        return f"{' '.join(shown)}\n\n"
+# --- the marks of Markdown ----------------------------------------------------------------------------------------------------------
 
-    def listed(self, items: Sequence[str]) -> str:
-        return "".join(f"- {item}\n" for item in items)
 
-    def closing(self) -> str:
-        return ""
+def _opening(title: str, facts: Mapping[str, str]) -> str:
+    return f"# {title}\n\n{_listed([f'{name}: {value}' for name, value in facts.items()])}\n"
+
+
+def _heading(words: Sequence[str]) -> str:
+    return f"## {' · '.join(words)}\n\n"
+
+
+def _text(text: str) -> str:
+    return f"{_closed(text)}\n\n"
+
+
+def _thinking(text: str) -> str:
+    return f"<details><summary>Thinking</summary>\n\n{_closed(text)}\n\n</details>\n\n"
+
+
+def _code(title: str, call_id: str, text: str, language: str = "") -> str:
+    return f"{f'**{title}**' if language else title} `{call_id}`\n\n{_fenced(text, language)}"
+
+
+def _media(media: Sequence[Media]) -> str:
+    shown = (
+        f"![{one.media_type}]({one.url})"
+        if one.url
+        else f"[{one.media_type}, {one.size:,} bytes, sha256 {one.digest[:12]}]"
+        for one in media
+    )
+    return f"{' '.join(shown)}\n\n"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return "".join(f"- {item}\n" for item in items)
 
 
 def _closed(text: str) -> str:

@@ -17,11 +17,25 @@ export class Problem extends Error {
 const GONE = ["gone", "The server has ended.", "Run `palaver open` again; then load the page that it opens."];
 const inflated = new Map();
 
-/** Return the text of a gzipped part of an exported file. */
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~"; // of base 85
+
+/** Return the bytes of a text in base 85: four bytes of five digits, the last ones filled up. */
+function unpacked(text) {
+  const values = new Uint8Array(128);
+  [...DIGITS].forEach((digit, value) => (values[digit.charCodeAt(0)] = value));
+  const bytes = new DataView(new ArrayBuffer(4 * Math.ceil(text.length / 5)));
+  for (let at = 0, place = 0; at < text.length; place += 4) {
+    let number = 0;
+    for (const end = at + 5; at < end; at += 1) number = number * 85 + (at < text.length ? values[text.charCodeAt(at)] : 84);
+    bytes.setUint32(place, number);
+  }
+  return new Uint8Array(bytes.buffer, 0, Math.floor((text.length * 4) / 5));
+}
+
+/** Return the answers in a gzipped part of an exported file, by their paths. */
 async function part(id) {
   if (!inflated.has(id)) {
-    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (sign) => sign.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const stream = new Blob([unpacked(document.getElementById(id).textContent)]).stream().pipeThrough(new DecompressionStream("gzip"));
     inflated.set(id, new Response(stream).json());
   }
   return inflated.get(id);
@@ -31,7 +45,9 @@ async function part(id) {
 async function kept(path) {
   const index = await part("answers");
   if (!(path in index)) throw new Problem("left_out", "This is not in the exported file.", "Open the session with `palaver open` to see it.");
-  return (await part(index[path]))[path];
+  const answer = (await part(index[path]))[path];
+  if (answer.error?.kind) throw new Problem(answer.error.kind, answer.error.message, answer.error.hint);
+  return answer;
 }
 
 async function asked(path, options) {

@@ -1,7 +1,7 @@
 // The page: which screen the address names, the keys that work on every screen, and search over all.
 
 import { State, html, line, render, useEffect, useErrorBoundary, useLayoutEffect, useState, visible } from "./dom.js";
-import { Problem, exported, login } from "./api.js";
+import { Problem, exported, get, login } from "./api.js";
 import { Sessions } from "./sessions.js";
 import { Session } from "./session.js";
 import { CallScreen } from "./call.js";
@@ -75,7 +75,7 @@ export function go(to, replace = false) {
   }
 }
 
-function App({ problem }) {
+function App({ problem, about }) {
   const [hash, setHash] = useState(location.hash);
   const [open, setOpen] = useState(""); // "search", "keys" or nothing
   const route = routed(hash);
@@ -104,8 +104,8 @@ function App({ problem }) {
   const Screen = route.first === "s" ? OF_SESSION[route.screen] : SCREENS[route.first];
   const wrong = problem ?? (failed instanceof Problem ? failed : failed && DEFECT);
   return html`<header>
-      <h1 class="brand"><a href="#/">palaver</a></h1>
-      ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
+      <h1 class="brand"><a href=${about ? `#${about.start}` : "#/"}>palaver</a></h1>
+      ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} screens=${about?.screens} /></nav>`}
       <span class="gap"></span>
       ${exported && html`<span class="told">exported file</span>`}
       <button onClick=${() => setOpen("search")}>Search <kbd>/</kbd></button>
@@ -120,10 +120,10 @@ function up({ session, screen }) {
   return session && screen ? address(`/s/${session}`) : "#/";
 }
 
-function Tabs({ route }) {
+function Tabs({ route, screens }) {
   const tabs = [["", "Session"], ["call", "Call"], ["compare", "Compare"], ["cost", "Cost"]];
   const { d } = route.words;
-  return tabs.map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
+  return tabs.filter(([screen]) => !screens || screens.includes(screen)).map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
     aria-current=${route.screen === screen ? "page" : undefined}>${title}</a>`);
 }
 
@@ -139,14 +139,17 @@ function Layer({ label, close, children }) {
 
 async function start() {
   let problem = null;
+  let about = null;
   try {
     await login();
+    if (exported) about = await get("/api/about");
+    if (about && !location.hash) history.replaceState(null, "", `#${about.start}`);
   } catch (error) {
     problem = error;
   }
   const place = document.getElementById("app");
   place.replaceChildren();
-  render(html`<${App} problem=${problem} />`, place);
+  render(html`<${App} problem=${problem} about=${about} />`, place);
   document.documentElement.dataset.ready = "true";
 }
 

@@ -54,8 +54,14 @@ function Picture({ media }) {
   const [shown, setShown] = useState(false);
   const named = `${media.media_type}, ${bytes(media.size ?? 0)}`;
   if (media.url) return html`<p><a href=${safe(media.url)} rel="noopener noreferrer" target="_blank">${visible(media.url)}</a></p>`;
-  if (exported || !media.digest) return html`<p class="quiet">[${named}]</p>`;
+  if (!media.digest) return html`<p class="quiet">[${named}]</p>`;
   return shown
-    ? html`<img src=${`/api/blobs/${media.digest}`} alt=${named} />`
+    ? html`<${exported ? Kept : "img"} src=${`/api/blobs/${media.digest}`} alt=${named} />`
     : html`<button onClick=${() => setShown(true)}>Show the picture (${named})</button>`;
+}
+
+/** A picture of an exported file. */
+function Kept({ src, alt }) {
+  const { value, problem, waiting } = useAnswer(src);
+  return value ? html`<img src=${value} alt=${alt} />` : html`<${State} ...${{ problem, waiting }} />`;
 }

@@ -55,7 +55,7 @@ function Rows({ found }) {
   if (!rows.length && !tools.length) return html`<${State}>Nothing differs.<//>`;
   const chosen = rows[selected];
   return html`<div class="bar">${counted(found.entered.length, "block")} entered, ${count(found.left.length)} left, ${count(found.changed.length)} changed.${tools.length > 0 && ` Tools: ${tools.map(visible).join(", ")}.`}</div>
-    <div class="split"><${List} id="differences" label="Differences" count=${rows.length} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${Row} ...${rows[index]} />`} />
+    <div class="split"><${List} id="differences" label="Differences" count=${rows.length} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${DifferenceRow} ...${rows[index]} />`} />
     <${Body} key=${selected} handle=${chosen?.place ?? null} head=${chosen && html`<${Sides} ...${chosen} />`} /></div>`;
 }
 
@@ -64,7 +64,7 @@ function Sides({ before, after, why }) {
   return html`<p>${visible(why)}</p>${before !== null && html`<h2>Before</h2><${Long} text=${before} />`}${after !== null && html`<h2>After</h2><${Long} text=${after} />`}`;
 }
 
-function Row({ what, place, before, after, why }) {
+function DifferenceRow({ what, place, before, after, why }) {
   return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class="grow">${line(after ?? before)}</span><span class="quiet">${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
 }
 

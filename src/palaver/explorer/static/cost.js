@@ -11,10 +11,10 @@ const DEAR = 10;
 export function Cost({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<${Shown} route=${route} session=${value} dialog=${dialogOf(value, route).dialog} />`;
+  return html`<${Composition} route=${route} session=${value} dialog=${dialogOf(value, route).dialog} />`;
 }
 
-function Shown({ route, session, dialog }) {
+function Composition({ route, session, dialog }) {
   const path = `/api/dialogs/${dialog}/composition`;
   const { value, problem, waiting } = useAnswer(path);
   const [all, setAll] = useState(false);

@@ -73,14 +73,14 @@ function Log({ route, session, dialog }) {
       <span class="gap"></span>
       <a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
-    <${Branches} session=${session} dialog=${dialog} route=${route} />
+    <${Tree} session=${session} dialog=${dialog} route=${route} />
     <${Strip} route=${route} calls=${calls} compacted=${(marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean)} />
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
       ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}
       ${!waiting && html`<${Whole} session=${route.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
-        row=${(index) => html`<${Row} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} />`} />
+        row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} />`} />
       <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />`} />
     </div>`}`;
 }
@@ -91,7 +91,7 @@ function CallOf({ row, calls, route }) {
   return call ? html`<p><a href=${address(`/s/${route.session}/call/${call.call}`, { d: route.words.d })}>What the model saw: call ${count(call.call)}</a> <${Told} recorded=${call.recorded} /></p>` : null;
 }
 
-function Row({ row, label, fork }) {
+function EntryRow({ row, label, fork }) {
   const { handle, kind, role, speaker, at, size } = row;
   const who = kind === "message" ? (speaker && speaker !== role ? `${role} (${speaker})` : role) : kind.replaceAll("_", " ");
   return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
@@ -101,7 +101,7 @@ function Row({ row, label, fork }) {
 }
 
 /** The tree: the live branch and the one that is shown; the abandoned ones, and the dialogs of sub-agents, folded with a count. */
-function Branches({ session, dialog, route }) {
+function Tree({ session, dialog, route }) {
   if (session.dialogs.length < 2) return null;
   const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
   const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${relation(one)}</a>

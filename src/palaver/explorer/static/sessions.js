@@ -52,7 +52,7 @@ export function Sessions({ route }) {
     ${problem && html`<${State} problem=${problem} />`}
     ${!shown.length && !problem && html`<${State} waiting=${waiting}>${rows.length ? "No session has these words." : "The store holds no session. `palaver import` imports what other agents left."}<//>`}
     ${shown.length > 0 && html`<${List} id="sessions" label="Sessions" count=${shown.length} height=${44} selected=${Math.min(selected, shown.length - 1)}
-      onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Row} row=${shown[index]} chosen=${index === Math.min(selected, shown.length - 1)} />`} />`}`;
+      onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${SessionRow} row=${shown[index]} chosen=${index === Math.min(selected, shown.length - 1)} />`} />`}`;
 }
 
 /** Say whether all that was recorded is there and readable; this reads the whole session. */
@@ -62,7 +62,7 @@ export function Whole({ session }) {
   return value.damaged.length ? html`<b class="bad" title=${value.damaged.slice(0, 20).join(" ")}>${counted(value.damaged.length, "entry is", "entries are")} damaged</b>` : html`<span class="good">whole</span>`;
 }
 
-function Row({ row, chosen }) {
+function SessionRow({ row, chosen }) {
   const fresh = row.seen === null || row.seen === undefined ? "" : row.messages > row.seen ? `${count(row.messages - row.seen)} new` : "";
   const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
   return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<b>${line(row.title || row.name)}</b><br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>

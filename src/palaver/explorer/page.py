@@ -1,0 +1,244 @@
+"""The page as one HTML file that opens from disk, without a server and without network: with the answers to all that it asks.
+
+The same input gives the same bytes. Whatever was said stands in gzipped parts, in base 85 (7 % smaller than base64), whose digits cannot end
+the element that holds them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64encode, b85encode
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, urlencode
+
+from palaver.errors import PalaverError
+from palaver.explorer.answers import ROUTES
+from palaver.explorer.api import Raw, Source, as_data, as_json
+from palaver.ids import DialogId, SessionId
+from palaver.store import Store
+
+__all__ = ["Chosen", "answered", "page", "shell"]
+
+_PART = 1_000_000
+"""Bytes of answers that are packed together, about."""
+
+_LABELS = 100
+"""Labels that the page asks for together (`labels.js`)."""
+
+_Ask: TypeAlias = Callable[[str], Any]
+_Answers: TypeAlias = Iterator[tuple[str, Any]]
+
+
+class Chosen(NamedTuple):
+    """What a file holds: a session, or only what the model saw at one of its calls, or how what it saw at two of them differs.
+
+    Attributes:
+        session: The session.
+        dialog: The dialog that is shown first, and whose calls are meant.
+        call: The number of a call.
+        compare: The numbers of two calls.
+    """
+
+    session: SessionId
+    dialog: DialogId
+    call: int | None = None
+    compare: tuple[int, int] | None = None
+
+    @property
+    def screen(self) -> str:
+        """The name of the screen that the file begins with."""
+        return "compare" if self.compare else "call" if self.call else ""
+
+    @property
+    def route(self) -> str:
+        """The address of that screen."""
+        words = dict(zip("dab", (self.dialog, *(self.compare or ())), strict=False))
+        place = "/".join(str(part) for part in ("/s", self.session, self.screen, self.call) if part)
+        return f"{place}?{urlencode(words)}"
+
+
+def page(store: Store, chosen: Chosen) -> Iterator[bytes]:
+    """Return the file, piece by piece.
+
+    Raises:
+        PalaverError: What was chosen cannot be shown.
+    """
+    source = Source(store=store, url="", name="", session=chosen.session)
+    index: dict[str, str] = {}
+    waiting: list[bytes] = []
+    size = part = 0
+    head, tail = shell().split("</body>")
+    for path, value in _answers(source, chosen):
+        if not index:
+            yield head.encode()  # what was chosen is there
+        if path in index:
+            continue
+        waiting.append(as_json(path) + b":" + as_json(value))
+        size += len(waiting[-1])
+        index[path] = f"part-{part}"
+        if size > _PART:
+            yield _element(f"part-{part}", waiting)
+            waiting, size, part = [], 0, part + 1
+    yield _element(f"part-{part}", waiting)
+    yield _element("answers", [as_json(index)[1:-1]])
+    yield f"</body>{tail}".encode()
+
+
+def _element(name: str, members: list[bytes]) -> bytes:
+    """Return an element that holds a JSON object; no browser runs it."""
+    packed = b85encode(gzip.compress(b"{" + b",".join(members) + b"}", mtime=0)).replace(b"<", b",")
+    return f'<script type="application/octet-stream" id="{name}">'.encode() + packed + b"</script>\n"
+
+
+# --- the answers ----------------------------------------------------------------------------------------------------------------------
+
+
+_QUESTIONS = [
+    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.pattern)), route.function)
+    for route in ROUTES
+    if route.method == "GET"
+]
+
+
+def answered(source: Source, path: str) -> Any:  # noqa: ANN401 - JSON values
+    """Return the answer to a GET of the page as JSON values.
+
+    Raises:
+        PalaverError: There is none.
+    """
+    place, _, query = path.partition("?")
+    match, function = next((match, function) for regex, function in _QUESTIONS if (match := regex.fullmatch(place)))
+    answer = function(source, **match.groupdict(), **dict(parse_qsl(query)))
+    if isinstance(answer, Raw):
+        if answer.media_type == "application/json":
+            return json.loads(answer.data)
+        return f"data:{answer.media_type};base64,{b64encode(answer.data).decode()}"
+    return list(answer) if isinstance(answer, Iterator) else answer
+
+
+def _answers(source: Source, chosen: Chosen) -> _Answers:
+    """Yield each path that the page asks, and the answer; that something was erased is an answer, too, but not to what was chosen."""
+
+    def ask(path: str) -> Any:  # noqa: ANN401 - JSON values
+        try:
+            return answered(source, path)
+        except PalaverError as error:
+            return as_data(error)
+
+    here, dialog = f"/api/sessions/{chosen.session}", f"/api/dialogs/{chosen.dialog}"
+    session = answered(source, here)
+    path = f"{dialog}/calls/{chosen.call}" if chosen.call else here
+    if chosen.compare:
+        path = f"{dialog}/compare?a={chosen.compare[0]}&b={chosen.compare[1]}"
+    shown = {
+        path: answered(source, path),
+        here: session,
+        "/api/sessions?limit=200": {"rows": [session["row"]], "more": False},
+    }
+    screens = [chosen.screen] if chosen.screen else ["", "cost"]
+    shown["/api/about"] = {**ask("/api/about"), "exported": True, "start": chosen.route, "screens": screens}
+    yield from shown.items()
+    yield f"{here}/whole", ask(f"{here}/whole")
+    if chosen.compare:
+        rows = (row for what in ("entered", "left", "changed") for row in shown[path][what])
+        yield from _originals(ask, (row["place"] for row in rows))
+    elif chosen.call:
+        yield from _call(ask, path, shown[path])
+    else:
+        for each in (one["dialog"] for one in session["dialogs"]):
+            yield from _dialog(ask, f"/api/dialogs/{each}")
+            if each != chosen.dialog:
+                path = f"{here}/branches?one={chosen.dialog}&other={each}"
+                yield path, ask(path)
+
+
+def _dialog(ask: _Ask, path: str) -> _Answers:
+    """Yield what is shown of a dialog: its entries, and what filled the window at each call."""
+    head, *rows = ask(f"{path}/entries")
+    yield f"{path}/entries", [head, *rows]
+    yield from ((one, ask(one)) for one in (f"{path}/marks", f"{path}/calls", f"{path}/composition"))
+    yield from _labels(ask, path, head["total"])
+    yield from _originals(ask, (row["handle"] for part in rows for row in part))
+
+
+def _call(ask: _Ask, path: str, seen: Mapping[str, Any]) -> _Answers:
+    """Yield what is shown of a call besides its rows: the originals, also of what the model did not see, and the request."""
+    yield f"{path}/request", ask(f"{path}/request")
+    yield from _labels(ask, path, len(seen["items"]))
+    for item in seen["items"]:
+        yield from _originals(ask, _handles(item))
+
+
+def _handles(item: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the originals that a row stands for: of a run that was left out, each of its entries."""
+    if item.get("entries", 1) == 1:
+        yield item["handle"]
+        return
+    dialog, _, first = item["handle"].partition(":")
+    yield from (f"{dialog}:{int(first) + number}" for number in range(item["entries"]))
+
+
+def _labels(ask: _Ask, path: str, count: int) -> _Answers:
+    for start in range(0, count, _LABELS):
+        one = f"{path}/labels?start={start}&stop={start + _LABELS}"
+        yield one, ask(one)
+
+
+def _originals(ask: _Ask, handles: Iterator[str | None]) -> _Answers:
+    """Yield entries and blocks, and their images."""
+    for handle in filter(None, handles):
+        found = ask(f"/api/entries/{handle}")
+        yield f"/api/entries/{handle}", found
+        yield from ((path, ask(path)) for path in _pictures(found))
+
+
+def _pictures(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON values
+    """Yield the paths of the images that a message holds."""
+    if isinstance(value, dict):
+        if value.get("digest") and str(value.get("media_type")).startswith("image/") and not value.get("url"):
+            yield f"/api/blobs/{value['digest']}"
+        value = list(value.values())
+    for each in value if isinstance(value, list) else ():
+        yield from _pictures(each)
+
+
+# --- the page itself ------------------------------------------------------------------------------------------------------------------
+
+
+def shell() -> str:
+    """Return the page with its scripts and styles inside, and nothing else allowed."""
+    folder = files("palaver.explorer") / "static"
+
+    def text(name: str) -> str:
+        return folder.joinpath(*name.split("/")).read_text("utf-8")
+
+    found = re.sub(r'<link rel="icon".*\n', "", text("index.html")).replace("<html ", "<html data-exported ")
+    found = re.sub(r'<link rel="stylesheet" href="(.+)">', lambda one: f"<style>{text(one[1])}</style>", found)
+    found = re.sub(r'<script src="(.+)" defer></script>', lambda one: f"<script>{text(one[1])}</script>", found)
+    program = "".join(_modules("app.js", text, set()))
+    found = found.replace('<script src="app.js" type="module"></script>', f'<script type="module">{program}</script>')
+    allowed = {"script": "", "style": ""}
+    for name, inside in re.findall(r"<(script|style)[^>]*>(.*?)</\1>", found, re.DOTALL):
+        allowed[name] += f" 'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"
+    policy = (
+        f"default-src 'none'; script-src{allowed['script']}; style-src{allowed['style']}; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    meta = '<meta charset="utf-8">\n'
+    notice = f'<script type="text/plain" id="notice">{text("vendor/NOTICE")}</script>\n</body>'
+    found = found.replace(meta, f'{meta}<meta http-equiv="Content-Security-Policy" content="{policy}">\n')
+    return found.replace("</body>", notice)
+
+
+def _modules(name: str, text: Callable[[str], str], known: set[str]) -> Iterator[str]:
+    """Yield the modules that a module imports, and itself, as parts of one module: their top-level names are unique."""
+    known.add(name)
+    for other in re.findall(r'^import .* from "\./(.+)";$', text(name), re.MULTILINE):
+        if other not in known:
+            yield from _modules(other, text, known)
+    yield re.sub(r"^export |^import .*\n", "", text(name), flags=re.MULTILINE)
