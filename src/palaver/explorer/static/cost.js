@@ -7,6 +7,7 @@ import { Of, address, dialogOf, go } from "./app.js";
 const PARTS = ["system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded"];
 const COLOURS = ["#7a6ff0", "#3f8fd8", "#c86dd0", "#a05a2c", "#d99a00", "#3aa76d", "#c2504d", "#8a8f98"];
 const DEAR = 10;
+const WHOLE = [1, 2, 5].flatMap((step) => [step, step * 10, step * 100, step * 1000, step * 10000]).sort((one, other) => one - other); // steps between numbers of calls
 
 export function Cost({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
@@ -63,7 +64,7 @@ function Chart({ label, calls, compactions, series, open }) {
     };
     const drawn = new globalThis.uPlot({
       width: place.current.clientWidth, height: 220, scales: { x: { time: false } }, bands, legend: { live: true }, hooks: { draw: [marks], ready: [(plot) => plot.setLegend({ idx: calls.length - 1 })] },
-      axes: [{ ...axis }, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
+      axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
       series: [{ label: "call", value: (_, call) => call ?? "" }, ...series.map(({ label: name, colour, values }) => ({ label: name, stroke: colour, fill: `${colour}99`, width: 1, points: { show: false }, value: (_, __, ___, index) => (index === null ? "" : count(values[index])) }))],
     }, [calls.map((call) => call.call), ...stacked], place.current);
     const fit = new ResizeObserver(() => drawn.setSize({ width: place.current.clientWidth, height: 220 }));
