@@ -108,6 +108,8 @@ def main() -> None:
     print("   .venv/bin/palaver import          # offers those of Claude Code, Codex and pi")
     print("   .venv/bin/palaver sessions")
     print("   .venv/bin/palaver view SESSION --budget 50000 --explain")
+    say("And this one in the browser:")
+    print(f"   .venv/bin/palaver open demo --store {url}")
 
 
 if __name__ == "__main__":

@@ -54,3 +54,12 @@ def test_pins_satisfy_the_project(group: str) -> None:
         versions = pinned.get(canonicalize_name(requirement.name), [])
         assert versions, f"{requirement} is not pinned in requirements/{group}.txt"
         assert all(requirement.specifier.contains(version, prereleases=True) for version in versions), requirement
+
+
+def test_the_wheel_holds_the_page_of_the_explorer() -> None:
+    """It takes everything below the package that git does not ignore, scripts and styles included."""
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"] == {"packages": ["src/palaver"]}
+    page = [str(path) for path in (ROOT / "src/palaver/explorer/static").rglob("*.*")]
+    ignored = subprocess.run(["git", "check-ignore", "--no-index", *page], cwd=ROOT, check=False, capture_output=True)
+    assert (ignored.returncode, ignored.stdout) == (1, b""), "1: none is ignored"
