@@ -94,17 +94,22 @@ class Tab:
         elif event == "Log.entryAdded":
             self.told.append(f"{words['entry']['source']}: {words['entry']['text']} {words['entry'].get('url', '')}")
 
-    def open(self, address: str, width: int = 1280, height: int = 800, *, dark: bool = False) -> str:
-        """Open a page in a new tab, wait until it stands still, and return the tab's name."""
+    def blank(self, width: int = 1280, height: int = 800, *, dark: bool = False) -> str:
+        """Begin a new tab with nothing in it, and return its name."""
         self._session = ""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for room in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{room}.enable")
         self.look(width, height, dark=dark)
+        return self._session
+
+    def open(self, address: str, width: int = 1280, height: int = 800, *, dark: bool = False) -> str:
+        """Open a page in a new tab, wait until it stands still, and return the tab's name."""
+        name = self.blank(width, height, dark=dark)
         self.send("Page.navigate", url=address)
         self.settle()
-        return self._session
+        return name
 
     def turn(self, tab: str) -> None:
         """Turn to another tab."""

@@ -152,10 +152,10 @@ def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
     return call.view() if isinstance(call, ModelCall) and call.reproducible else before(dialog, call)
 
 
-def call_row(call: ModelCall | Answer) -> CallRow:
-    """Return a call as it is listed."""
+def call_row(call: ModelCall | Answer, *, priced: bool = True) -> CallRow:
+    """Return a call as it is listed; without `priced`, in dollars only what the provider reported: the price list takes most of the time."""
     usage = (call.usage() if isinstance(call, ModelCall) else call.usage) or Usage()
-    cost = cost_of(usage, call.model, call.at)
+    cost = cost_of(usage, call.model, call.at) if priced else usage.invoke_cost
     row: CallRow = {
         "call": call.number,
         "at": call.at,

@@ -165,12 +165,8 @@ def blob(source: Source, blob: str) -> Answer:
 
 
 def call_list(source: Source, dialog: str) -> Answer:
-    """Return the calls of a dialog."""
-    return [dict(row) for row in _rows(_dialog(source, dialog))]
-
-
-def _rows(dialog: Dialog) -> list[CallRow]:
-    return [call_row(call) for call in calls(dialog)]
+    """Return the calls of a dialog, in dollars only what the provider reported."""
+    return [dict(call_row(call, priced=False)) for call in calls(_dialog(source, dialog))]
 
 
 def call(source: Source, dialog: str, call: str) -> Answer:
@@ -269,7 +265,7 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
 def composition(source: Source, dialog: str) -> Answer:
     """Return what filled the window at each call, and the calls before which something was compacted."""
     found = _dialog(source, dialog)
-    listed = _rows(found)
+    listed = [call_row(call) for call in calls(found)]
     rows = list(windows(found, listed))
     compactions = [row["call"] for row in rows if row["compacted"]]
     return {"calls": rows, "compactions": compactions, "recorded": all(row["recorded"] for row in listed)}

@@ -48,8 +48,8 @@ function found(rows, dialog, wanted) {
 function Log({ route, session, dialog }) {
   const { rows, total, waiting, problem } = useEntries(dialog.dialog);
   const [label, sight] = useLabels(`/api/dialogs/${dialog.dialog}/labels`);
-  const { value: marks } = useAnswer(`/api/dialogs/${dialog.dialog}/marks`);
-  const { value: calls } = useAnswer(`/api/dialogs/${dialog.dialog}/calls`);
+  const { value: marks } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/marks`);
+  const { value: calls } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/calls`);
   const forks = useMemo(() => new Set(marks?.branches), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
