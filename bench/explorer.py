@@ -11,14 +11,13 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import palaver.explorer
 from bench.explorer_session import long_session
-from bench.measure import Row, timed
+from bench.measure import Row
 from palaver import Session
 from palaver.session import searchable
 from palaver.store import Durability, SqliteStore
@@ -158,17 +157,40 @@ def _row(what: str, seconds: float, aim: str = "") -> Row:
     return Row(what, f"{seconds:,.2f} s" if seconds >= 1 else f"{seconds * 1000:,.0f} ms", aim=aim)
 
 
-def _several(times: int, measured: Callable[[int], float]) -> float:
-    return median(measured(number) for number in range(times))
+def _several(measured: Callable[[int], float]) -> float:
+    return median(measured(number) for number in range(_REPEATED))
 
 
 def _screens(page: Tab, path: Path, what: str, calls: int) -> Iterator[Row]:
     with closing(SqliteStore(path)) as store:
         (record,) = store.sessions()
-    root, dialog = f"/s/{record.session_id}", record.root
+    assert record.root is not None
+    root = f"/s/{record.session_id}"
+    yield from _cold(page, path, what, root, calls)
+    with _opened(page, path) as shown:
+        yield from _lists(shown)
+        yield from _calls(shown, root, calls)
+        typed = page.ask(_TYPED.replace("TEXT", json.dumps(f"part zebra{calls // 3}")))
+        yield _row("  search, each key, its pause of 60 ms included; the median", median(typed) / 1000, "≤ 0.1 s")
+        yield _row("    the worst", max(typed) / 1000)
+        yield from _whatif(shown, record.root, calls)
+        drawn = "document.querySelectorAll('canvas').length === 2"
+        yield _row("  cost and composition", shown.went(f"{root}/cost", drawn))
+        yield Row("  memory of the server, at the most", f"{shown.peak():,.0f} MB", aim="≤ 250 MB")
+
+
+def _call(root: str, number: int) -> tuple[str, str]:
+    """Return the address of a call's screen, and what holds when its first rows are there."""
+    return f"{root}/call/{number}", f"document.body.textContent.includes('Call {number:,} of') && labelled('blocks')"
+
+
+_DIFFERS = "document.querySelector('#differences .row')"
+
+
+def _cold(page: Tab, path: Path, what: str, root: str, calls: int) -> Iterator[Row]:
+    """Time the first screens of servers that just began."""
 
     def cold(to: str, test: str) -> float:
-        """Go to a screen of a server that just began."""
         with _opened(page, path) as shown:
             return shown.went(to, test)
 
@@ -176,55 +198,53 @@ def _screens(page: Tab, path: Path, what: str, calls: int) -> Iterator[Row]:
         with _opened(page, path) as shown:
             return shown.painted
 
-    def call(number: int) -> tuple[str, str]:
-        """Return the address of a call's screen, and what holds when its first rows are there."""
-        return f"{root}/call/{number}", f"document.body.textContent.includes('Call {number:,} of') && labelled('blocks')"
-
-    differs = "document.querySelector('#differences .row')"
-    yield _row(f"`palaver open` to painted list: {what}", _several(_REPEATED, first), "≤ 1.5 s")
-    yield _row("  a call, cold", _several(3, lambda at: cold(*call(calls // 2 + at))), "≤ 1 s")
     compared = f"{root}/compare?a={calls - 1}&b={calls}"
-    yield _row("  two calls compared, cold", _several(3, lambda _: cold(compared, differs)), "≤ 2 s")
-    with _opened(page, path) as shown:
-        clicked = "took(() => document.querySelector('#sessions .row').click(), () => labelled('entries'))"
-        rows, whole, strip = [], [], []
-        for _ in range(_REPEATED):
-            page.ask("location.hash = '/'; shown(() => document.querySelector('#sessions .row'))")
-            begun = time.perf_counter()
-            rows.append(shown.ask(clicked) / 1000)
-            page.ask("shown(() => !/read …/.test(document.body.textContent))")
-            whole.append(time.perf_counter() - begun)
-            page.ask("shown(() => document.querySelector('.strip') && / prompt/.test(document.body.textContent))")
-            strip.append(time.perf_counter() - begun)
-        yield _row("  click to first rows with their words", median(rows), "≤ 0.8 s")
-        yield _row("  whole index", median(whole), "≤ 2.5 s")
-        yield _row("  and the strip of all calls, and where to jump to", median(strip))
-        yield _row("  worst frame while scrolling", _several(3, lambda _: shown.ask(_SCROLL)) / 1000, "≤ 50 ms")
-        yield Row("  nodes in the page", f"{shown.ask('document.querySelectorAll(`*`).length'):,.0f}", aim="≤ 2,000")
-        yield Row("  heap of the tab", f"{shown.heap():,.1f} MB", aim="≤ 50 MB")
-        shown.went(*call(calls // 3))
-        yield _row("  a call", _several(_REPEATED, lambda at: shown.went(*call(calls - 3 - 2 * at))), "≤ 0.3 s")
-        pair = [f"{root}/compare?a={calls - 3 - at}&b={calls - 2 - at}" for at in range(2 * _REPEATED)]
-        empty = "!document.querySelector('#differences')"
-        times = []
-        for to in pair[::2]:
-            shown.went(f"{root}/compare", empty)
-            times.append(shown.went(to, differs))
-        yield _row("  two calls compared", median(times), "≤ 0.5 s")
-        typed = page.ask(_TYPED.replace("TEXT", json.dumps(f"part zebra{calls // 3}")))
-        yield _row("  search, each key, its pause of 60 ms included; the median", median(typed) / 1000, "≤ 0.1 s")
-        yield _row("    the worst", max(typed) / 1000)
-        job = {"do": "whatif", "dialog": dialog, "call": calls - 1, "policy": "palaver", "budget": 20_000}
-        waited = page.ask(_WHATIF.replace("JOB", json.dumps(job)).replace("CANCEL", "true"))
-        yield _row("  what-if: first progress", waited[0] / 1000, "≤ 0.5 s")
-        yield _row("    cancelled", waited[1] / 1000, "≤ 0.2 s")
-        done = page.ask(_WHATIF.replace("JOB", json.dumps({**job, "budget": 19_000})).replace("CANCEL", "false"))
-        assert done[3].startswith('{"result"'), done
-        yield _row("    its answer", done[2] / 1000)
-        yield _row(
-            "  cost and composition", shown.went(f"{root}/cost", "document.querySelectorAll('canvas').length === 2")
+    yield _row(f"`palaver open` to painted list: {what}", _several(first), "≤ 1.5 s")
+    yield _row("  a call, cold", _several(lambda at: cold(*_call(root, calls // 2 + at))), "≤ 1 s")
+    yield _row("  two calls compared, cold", _several(lambda _: cold(compared, _DIFFERS)), "≤ 2 s")
+
+
+def _lists(shown: Shown) -> Iterator[Row]:
+    """Time the list of entries, from the list of sessions on."""
+    page, rows, whole, strip = shown.page, list[float](), list[float](), list[float]()
+    for _ in range(_REPEATED):
+        page.ask("location.hash = '/'; shown(() => document.querySelector('#sessions .row'))")
+        begun = time.perf_counter()
+        rows.append(
+            shown.ask("took(() => document.querySelector('#sessions .row').click(), () => labelled('entries'))")
         )
-        yield Row("  memory of the server, at the most", f"{shown.peak():,.0f} MB", aim="≤ 250 MB")
+        page.ask("shown(() => !/ read …/.test(document.body.textContent))")
+        whole.append(time.perf_counter() - begun)
+        page.ask("shown(() => document.querySelector('.strip') && / prompt/.test(document.body.textContent))")
+        strip.append(time.perf_counter() - begun)
+    yield _row("  click to first rows with their words", median(rows) / 1000, "≤ 0.8 s")
+    yield _row("  whole index", median(whole), "≤ 2.5 s")
+    yield _row("  and the strip of all calls, and where to jump to", median(strip))
+    yield _row("  worst frame while scrolling", _several(lambda _: shown.ask(_SCROLL)) / 1000, "≤ 50 ms")
+    yield Row("  nodes in the page", f"{shown.ask('document.querySelectorAll(`*`).length'):,.0f}", aim="≤ 2,000")
+    yield Row("  heap of the tab", f"{shown.heap():,.1f} MB", aim="≤ 50 MB")
+
+
+def _calls(shown: Shown, root: str, calls: int) -> Iterator[Row]:
+    """Time calls and comparisons of a server that showed some before."""
+    shown.went(*_call(root, calls // 3))
+    yield _row("  a call", _several(lambda at: shown.went(*_call(root, calls - 3 - 2 * at))), "≤ 0.3 s")
+    times = []
+    for at in range(_REPEATED):
+        shown.went(f"{root}/compare", "!document.querySelector('#differences')")
+        times.append(shown.went(f"{root}/compare?a={calls - 9 - 2 * at}&b={calls - 8 - 2 * at}", _DIFFERS))
+    yield _row("  two calls compared", median(times), "≤ 0.5 s")
+
+
+def _whatif(shown: Shown, dialog: str, calls: int) -> Iterator[Row]:
+    job = {"do": "whatif", "dialog": dialog, "call": calls - 1, "policy": "palaver", "budget": 20_000}
+    told, cancelled, _, _ = shown.page.ask(_WHATIF.replace("JOB", json.dumps(job)).replace("CANCEL", "true"))
+    yield _row("  what-if: first progress", told / 1000, "≤ 0.5 s")
+    yield _row("    cancelled", cancelled / 1000, "≤ 0.2 s")
+    job["budget"] = 19_000
+    _, _, took, last = shown.page.ask(_WHATIF.replace("JOB", json.dumps(job)).replace("CANCEL", "false"))
+    assert last.startswith('{"result"'), last
+    yield _row("    its answer", took / 1000)
 
 
 def _many(page: Tab, path: Path, number: int) -> Iterator[Row]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict
 
 from palaver.errors import NotFound
 from palaver.log import Handle, MessageEntry, entry_at, every_header
-from palaver.messages import Message, Role, Usage
+from palaver.messages import Role, Usage
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
@@ -28,11 +27,13 @@ class Answer:
     Attributes:
         store: Where it is recorded.
         number: Its number, starting at 1.
+        at: When it began.
         entries: The entries that hold it, in order.
     """
 
     store: Store = field(repr=False)
     number: int
+    at: float
     entries: list[Handle]
 
     @property
@@ -40,25 +41,17 @@ class Answer:
         """The entry that begins it."""
         return self.entries[0]
 
-    @cached_property
-    def _said(self) -> list[Message]:
+    def told(self) -> tuple[str, Usage | None]:
+        """Return the model, and what the provider reported, from the entries that can be read."""
         found = (entry_at(self.store, place) for place in self.entries)
-        return [entry.message for entry in found if isinstance(entry, MessageEntry)]
+        said = [entry.message for entry in found if isinstance(entry, MessageEntry)]
+        model = next((message.model or "" for message in said), "")
+        return model, next((message.usage for message in reversed(said) if message.usage), None)
 
     @property
     def model(self) -> str:
         """The model."""
-        return (self._said[0].model or "") if self._said else ""
-
-    @property
-    def at(self) -> float | None:
-        """When it began, or None."""
-        return self._said[0].timestamp if self._said else None
-
-    @property
-    def usage(self) -> Usage | None:
-        """What the provider reported, or None."""
-        return next((message.usage for message in reversed(self._said) if message.usage), None)
+        return self.told()[0]
 
 
 class CallRow(TypedDict):
@@ -110,10 +103,10 @@ def _answers(dialog: Dialog) -> list[Answer]:
                     if header.response == response:
                         growing.append(place)
                 else:
-                    if begun + 1 == header.number and not found[-1].usage:
-                        found[-1] = replace(found[-1], entries=[*found[-1].entries, place])
+                    if begun + 1 == header.number and not found[-1].told()[1]:
+                        found[-1].entries.append(place)
                     else:
-                        found.append(Answer(store=store, number=len(found) + 1, entries=[place]))
+                        found.append(Answer(store=store, number=len(found) + 1, at=header.at, entries=[place]))
                     begun = header.number
                     if header.response != response:
                         response, growing = header.response, found[-1].entries
@@ -154,12 +147,13 @@ def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
 
 def call_row(call: ModelCall | Answer, *, priced: bool = True) -> CallRow:
     """Return a call as it is listed; without `priced`, in dollars only what the provider reported: the price list takes most of the time."""
-    usage = (call.usage() if isinstance(call, ModelCall) else call.usage) or Usage()
-    cost = cost_of(usage, call.model, call.at) if priced else usage.invoke_cost
+    model, told = (call.model, call.usage()) if isinstance(call, ModelCall) else call.told()
+    usage = told or Usage()
+    cost = cost_of(usage, model, call.at) if priced else usage.invoke_cost
     row: CallRow = {
         "call": call.number,
         "at": call.at,
-        "model": call.model,
+        "model": model,
         "entry": str(call.handle),
         "recorded": isinstance(call, ModelCall),
         "read": cost.prompt_tokens,

@@ -51,6 +51,7 @@ function Log({ route, session, dialog }) {
   const { value: marks } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/marks`);
   const { value: calls } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/calls`);
   const forks = useMemo(() => new Set(marks?.branches), [marks]);
+  const compacted = useMemo(() => (marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
@@ -74,7 +75,7 @@ function Log({ route, session, dialog }) {
       <a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
     <${Tree} session=${session} dialog=${dialog} route=${route} />
-    <${Strip} route=${route} calls=${calls} compacted=${(marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean)} />
+    <${Strip} route=${route} calls=${calls} compacted=${compacted} />
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
       ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}
       ${!waiting && html`<${Whole} session=${route.session} />`}</div>
@@ -117,8 +118,8 @@ function Tree({ session, dialog, route }) {
 /** A strip of the tokens of each call, with a line at each compaction; a click goes to the call. */
 function Strip({ route, calls, compacted }) {
   const place = useRef(null);
-  const sizes = (calls ?? []).map((call) => call.read + call.written);
-  const marked = compacted.map((row) => sizes.length && calls.findIndex((call) => call.at >= row.at)).filter((index) => index > 0);
+  const sizes = useMemo(() => (calls ?? []).map((call) => call.read + call.written), [calls]);
+  const marked = useMemo(() => compacted.map((row) => sizes.length && calls.findIndex((call) => call.at >= row.at)).filter((index) => index > 0), [compacted, sizes]);
   useEffect(() => {
     const canvas = place.current;
     if (!canvas || !sizes.length) return;
@@ -132,7 +133,7 @@ function Strip({ route, calls, compacted }) {
     sizes.forEach((size, index) => pen.fillRect(index * wide, canvas.height * (1 - size / most), Math.max(1, wide - 1), canvas.height));
     pen.fillStyle = getComputedStyle(canvas).borderColor;
     for (const index of marked) pen.fillRect(index * wide - ratio, 0, 2 * ratio, canvas.height);
-  }, [calls, marked.length]);
+  }, [sizes, marked]);
   if (!sizes.length) return null;
   const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
   return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls[0].recorded} />
