@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -32,17 +32,15 @@ def stocked(path: Path, messages: int = 4) -> str:
         return dialog.dialog_id
 
 
-def story(
-    store: SqliteStore, said: str = "said", name: str = "talk", budgets: Sequence[int] = (100_000, 1_500)
-) -> Dialog:
+def story(store: SqliteStore, said: str = "said", name: str = "talk", small: int = 1_500) -> Dialog:
     """Write a session with all that screens show, `said` in every text and `name` in every name, and return its first dialog.
 
-    It has instructions, a tool, a call of it that failed, recorded calls with budgets, a compaction, a fork and a picture by its address.
+    It has instructions, a tool, a call of it that failed, recorded calls, the second in a small budget, a compaction and a fork.
     """
-    session = Session.create(store, name, owner=name, subject=name, workdir=f"/home/{name}", metadata={name: said})
+    session = Session.create(store, name, owner=name, subject=name, workdir=f"/home/{name}")
     dialog = session.root
     dialog.put_text(f"instructions {said}", role="system")
-    for number, budget in enumerate(budgets):
+    for number, budget in enumerate((100_000, small)):
         dialog.put_text(f"question {number} {said} " + "word " * 900)
         tool = {
             "name": "look",
@@ -62,7 +60,7 @@ def story(
             ToolMessage.from_result(ToolResultContent(id=called.id, content=f"result {said}", is_error=number == 1))
         )
         dialog.append(AssistantMessage(content=f"answer {number} {said}", model=name))
-    dialog.compaction.commit(dialog.compaction.compose("palaver", 1_500))
+    dialog.compaction.commit(dialog.compaction.compose("palaver", small))
     dialog.fork().put_text(f"in the fork {said}")
     dialog.put_text(f"the end {said}")
     return dialog

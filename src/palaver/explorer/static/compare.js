@@ -22,10 +22,10 @@ export function Compare({ route }) {
   };
   return html`<form class="bar" onSubmit=${pick}>
       <h2>Compare</h2><${Of} session=${value} route=${route} />
-      <label>call <input name="a" type="number" min="1" value=${a ?? ""} /></label>
-      <label>with call <input name="b" type="number" min="1" value=${b ?? ""} /></label>
+      <label>call <input name="a" type="number" min="1" value=${Number(a) || ""} /></label>
+      <label>with call <input name="b" type="number" min="1" value=${Number(b) || ""} /></label>
       <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
-      <label>in <input name="budget" type="number" min="1" step="1000" placeholder="tokens" value=${budget ?? ""} /></label>
+      <label>in <input name="budget" type="number" min="1" step="1000" placeholder="tokens" value=${Number(budget) || ""} /></label>
       <button>Compare</button>
     </form>
     ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
