@@ -6,12 +6,14 @@ import { address, go } from "./app.js";
 import { List } from "./list.js";
 
 const PAUSE = 60; // milliseconds without a key before the server is asked
+const REST = 500; // and before it is asked where the chosen hit was in view, which takes longer
 
 export function Search({ route, close }) {
   const [typed, setTyped] = useState(route.words.q ?? "");
   const [q, setQ] = useState(typed);
   const [within, setWithin] = useState(Boolean(route.session) || Boolean(route.words.in));
   const [selected, setSelected] = useState(0);
+  const [rested, setRested] = useState("");
   const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
   const session = route.session ?? route.words.in;
   useEffect(() => {
@@ -26,6 +28,10 @@ export function Search({ route, close }) {
   const [last, setLast] = useState(null);
   useEffect(() => value && setLast(value), [value]);
   const hits = (path && (value ?? last)?.hits) || [];
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(`${q} ${selected}`), REST);
+    return () => clearTimeout(timer);
+  }, [q, selected]);
   const open = (index) => {
     go(address(`/s/${hits[index].session}`, { d: hits[index].dialog, e: hits[index].handle }));
     close?.();
@@ -42,7 +48,7 @@ export function Search({ route, close }) {
       <span class="quiet" role="status">${path && value ? counted(hits.length, "hit") : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
     ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
-      : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected} />`} />`}`;
+      : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected && rested === `${q} ${selected}`} />`} />`}`;
 }
 
 function Hit({ hit, chosen }) {
