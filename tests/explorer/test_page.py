@@ -82,7 +82,7 @@ def read(tab: Tab, route: str) -> list[str]:
         tab.settle()
         tab.ask("document.querySelector('.body > button')?.click()")
         tab.settle()
-        texts += [line for line in tab.text("main").splitlines() if line.strip() not in {"", "JSON"}]
+        texts += [line for line in tab.text("main").splitlines() if line.strip() not in {"", "JSON", "Export"}]
         texts += map(str, tab.ask("[...document.images].map((image) => image.naturalWidth)"))
     return texts
 

@@ -15,8 +15,9 @@ from palaver import Session, SqliteStore
 from palaver.errors import InvalidInput, NotFound
 from palaver.explorer.api import Source
 from palaver.explorer.work import Works
+from palaver.ids import DialogId
 from palaver.store import open_store
-from tests.explorer.running import stocked
+from tests.explorer.running import explorer, stocked
 
 
 def source(path: Path) -> Source:
@@ -98,3 +99,21 @@ def test_wrong_jobs_start_nothing(tmp_path: Path) -> None:
     for job, kind in WRONG:
         with pytest.raises(kind):
             works.job({**job, **({"dialog": dialog} if job.get("dialog") == "DIALOG" else {})})
+
+
+def test_an_export_is_reviewed_and_then_downloaded(tmp_path: Path) -> None:
+    """What would be left out is said before there is a file; the file is an attachment, and gone with the server."""
+    key = "ghp_" + "a1B2c3D4e5F6" * 3
+    dialog = stocked(tmp_path / "store.db")
+    with SqliteStore(tmp_path / "store.db") as store:
+        session = store.node(DialogId(dialog)).session_id
+        Session.open(store, session).dialog(DialogId(dialog)).put_text(f"use {key}")
+    with explorer("--store", tmp_path / "store.db") as (_, page):
+        words = {"do": "export", "session": session, "dialog": dialog}
+        reviewed = list(page.work(**words, review=True))[-1]
+        assert [row["beginning"] for row in reviewed["result"]["secrets"]] == ["ghp_…"]
+        assert page.ask("GET", f"/api/work/{reviewed['id']}/file").status == 404
+        done = list(page.work(**words))[-1]
+        answer = page.ask("GET", f"/api/work/{done['id']}/file")
+        assert (answer.getheader("Content-Disposition") or "").startswith("attachment")
+        assert len(answer.read()) == done["result"]["bytes"]

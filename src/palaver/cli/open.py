@@ -89,7 +89,7 @@ def _screen(there: Found) -> str:
 def _imported(path: Path) -> Iterator[Source]:
     """Yield a store with what a transcript holds; it is deleted in the end."""
     from palaver.explorer.api import Source  # noqa: PLC0415 - as above
-    from palaver.explorer.serving import vanishing_folder  # noqa: PLC0415 - as above
+    from palaver.explorer.work import vanishing_folder  # noqa: PLC0415 - as above
     from palaver.transcripts import Importer  # noqa: PLC0415 - as above
 
     with vanishing_folder() as folder:

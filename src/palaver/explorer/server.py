@@ -21,7 +21,7 @@ from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from palaver.errors import (
@@ -234,5 +234,14 @@ def _working(works: Works, limiter: CapacityLimiter) -> list[Route]:
         works.find(request.path_params["work"]).cancel()
         return Response(status_code=204)
 
+    async def download(request: Request) -> Response:
+        target = works.written(request.path_params["work"])
+        return FileResponse(target, media_type="text/html", filename="session.html")
+
     place = "/api/work/{work}"
-    return [Route("/api/work", start, methods=["POST"]), Route(place, follow), Route(place, cancel, methods=["DELETE"])]
+    return [
+        Route(f"{place}/file", download),
+        Route("/api/work", start, methods=["POST"]),
+        Route(place, follow),
+        Route(place, cancel, methods=["DELETE"]),
+    ]

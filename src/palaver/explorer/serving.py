@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from socket import create_server
 from urllib.parse import quote
 
@@ -20,7 +15,7 @@ from palaver.explorer.api import Source
 from palaver.explorer.door import HOST, Door
 from palaver.explorer.server import application
 
-__all__ = ["browse", "serve", "vanishing_folder"]
+__all__ = ["browse", "serve"]
 
 
 def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
@@ -59,29 +54,3 @@ def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
 def browse(address: str) -> None:
     """Open an address in the user's browser; a browser that waits for its end keeps nobody waiting."""
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-
-
-_KEEPER = """
-import os, shutil, sys, time
-sys.stdin.buffer.read()
-for _ in range(100):
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
-    if not os.path.exists(sys.argv[1]):
-        break
-    time.sleep(0.05)
-"""
-
-
-@contextmanager
-def vanishing_folder() -> Iterator[Path]:
-    """Yield a new folder that is deleted when the block or this process ends, however it ends.
-
-    Another process deletes it when the pipe to this one closes, as the kernel does also for one that is killed.
-    """
-    folder = tempfile.mkdtemp(prefix="palaver-open-")
-    command = [sys.executable, "-I", "-S", "-c", _KEEPER, folder]
-    nowhere = subprocess.DEVNULL
-    with subprocess.Popen(  # noqa: S603 - our own program
-        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
-    ):
-        yield Path(folder)

@@ -8,29 +8,37 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from hashlib import sha256
 from inspect import signature
+from pathlib import Path
+from secrets import token_hex
 from subprocess import PIPE, Popen
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import anyio
 
+from palaver.browsing.secrets import secrets
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput, NotFound, PalaverError
 from palaver.explorer.answers import proposal
 from palaver.explorer.api import Source, as_data, as_json
+from palaver.explorer.page import Chosen, page
 from palaver.ids import DialogId
+from palaver.log.redaction import PatternRedactor
 from palaver.session import Session, searchable
 from palaver.store import open_store
 from palaver.tools.workers import hand_over, run_in_thread
+from palaver.transcripts import redacted_copy, write_file
 
-__all__ = ["JOBS", "Tell", "Work", "Works", "index", "main", "whatif"]
+__all__ = ["JOBS", "Tell", "Work", "Works", "export", "index", "main", "vanishing_folder", "whatif"]
 
 Tell: TypeAlias = Callable[[int, int | None, str], None]
 """Says how much is done, of how much, and what is at hand."""
@@ -79,10 +87,24 @@ def index(url: str, tell: Tell) -> Any:  # noqa: ANN401 - a JSON value
         return {"indexed": done}
 
 
-JOBS: Mapping[str, Callable[..., Any]] = MappingProxyType({"whatif": whatif, "index": index})
+def export(url: str, tell: Tell, *, chosen: Sequence[Any], target: str | None) -> Any:  # noqa: ANN401 - JSON values
+    """Write the page of a session, a call or a comparison without secrets; without a target only return which secrets it would leave out."""
+    with closing(open_store(url, create=False, read_only=True)) as store:
+        tell(0, 2, "looking for secrets")
+        redactor, what = PatternRedactor(), Chosen(*chosen)
+        hidden = list(secrets(store, what.session, redactor))
+        if target is None:
+            return {"secrets": hidden}
+        tell(1, 2, "writing the file")
+        shown = redacted_copy(store, what.session, redactor) if hidden else store
+        return {"bytes": write_file(Path(target), page(shown, what))}
+
+
+JOBS: Mapping[str, Callable[..., Any]] = MappingProxyType({"whatif": whatif, "index": index, "export": export})
 """What can be done, by name: a function of the store's address, of what is told, and of the words of the job."""
 
 _WORDS = {name: signature(work).parameters.keys() - {"url", "tell"} for name, work in JOBS.items()}
+_WORDS["export"] = {"session", "dialog", "call", "a", "b", "review"}
 """The words of each job."""
 
 
@@ -212,14 +234,17 @@ class Works:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._works: dict[str, Work] = {}
+        self._stack = ExitStack()
+        self._folder: Path | None = None
         self._places = anyio.CapacityLimiter(_PROCESSES)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do work inside the block; at its end every process is killed."""
-        async with anyio.create_task_group() as self._group:
-            yield
-            self._group.cancel_scope.cancel()
+        with self._stack:
+            async with anyio.create_task_group() as self._group:
+                yield
+                self._group.cancel_scope.cancel()
 
     def job(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """Return the job that a request asks for, with what its result depends on. Reads the store.
@@ -236,6 +261,8 @@ class Works:
             raise InvalidInput(f"The work {do} has no {', '.join(sorted(unknown))}.")
         if do == "index":
             return {"do": do}
+        if do == "export":
+            return {"do": do, **self._export(said)}
         dialog, policy = said.get("dialog"), said.get("policy")
         if not isinstance(dialog, str) or not isinstance(policy, str):
             raise InvalidInput("dialog and policy are words.")
@@ -244,6 +271,30 @@ class Works:
         head = self._source.store.last(DialogId(dialog)).seq
         words = {"dialog": dialog, "call": _whole(said, "call"), "policy": policy, "budget": _whole(said, "budget")}
         return {"do": do, **words, "head": head}
+
+    def _export(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        session, dialog = said.get("session"), said.get("dialog")
+        if not isinstance(session, str) or not isinstance(dialog, str):
+            raise InvalidInput("session and dialog are words.")
+        if self._source.store.node(DialogId(dialog)).session_id != session:
+            raise NotFound(dialog, what="dialog of this session")
+        call, *two = (_whole(said, name) for name in ("call", "a", "b"))
+        chosen = [session, dialog, call, two if all(two) else None]
+        if said.get("review"):
+            return {"chosen": chosen, "target": None}
+        self._folder = self._folder or self._stack.enter_context(vanishing_folder())
+        return {"chosen": chosen, "target": str(self._folder / f"{token_hex(16)}.html")}
+
+    def written(self, name: str) -> Path:
+        """Return the file that a work wrote.
+
+        Raises:
+            NotFound: It wrote none.
+        """
+        target = Path(self.find(name).job.get("target") or "")
+        if not target.is_file():
+            raise NotFound(name, what="file", hint="Export it again.")
+        return target
 
     def start(self, job: Mapping[str, Any]) -> str:
         """Start a job, unless the same one is being done or has a result; return its id, which is that of the question."""
@@ -274,3 +325,32 @@ def _whole(said: Mapping[str, Any], name: str) -> int | None:
     if value is not None and (type(value) is not int or not 0 <= value < 2**53):
         raise InvalidInput(f"{name} is {value!r}, not a whole number.")
     return value
+
+
+# --- files that are not kept ---------------------------------------------------------------------------------------------------------
+
+
+_KEEPER = """
+import os, shutil, sys, time
+sys.stdin.buffer.read()
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.05)
+"""
+
+
+@contextmanager
+def vanishing_folder() -> Iterator[Path]:
+    """Yield a new folder that is deleted when the block or this process ends, however it ends.
+
+    Another process deletes it when the pipe to this one closes, as the kernel does also for one that is killed.
+    """
+    folder = tempfile.mkdtemp(prefix="palaver-open-")
+    command = [sys.executable, "-I", "-S", "-c", _KEEPER, folder]
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+    ):
+        yield Path(folder)

@@ -1,6 +1,7 @@
 // A call: what exactly did the model see, what had left, why, and how to get it back?
 
 import { Body, Long } from "./body.js";
+import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, money, useLayoutEffect, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
@@ -43,7 +44,7 @@ function Shown({ route, session, dialog, number }) {
       <${Told} ...${seen} />
       <span class="gap"></span>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
-      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><a href=${path}>JSON</a>
+      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>
     <div class="bar"><span>${seen.recorded ? "The model saw" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.tools.length > 0 && ` and ${counted(seen.tools.length, "tool")}`}.</span>
       <span class="quiet">${[visible(row.model), when(row.at), row.read ? `${count(row.read)} tokens read, ${count(row.cached)} of them cached` : `${seen.exact ? "" : "about "}${counted(seen.tokens, "token")}`, row.written > 0 && `${count(row.written)} written`, money(row.dollars, row.estimated)].filter(Boolean).join(" · ")}</span>

@@ -1,6 +1,7 @@
 // Compare: two calls, two branches, or what a policy would make of a call. It never changes anything.
 
 import { Body, Long } from "./body.js";
+import { Export } from "./export.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
 import { Problem, exported, lines, send, useAnswer } from "./api.js";
 import { Of, address, dialogOf, go, relation } from "./app.js";
@@ -29,15 +30,15 @@ export function Compare({ route }) {
       <button>Compare</button>
     </form>
     ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
-      : a && b ? html`<${Two} dialog=${dialog} a=${a} b=${b} />` : html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`}`;
+      : a && b ? html`<${Two} session=${route.session} dialog=${dialog} a=${a} b=${b} />` : html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`}`;
 }
 
-function Two({ dialog, a, b }) {
+function Two({ session, dialog, a, b }) {
   const path = `/api/dialogs/${dialog}/compare?${new URLSearchParams({ a, b })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><span class="gap"></span>
-      <code>palaver calls ${dialog.slice(0, 12)} ${a} ${b}</code><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
+      <code>palaver calls ${dialog.slice(0, 12)} ${a} ${b}</code><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
 }
 
 /** Where the provider's cache breaks, through what, and at what price. */

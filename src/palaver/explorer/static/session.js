@@ -1,6 +1,7 @@
 // A session: where did it fork, where was it compacted, where did it fail, what did the human say?
 
 import { Body } from "./body.js";
+import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
@@ -72,7 +73,7 @@ function Log({ route, session, dialog }) {
       <h2>${line(session.row.title || session.row.name, 90)}</h2>
       <span class="quiet">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
       <span class="gap"></span>
-      <a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
+      <${Export} what=${{ session: route.session, dialog: dialog.dialog }} /><a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
     <${Tree} session=${session} dialog=${dialog} route=${route} />
     <${Strip} route=${route} calls=${calls} compacted=${compacted} />
