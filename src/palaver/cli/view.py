@@ -95,8 +95,7 @@ def run(
 
 def _warn(shown: Seen, budget: int | None) -> None:
     """Say where a policy took its budget from a model that is not known."""
-    info = model_info(shown.model)
-    if shown.made is not None and budget is None and not info.known:
+    if shown.made is not None and budget is None and not (info := model_info(shown.model)).known:
         complain(info.warning, "yellow")
 
 
