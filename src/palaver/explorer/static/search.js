@@ -5,7 +5,7 @@ import { exported, lines, send, useAnswer } from "./api.js";
 import { address, go } from "./app.js";
 import { List } from "./list.js";
 
-const PAUSE = 60; // milliseconds without a key before the server is asked
+const PAUSE = 20; // milliseconds without a key before the server is asked
 const REST = 500; // and before it is asked where the chosen hit was in view, which takes longer
 
 export function Search({ route, close }) {
