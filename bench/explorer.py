@@ -68,8 +68,8 @@ _TYPED = """(async () => {
 
 _WHATIF = """(async () => {
   const start = performance.now();
-  const sent = await fetch("/api/work", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(JOB) });
-  const { id } = await sent.json(), path = `/api/work/${id}`;
+  const sent = await fetch("/api/jobs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(JOB) });
+  const { id } = await sent.json(), path = `/api/jobs/${id}`;
   const reader = (await fetch(path)).body.pipeThrough(new TextDecoderStream()).getReader();
   let told = null, asked = null, last = "";
   for (;;) {

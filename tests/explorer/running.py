@@ -108,8 +108,8 @@ class Page:
 
     def work(self, **job: object) -> Iterator[dict[str, Any]]:
         """Start work, and yield its lines."""
-        name = json.loads(self.ask("POST", "/api/work", job).read())["id"]
-        for line in self.ask("GET", f"/api/work/{name}"):
+        name = json.loads(self.ask("POST", "/api/jobs", job).read())["id"]
+        for line in self.ask("GET", f"/api/jobs/{name}"):
             yield {"id": name, **json.loads(line)}
 
 

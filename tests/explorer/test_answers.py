@@ -84,7 +84,7 @@ def test_lists_count_what_the_library_counts() -> None:
     (last,) = asked(dialog, f"{base}/seen", handle=rows[-1]["handle"])["calls"] or [None]
     assert last is None, "the answer to the last call was in no call's view"
     session = asked(dialog, f"/api/sessions/{dialog.session_id}")
-    assert [(one["dialog"], one["live"]) for one in session["dialogs"]] == [(dialog.dialog_id, True)]
+    assert [(one["dialog"], one["main"]) for one in session["dialogs"]] == [(dialog.dialog_id, True)]
     assert asked(dialog, f"/api/sessions/{dialog.session_id}/whole") == {"damaged": []}
     branch = dialog.fork()
     places = [asked(dialog, f"/api/dialogs/{each.dialog_id}/marks")["branches"] for each in (dialog, branch)]

@@ -112,8 +112,8 @@ def test_an_export_is_reviewed_and_then_downloaded(tmp_path: Path) -> None:
         words = {"do": "export", "session": session, "dialog": dialog}
         reviewed = list(page.work(**words, review=True))[-1]
         assert [row["beginning"] for row in reviewed["result"]["secrets"]] == ["ghp_…"]
-        assert page.ask("GET", f"/api/work/{reviewed['id']}/file").status == 404
+        assert page.ask("GET", f"/api/jobs/{reviewed['id']}/file").status == 404
         done = list(page.work(**words))[-1]
-        answer = page.ask("GET", f"/api/work/{done['id']}/file")
+        answer = page.ask("GET", f"/api/jobs/{done['id']}/file")
         assert (answer.getheader("Content-Disposition") or "").startswith("attachment")
         assert len(answer.read()) == done["result"]["bytes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, TypeGuard
 
 from palaver.errors import NotFound
 from palaver.log import Handle, MessageEntry, entry_at, every_header
@@ -126,7 +126,7 @@ def call_at(known: Sequence[ModelCall] | Sequence[Answer], number: int) -> Model
     return known[number - 1]
 
 
-def is_recorded(call: ModelCall | Answer) -> bool:
+def is_recorded(call: ModelCall | Answer) -> TypeGuard[ModelCall]:
     """Return whether what the call saw was recorded, and can be given back to the byte."""
     return isinstance(call, ModelCall) and call.reproducible
 
@@ -142,7 +142,7 @@ def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
     Raises:
         NotReproducible: It was erased.
     """
-    return call.view() if isinstance(call, ModelCall) and call.reproducible else before(dialog, call)
+    return call.view() if is_recorded(call) else before(dialog, call)
 
 
 def call_row(call: ModelCall | Answer, *, priced: bool = True) -> CallRow:
@@ -155,7 +155,7 @@ def call_row(call: ModelCall | Answer, *, priced: bool = True) -> CallRow:
         "at": call.at,
         "model": model,
         "entry": str(call.handle),
-        "recorded": isinstance(call, ModelCall),
+        "recorded": is_recorded(call),
         "read": cost.prompt_tokens,
         "cached": cost.cached_prompt_tokens,
         "written": cost.completion_tokens,

@@ -108,7 +108,7 @@ def requested(dialog: Dialog, call: ModelCall | Answer) -> Request:
     Raises:
         NotReproducible: It was erased, or compiling gives other bytes today.
     """
-    if isinstance(call, ModelCall) and call.reproducible:
+    if is_recorded(call):
         return call.request()
     return _compiled(dialog, before(dialog, call), call.model)
 

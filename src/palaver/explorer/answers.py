@@ -7,7 +7,7 @@ from importlib.metadata import version
 from itertools import islice
 from typing import Any
 
-from palaver.browsing.calls import CallRow, call_at, call_row, calls, is_recorded, saw
+from palaver.browsing.calls import CallRow, before, call_at, call_row, calls, is_recorded, saw
 from palaver.browsing.composition import in_view, marks, windows
 from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
@@ -15,17 +15,15 @@ from palaver.browsing.outline import first_words, outline
 from palaver.browsing.search import hits
 from palaver.browsing.sessions import dialogs, session_row, sessions
 from palaver.context import POLICIES, Meter
-from palaver.errors import InvalidInput, NotReproducible
+from palaver.errors import InvalidInput
 from palaver.explorer.api import Answer, Raw, Route, Source, number
 from palaver.ids import BlobId, SessionId
 from palaver.log import Handle
 from palaver.messages import Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
-from palaver.session.calls import ModelCall
 from palaver.store.text import words
 from palaver.tokens import cost_of, counter
-from palaver.view import View
 from palaver.wire.check.media import SNIFFED
 
 __all__ = ["ROUTES"]
@@ -83,9 +81,8 @@ def _more(source: Source, session: SessionId) -> dict[str, Any]:
 def session_of(source: Source, session: str) -> Answer:
     """Return a session and the tree of its dialogs."""
     record = source.store.session(SessionId(session))
-    live = Session.open(source.store, record.session_id).root.dialog_id if record.root else None
     tree = [
-        {**row, "at": row["ranges"][-1][2] - 1 if row["ranges"] else None, "live": row["dialog"] == live}
+        {**row, "at": row["ranges"][-1][2] - 1 if row["ranges"] else None}
         for row in dialogs(source.store, record.session_id)
     ]
     return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
@@ -174,28 +171,22 @@ def call(source: Source, dialog: str, call: str) -> Answer:
     found = _dialog(source, dialog)
     known = calls(found)
     one = call_at(known, number(call, "call"))
-    row: dict[str, Any] = {
+    made = rebuilt(found, one) if is_recorded(one) else None
+    view = before(found, one) if made is None or made.request.view is None else made.request.view
+    meter = Meter(counter(one.model))
+    size = meter.estimate(view)
+    return {
         "row": call_row(one),
         "of": len(known),
-        "recorded": is_recorded(one),
-        "proved": None,
-        "report": [],
+        "recorded": made is not None,
+        "proved": made and made.proved,
+        "report": [] if made is None else [str(change) for change in made.request.report],
+        "model": one.model,
+        "tokens": size.total,
+        "exact": size.exact,
+        "tools": [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools],
+        "items": list(outline(view)),
     }
-    if isinstance(one, ModelCall) and one.reproducible:
-        try:
-            row |= {"report": [str(change) for change in one.request().report], "proved": True}
-        except NotReproducible as error:
-            row |= {"report": [str(error)], "proved": False}
-    return row | seen_row(saw(found, one), one.model)
-
-
-def seen_row(view: View, model: str) -> dict[str, Any]:
-    """Return what a view shows and leaves out."""
-    meter = Meter(counter(model))
-    items = list(outline(view))
-    tools = [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools]
-    size = meter.estimate(view)
-    return {"model": model, "tokens": size.total, "exact": size.exact, "tools": tools, "items": items}
 
 
 def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:

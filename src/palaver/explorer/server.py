@@ -238,10 +238,10 @@ def _working(works: Works, limiter: CapacityLimiter) -> list[Route]:
         target = works.written(request.path_params["work"])
         return FileResponse(target, media_type="text/html", filename="session.html")
 
-    place = "/api/work/{work}"
+    place = "/api/jobs/{work}"
     return [
         Route(f"{place}/file", download),
-        Route("/api/work", start, methods=["POST"]),
+        Route("/api/jobs", start, methods=["POST"]),
         Route(place, follow),
         Route(place, cancel, methods=["DELETE"]),
     ]

@@ -44,7 +44,7 @@ export function address(path, words = {}) {
 /** Return the dialog that a route names, else the live one. */
 export function dialogOf(session, route) {
   const { d } = route.words;
-  const found = d ? session.dialogs.find((one) => one.dialog === d) : session.dialogs.find((one) => one.live) ?? session.dialogs[0];
+  const found = d ? session.dialogs.find((one) => one.dialog === d) : session.dialogs.find((one) => one.main) ?? session.dialogs[0];
   if (!found) throw new Problem("not_found", d ? `This session has no dialog ${d}.` : "This session has no dialog.");
   return found;
 }
@@ -57,13 +57,13 @@ export function Of({ session, route }) {
     document.title = `${title} · palaver`;
     return () => (document.title = "palaver");
   }, [title]);
-  return html`<span class="quiet">of <a href=${address(`/s/${session.row.session}`, { d: route.words.d })}>${title}</a>${!dialog.live && ` (${relation(dialog)})`}</span>`;
+  return html`<span class="quiet">of <a href=${address(`/s/${session.row.session}`, { d: route.words.d })}>${title}</a>${!dialog.main && ` (${relation(dialog)})`}</span>`;
 }
 
 /** Return what a dialog is: the main one, a branch, or a sub-agent's. */
-export function relation({ relation: what, owner, parent, at, live }) {
+export function relation({ relation: what, owner, parent, at, main }) {
   if (what === "subagent") return visible(`sub-agent ${owner}`);
-  return parent ? `${what}${at === null ? "" : ` after entry ${at}`}` : live ? "main" : "first branch";
+  return parent ? `${what}${at === null ? "" : ` after entry ${at}`}` : main ? "main" : "first branch";
 }
 
 /** Go to a screen; `replace` leaves no step to go back to. */

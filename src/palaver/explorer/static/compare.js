@@ -84,22 +84,22 @@ function WhatIf({ route, dialog, at, policy, budget }) {
   const [state, setState] = useState({ waiting: true, progress: null });
   const work = useRef(null);
   const cancel = () => {
-    if (work.current) send("DELETE", `/api/work/${work.current}`).catch(() => {});
+    if (work.current) send("DELETE", `/api/jobs/${work.current}`).catch(() => {});
     setState({ problem: new Problem("cancelled", "Cancelled.") });
   };
   useEffect(() => {
     if (exported) return setState({ problem: new Problem("left_out", "An exported file computes nothing.", "Open the session with `palaver open`.") });
     const stop = new AbortController();
     const asked = { do: "whatif", dialog, call: at ? Number(at) : null, policy, budget: budget ? Number(budget) : null };
-    send("POST", "/api/work", asked)
+    send("POST", "/api/jobs", asked)
       .then(({ id }) => {
         work.current = id;
-        return lines(`/api/work/${id}`, (told) => setState(told.result ? { value: told.result } : { waiting: true, progress: told }), stop.signal);
+        return lines(`/api/jobs/${id}`, (told) => setState(told.result ? { value: told.result } : { waiting: true, progress: told }), stop.signal);
       })
       .catch((problem) => problem.name !== "AbortError" && setState({ problem }));
     return () => {
       stop.abort();
-      if (work.current) send("DELETE", `/api/work/${work.current}`).catch(() => {});
+      if (work.current) send("DELETE", `/api/jobs/${work.current}`).catch(() => {});
     };
   }, []);
   if (state.problem) return html`<${State} problem=${state.problem} />`;

@@ -9,8 +9,8 @@ export function Export({ what }) {
   const work = async (words) => {
     let last = null;
     setState({ waiting: "Starting …" });
-    const { id } = await send("POST", "/api/work", { do: "export", ...what, ...words });
-    await lines(`/api/work/${id}`, (told) => (told.result ? (last = told.result) : setState({ waiting: told.what })));
+    const { id } = await send("POST", "/api/jobs", { do: "export", ...what, ...words });
+    await lines(`/api/jobs/${id}`, (told) => (told.result ? (last = told.result) : setState({ waiting: told.what })));
     return { id, ...last };
   };
   const failed = (problem) => setState({ problem });
@@ -18,7 +18,7 @@ export function Export({ what }) {
   const write = async () => {
     const { id } = await work({});
     const link = document.createElement("a");
-    link.href = `/api/work/${id}/file`;
+    link.href = `/api/jobs/${id}/file`;
     link.download = "";
     link.click();
     setState(null);

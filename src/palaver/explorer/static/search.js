@@ -64,8 +64,8 @@ function Lag({ lag, done }) {
   if (!lag) return null;
   const index = async () => {
     try {
-      const { id } = await send("POST", "/api/work", { do: "index" });
-      await lines(`/api/work/${id}`, (told) => setState(told));
+      const { id } = await send("POST", "/api/jobs", { do: "index" });
+      await lines(`/api/jobs/${id}`, (told) => setState(told));
       done();
     } catch (problem) {
       setState({ error: problem });

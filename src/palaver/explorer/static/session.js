@@ -107,9 +107,9 @@ function Tree({ session, dialog, route }) {
   if (session.dialogs.length < 2) return null;
   const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
   const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${relation(one)}</a>
-    <span class="quiet"> ${counted(one.messages, "message")}${one.live && one.parent ? ", live" : ""}</span>
+    <span class="quiet"> ${counted(one.messages, "message")}${one.main && one.parent ? ", live" : ""}</span>
     ${one.dialog !== dialog.dialog && one.relation !== "subagent" && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
-  const far = session.dialogs.filter((one) => !one.live && one.dialog !== dialog.dialog);
+  const far = session.dialogs.filter((one) => !one.main && one.dialog !== dialog.dialog);
   const folded = (few, noun, plural) => few.length > 0 && html`<details><summary>${counted(few.length, noun, plural)}</summary><ul class="tree">${few.slice(0, 500).map(item)}</ul>
     ${few.length > 500 && html`<p class="quiet">… and ${count(few.length - 500)} more: <code>palaver branch</code> lists them.</p>`}</details>`;
   return html`<div class="bar"><h2>${session.row.branches > 1 ? "Branches" : "Dialogs"}</h2><ul class="tree">${session.dialogs.filter((one) => !far.includes(one)).map(item)}</ul>
