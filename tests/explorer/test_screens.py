@@ -123,7 +123,7 @@ def _screens(dialog: Dialog) -> list[str]:
     session = f"#/s/{dialog.session_id}"
     screens = ["", "?e=10", "/call/2", "/call/2?e=1", "/call/2?wire=1", "/cost", "/compare", "/compare?a=1&b=2"]
     screens += ["/compare?a=2&policy=palaver&budget=1500", "/call/99"]
-    return ["#/", "#/?q=none", *(session + each for each in screens), "#/s/none", "#/search?q=answer", "#/nowhere"]
+    return ["#/", "#/?q=none", *(session + each for each in screens), "#/s/none", "#/?find=answer", "#/nowhere"]
 
 
 def test_screens_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from palaver.browsing.calls import CallRow, before, call_at, call_row, calls, is
 from palaver.browsing.composition import in_view, marks, windows
 from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
-from palaver.browsing.outline import first_words, outline
+from palaver.browsing.outline import ItemRow, LabelRow, first_words, outline
 from palaver.browsing.search import hits
 from palaver.browsing.sessions import dialogs, session_row, sessions
 from palaver.context import POLICIES, Meter
@@ -26,10 +26,13 @@ from palaver.store.text import words
 from palaver.tokens import cost_of, counter
 from palaver.wire.check.media import SNIFFED
 
-__all__ = ["ROUTES"]
+__all__ = ["LABELS", "ROUTES"]
 
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
+
+LABELS = 100
+"""Labels that the page asks for together (`labels.js`)."""
 
 _WORDS = 400
 """Characters of a block that differs."""
@@ -86,6 +89,11 @@ def session_of(source: Source, session: str) -> Answer:
         for row in dialogs(source.store, record.session_id)
     ]
     return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
+
+
+def updated(source: Source, session: str) -> Answer:
+    """Return when a session last changed."""
+    return {"updated_at": source.store.session(SessionId(session)).updated_at}
 
 
 def whole(source: Source, session: str) -> Answer:
@@ -167,7 +175,7 @@ def call_list(source: Source, dialog: str) -> Answer:
 
 
 def call(source: Source, dialog: str, call: str) -> Answer:
-    """Return what a model saw at a call, message by message, without the words of what was recorded."""
+    """Return what a model saw at a call, message by message, with the first words of the first rows."""
     found = _dialog(source, dialog)
     known = calls(found)
     one = call_at(known, number(call, "call"))
@@ -175,6 +183,7 @@ def call(source: Source, dialog: str, call: str) -> Answer:
     view = before(found, one) if made is None or made.request.view is None else made.request.view
     meter = Meter(counter(one.model))
     size = meter.estimate(view)
+    items = list(outline(view))
     return {
         "row": call_row(one),
         "of": len(known),
@@ -185,7 +194,8 @@ def call(source: Source, dialog: str, call: str) -> Answer:
         "tokens": size.total,
         "exact": size.exact,
         "tools": [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools],
-        "items": list(outline(view)),
+        "items": items,
+        "labels": _labels(found, items[:LABELS]),
     }
 
 
@@ -193,14 +203,16 @@ def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: s
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
     found = _dialog(source, dialog)
     one, page = call_at(calls(found), number(call, "call")), _page(start, stop)
-    rows = list(islice(outline(saw(found, one)), page.start, page.stop))
-    said = [{"label": row.get("text", "")[:_PAGE], "tools": [], "error": False} for row in rows]
-    wanted = [index for index, row in enumerate(rows) if "text" not in row and row["handle"]]
-    for index, label in zip(
-        wanted, first_words(found.session, [str(rows[index]["handle"]) for index in wanted]), strict=True
-    ):
-        said[index] = {**label}
-    return said
+    return [*_labels(found, islice(outline(saw(found, one)), page.start, page.stop))]
+
+
+def _labels(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
+    return [
+        {"label": row.get("text", "")[:_PAGE], "tools": [], "error": False}
+        if "text" in row or row["what"] == "omission"
+        else next(first_words(dialog.session, [str(row["handle"])]))
+        for row in rows
+    ]
 
 
 def wire(source: Source, dialog: str, call: str) -> Answer:
@@ -288,6 +300,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/sessions", session_list),
     Route("GET", "/api/sessions/{session}", session_of),
     Route("GET", "/api/sessions/{session}/whole", whole),
+    Route("GET", "/api/sessions/{session}/updated", updated),
     Route("GET", "/api/sessions/{session}/branches", branches),
     Route("GET", "/api/dialogs/{dialog}/entries", entry_list),
     Route("GET", "/api/dialogs/{dialog}/labels", entry_labels),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 from palaver.errors import PalaverError
-from palaver.explorer.answers import ROUTES
+from palaver.explorer.answers import LABELS, ROUTES
 from palaver.explorer.api import Raw, Source, as_data, as_json
 from palaver.ids import DialogId, SessionId
 from palaver.store import Store
@@ -26,9 +26,6 @@ __all__ = ["Chosen", "answered", "page", "shell"]
 
 _PART = 1_000_000
 """Bytes of answers that are packed together, about."""
-
-_LABELS = 100
-"""Labels that the page asks for together (`labels.js`)."""
 
 _Ask: TypeAlias = Callable[[str], Any]
 _Answers: TypeAlias = Iterator[tuple[str, Any]]
@@ -162,14 +159,14 @@ def _dialog(ask: _Ask, path: str) -> _Answers:
     head, *rows = ask(f"{path}/entries")
     yield f"{path}/entries", [head, *rows]
     yield from ((one, ask(one)) for one in (f"{path}/marks", f"{path}/calls", f"{path}/composition"))
-    yield from _labels(ask, path, head["total"])
+    yield from _labels(ask, path, range(0, head["total"], LABELS))
     yield from _originals(ask, (row["handle"] for part in rows for row in part))
 
 
 def _call(ask: _Ask, path: str, seen: Mapping[str, Any]) -> _Answers:
     """Yield what is shown of a call besides its rows: the originals, also of what the model did not see, and the request."""
     yield f"{path}/request", ask(f"{path}/request")
-    yield from _labels(ask, path, len(seen["items"]))
+    yield from _labels(ask, path, range(LABELS, len(seen["items"]), LABELS))  # the first are there
     for item in seen["items"]:
         yield from _originals(ask, _handles(item))
 
@@ -183,9 +180,9 @@ def _handles(item: Mapping[str, Any]) -> Iterator[str | None]:
     yield from (f"{dialog}:{int(first) + number}" for number in range(item["entries"]))
 
 
-def _labels(ask: _Ask, path: str, count: int) -> _Answers:
-    for start in range(0, count, _LABELS):
-        one = f"{path}/labels?start={start}&stop={start + _LABELS}"
+def _labels(ask: _Ask, path: str, starts: range) -> _Answers:
+    for start in starts:
+        one = f"{path}/labels?start={start}&stop={start + LABELS}"
         yield one, ask(one)
 
 

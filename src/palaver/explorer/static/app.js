@@ -9,10 +9,12 @@ import { Compare } from "./compare.js";
 import { Cost } from "./cost.js";
 import { Search } from "./search.js";
 
-const SCREENS = { "": Sessions, search: Search };
+const SCREENS = { "": Sessions };
 const OF_SESSION = { "": Session, call: CallScreen, compare: Compare, cost: Cost };
 
 const DEFECT = new Problem("defect", "This screen cannot be drawn: a defect of palaver.", "The browser's console has the details.");
+
+const LOOK = 2000; // milliseconds after which the session that is shown is looked at again
 
 const KEYS = [
   ["/", "search"],
@@ -75,10 +77,22 @@ export function go(to, replace = false) {
   }
 }
 
+/** Change words of the address that is shown. */
+export function reword(words) {
+  const [path] = location.hash.slice(1).split("?");
+  go(address(path, { ...routed(location.hash).words, ...words }), true);
+}
+
 function App({ problem, about }) {
   const [hash, setHash] = useState(location.hash);
-  const [open, setOpen] = useState(""); // "search", "keys" or nothing
+  const [opened, setOpen] = useState(""); // "search", "keys" or nothing
+  const [version, setVersion] = useState(0);
   const route = routed(hash);
+  const open = route.words.find ? "search" : opened;
+  const close = () => {
+    setOpen("");
+    reword({ find: "", all: "" });
+  };
   const [failed, again] = useErrorBoundary((error) => error instanceof Problem || console.error(error));
   useEffect(() => {
     const changed = () => {
@@ -107,13 +121,36 @@ function App({ problem, about }) {
       <h1 class="brand"><a href=${about ? `#${about.start}` : "#/"}>palaver</a></h1>
       ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} screens=${about?.screens} /></nav>`}
       <span class="gap"></span>
+      ${route.session && !exported && !problem && html`<${Fresh} key=${`${route.session} ${version}`} session=${route.session} again=${() => setVersion(version + 1)} />`}
       ${exported && html`<span class="told">exported file</span>`}
       <button onClick=${() => setOpen("search")}>Search <kbd>/</kbd></button>
       <button onClick=${() => setOpen("keys")} aria-label="Keys"><kbd>?</kbd></button>
     </header>
-    <main>${wrong ? html`<${State} problem=${wrong} />` : Screen ? html`<${Screen} key=${route.session} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
-    ${open === "search" && html`<${Layer} label="Search" close=${() => setOpen("")}><${Search} route=${route} close=${() => setOpen("")} /><//>`}
-    ${open === "keys" && html`<${Layer} label="Keys" close=${() => setOpen("")}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
+    <main>${wrong ? html`<${State} problem=${wrong} />` : Screen ? html`<${Screen} key=${`${route.session} ${version}`} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
+    ${open === "search" && html`<${Layer} label="Search" close=${close}><${Search} route=${route} close=${close} /><//>`}
+    ${open === "keys" && html`<${Layer} label="Keys" close=${close}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
+}
+
+/** Say when the session that is shown has changed, was erased, or can be read no more. */
+function Fresh({ session, again }) {
+  const [told, setTold] = useState({});
+  useEffect(() => {
+    let first = null;
+    const look = async () => {
+      if (document.hidden) return;
+      try {
+        const { updated_at: at } = await get(`/api/sessions/${session}/updated`);
+        first ??= at;
+        setTold({ changed: at !== first });
+      } catch (problem) {
+        setTold({ problem });
+      }
+    };
+    look();
+    const timer = setInterval(look, LOOK);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<span role="status" class="warn">${told.problem ? line(told.problem.message) : told.changed && html`This session has changed. <button onClick=${again}>Read it again</button>`}</span>`;
 }
 
 function up({ session, screen }) {

@@ -19,7 +19,7 @@ export function CallScreen({ route }) {
 function Shown({ route, session, dialog, number }) {
   const path = `/api/dialogs/${dialog}/calls/${number}`;
   const { value: seen, problem, waiting } = useAnswer(path);
-  const [label, sight] = useLabels(`${path}/labels`);
+  const [label, sight] = useLabels(`${path}/labels`, seen?.labels);
   const { d, e, why = "", wire = "" } = route.words;
   const to = (next, words = {}) => address(`/s/${route.session}/call/${next}`, { d, why, wire, ...words });
   useLayoutEffect(() => {

@@ -2,28 +2,28 @@
 
 import { State, count, counted, html, line, useEffect, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
-import { address, go } from "./app.js";
+import { address, go, reword } from "./app.js";
 import { List } from "./list.js";
 
 const PAUSE = 20; // milliseconds without a key before the server is asked
 const REST = 500; // and before it is asked where the chosen hit was in view, which takes longer
 
 export function Search({ route, close }) {
-  const [typed, setTyped] = useState(route.words.q ?? "");
+  const [typed, setTyped] = useState(route.words.find ?? "");
   const [q, setQ] = useState(typed);
-  const [within, setWithin] = useState(Boolean(route.session) || Boolean(route.words.in));
   const [selected, setSelected] = useState(0);
   const [rested, setRested] = useState("");
   const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
-  const session = route.session ?? route.words.in;
+  const { session } = route;
+  const within = session && !route.words.all;
   useEffect(() => {
     const timer = setTimeout(() => {
       setQ(typed);
-      if (!close) go(address("/search", { q: typed, in: route.words.in }), true);
+      reword({ find: typed });
     }, PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
-  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: 50, ...(within && session ? { in: session } : {}) })}#${indexed}` : null;
+  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: 50, ...(within ? { in: session } : {}) })}#${indexed}` : null;
   const { value, problem } = useAnswer(exported ? null : path);
   const [last, setLast] = useState(null);
   useEffect(() => value && setLast(value), [value]);
@@ -34,7 +34,7 @@ export function Search({ route, close }) {
   }, [q, selected]);
   const open = (index) => {
     go(address(`/s/${hits[index].session}`, { d: hits[index].dialog, e: hits[index].handle }));
-    close?.();
+    close();
   };
   const keys = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -44,7 +44,7 @@ export function Search({ route, close }) {
   };
   if (exported) return html`<${State}>An exported file is searched with the browser's own search.<//>`;
   return html`<div class="bar"><label>Search <input type="search" autofocus value=${typed} onInput=${(event) => { setTyped(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
-      ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => setWithin(event.target.checked)} /> only this session</label>`}
+      ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => reword({ all: event.target.checked ? "" : "1" })} /> only this session</label>`}
       <span class="quiet" role="status">${path && value ? counted(hits.length, "hit") : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
     ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`

@@ -10,6 +10,7 @@ import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 
 const JUMPS = { n: "prompts", e: "errors", c: "compactions", b: "branches" };
+const FOLDED = 200; // branches, or sub-agents, that are listed when they are unfolded
 
 /** Read the rows of a dialog as they come. */
 function useEntries(dialog) {
@@ -110,8 +111,8 @@ function Tree({ session, dialog, route }) {
     <span class="quiet"> ${counted(one.messages, "message")}${one.main && one.parent ? ", live" : ""}</span>
     ${one.dialog !== dialog.dialog && one.relation !== "subagent" && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
   const far = session.dialogs.filter((one) => !one.main && one.dialog !== dialog.dialog);
-  const folded = (few, noun, plural) => few.length > 0 && html`<details><summary>${counted(few.length, noun, plural)}</summary><ul class="tree">${few.slice(0, 500).map(item)}</ul>
-    ${few.length > 500 && html`<p class="quiet">… and ${count(few.length - 500)} more: <code>palaver branch</code> lists them.</p>`}</details>`;
+  const folded = (few, noun, plural) => few.length > 0 && html`<details><summary>${counted(few.length, noun, plural)}</summary><ul class="tree">${few.slice(0, FOLDED).map(item)}</ul>
+    ${few.length > FOLDED && html`<p class="quiet">… and ${count(few.length - FOLDED)} more: <code>palaver branch</code> lists them.</p>`}</details>`;
   return html`<div class="bar"><h2>${session.row.branches > 1 ? "Branches" : "Dialogs"}</h2><ul class="tree">${session.dialogs.filter((one) => !far.includes(one)).map(item)}</ul>
     ${folded(far.filter((one) => one.relation !== "subagent"), "other branch", "other branches")}${folded(far.filter((one) => one.relation === "subagent"), "sub-agent")}</div>`;
 }
