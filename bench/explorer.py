@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -150,6 +151,8 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
             with closing(SqliteStore(path)) as store:
                 store.index(searchable)
             rows += _screens(page, path, what, calls)
+            if not recorded:
+                rows += _files(page, path)
     return rows
 
 
@@ -257,6 +260,41 @@ def _many(page: Tab, path: Path, number: int) -> Iterator[Row]:
         page.ask("shown(() => !/ …/.test(document.querySelector('.bar [role=status]').textContent))")
         yield _row("  all of them", shown.painted + time.perf_counter() - start)
         yield Row("  memory of the server, at the most", f"{shown.peak():,.0f} MB", aim="≤ 250 MB")
+
+
+def _files(page: Tab, path: Path) -> Iterator[Row]:
+    """Write the session as one HTML file, and as a transcript that claude-code-log makes one of.
+
+    claude-tap 0.1.146 opens only what it recorded itself: of the lines of a transcript it shows that there are so many turns.
+    """
+    file, transcript, theirs = (path.with_name(name) for name in ("ours.html", "transcript.jsonl", "theirs.html"))
+    ours = [sys.executable, "-m", "palaver", "export", "long", "--store", str(path), "--to"]
+    subprocess.run([*ours, "claude-code", "-o", str(transcript)], check=True, capture_output=True)
+    viewer = [str(Path(sys.executable).with_name("claude-code-log")), str(transcript), "-o", str(theirs)]
+    for what, command, made, aim in (
+        ("exported as one HTML file", [*ours, "html", "--yes", "-o", str(file)], file, "≤ 28 MB"),
+        ("  by claude-code-log", viewer, theirs, ""),
+    ):
+        took, most = _measured(command)
+        yield Row(what, f"{made.stat().st_size / 1e6:,.1f} MB", aim=aim)
+        yield Row("    took, and occupied at the most", f"{took:,.1f} s, {most:,.0f} MB")
+        page.blank()
+        start = time.perf_counter()
+        page.send("Page.navigate", url=made.as_uri())
+        page.until("document.querySelector('.row, .message')")
+        page.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        yield _row("    first content in the browser", time.perf_counter() - start, "≤ 1 s" if aim else "")
+
+
+def _measured(command: list[str]) -> tuple[float, float]:
+    """Run a command; return its seconds, and the most memory that it occupied, in megabytes (Linux)."""
+    start = time.perf_counter()
+    pid = os.posix_spawn(
+        command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    )
+    _, status, used = os.wait4(pid, 0)
+    assert status == 0, command
+    return time.perf_counter() - start, used.ru_maxrss / 1000
 
 
 def _sizes() -> Iterator[Row]:

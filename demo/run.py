@@ -105,7 +105,7 @@ def main() -> None:
     say("5. The doctor:")
     palaver(url, "doctor", "demo")
     say("Now your own sessions:")
-    print("   .venv/bin/palaver import          # offers those of Claude Code, Codex and pi")
+    print("   .venv/bin/palaver import          # offers those of Claude Code, Codex, pi, Gemini CLI and OpenCode")
     print("   .venv/bin/palaver sessions")
     print("   .venv/bin/palaver view SESSION --budget 50000 --explain")
     say("And this one in the browser:")

@@ -11,7 +11,7 @@ from typer import Argument, BadParameter
 from palaver.browsing.calls import CallRow, call_at, call_row, calls
 from palaver.browsing.differences import CallsRow, calls_row
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
-from palaver.cli.terminal import emit, paged, print_rows, say
+from palaver.cli.terminal import emit, money, paged, print_rows, say
 from palaver.plurals import counted
 
 _WIDTH = 96
@@ -60,7 +60,7 @@ _COLUMNS: Mapping[str, Callable[[CallRow], str]] = {
     "read": lambda row: _figure(row["read"]),
     "cached": lambda row: _figure(row["cached"]),
     "written": lambda row: _figure(row["written"]),
-    "cost": lambda row: f"{'~' if row['estimated'] else ''}${row['dollars']:.4f}" if row["dollars"] else "",
+    "cost": lambda row: money(row["dollars"], estimated=row["estimated"]),
     "entry": lambda row: row["entry"],
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import BadParameter, Option, confirm
 
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
-from palaver.cli.terminal import emit, listed, say
+from palaver.cli.terminal import emit, listed, money, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
 from palaver.ids import now
@@ -105,7 +105,7 @@ def lines_of(made: CompactionPreview) -> Iterator[str]:
     if used := [Usage(one) for one in summary.get("usages", ())]:
         read, wrote = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
         dollars = sum(cost_of(one, summary.get("model", ""), now()).cost for one in used)
-        price = f", ${dollars:.4f}" if dollars else ""
+        price = f", {money(dollars)}" if dollars else ""
         yield f"  asked {summary.get('model') or 'a model'} for a summary: {read:,} tokens read, {wrote:,} written{price}"
     for text in made.inserted:
         yield "  In their place:"

@@ -10,14 +10,14 @@ from typer import Option
 
 from palaver.browsing.sessions import SessionRow, sessions
 from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
-from palaver.cli.terminal import paged, print_rows, say, when
+from palaver.cli.terminal import money, paged, print_rows, say, when
 
 _COLUMNS: Mapping[str, Callable[[SessionRow], str]] = {
     "session": lambda row: row["session"][:12],
     "active": lambda row: when(row["updated_at"]),
     "messages": lambda row: f"{row['messages']:,}",
     "tokens": lambda row: f"{row['tokens']:,}" if row["tokens"] else "",
-    "cost": lambda row: f"{'~' if row['estimated'] else ''}${row['dollars']:.2f}" if row["dollars"] else "",
+    "cost": lambda row: money(row["dollars"], estimated=row["estimated"]),
     "title": lambda row: row["title"],
     "folder": lambda row: "/".join(PurePath(row["workdir"]).parts[-2:]),
 }

@@ -23,6 +23,7 @@ __all__ = [
     "data_folder",
     "emit",
     "listed",
+    "money",
     "paged",
     "print_json",
     "print_rows",
@@ -218,6 +219,16 @@ def _cell(text: str, width: int, *, right: bool) -> str:
 
 
 _MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
+_CHEAPEST, _DIME = 0.0001, 0.1
+
+
+def money(dollars: float | None, *, estimated: bool = False) -> str:
+    """Return dollars for people, with `~` where they are estimated; nothing for none."""
+    if not dollars:
+        return ""
+    if dollars < _CHEAPEST:
+        return f"<${_CHEAPEST}"
+    return f"{'~' if estimated else ''}${dollars:.{2 if dollars >= _DIME else 4}f}"
 
 
 def when(seconds: float) -> str:

@@ -11,6 +11,7 @@ from palaver.agent import Decision, decide
 from palaver.cli.chat.talk import Talk
 from palaver.cli.compact import lines_of
 from palaver.cli.show import recalled
+from palaver.cli.terminal import money
 from palaver.errors import InvalidInput, NotFound
 from palaver.messages import thaw
 from palaver.plurals import counted
@@ -127,7 +128,9 @@ def _model(talk: Talk, words: str) -> None:
 
 def _cost(talk: Talk, _words: str) -> None:
     cost = talk.session.cost
-    talk.screen.show(f"{cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written, ${cost.cost:.4f}")
+    talk.screen.show(
+        f"{cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written, {money(cost.cost) or '$0'}"
+    )
 
 
 def _continue(talk: Talk, _words: str) -> str:

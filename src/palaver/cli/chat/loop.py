@@ -21,6 +21,7 @@ from palaver.cli.chat.commands import ANSWER, QUIT, run_command
 from palaver.cli.chat.screen import Screen
 from palaver.cli.chat.talk import Talk
 from palaver.cli.outcome import Exit, exit_code
+from palaver.cli.terminal import money
 from palaver.errors import AgentFailure, PalaverError
 from palaver.models import TextDelta, ThinkingDelta
 
@@ -112,7 +113,7 @@ def _turn(talk: Talk) -> AgentCallSession:
         screen.end_line()
     cost = stream.session.cost
     if cost.total_tokens:
-        dollars = f", ${cost.cost:.4f}" if cost.cost else ""
+        dollars = f", {money(cost.cost)}" if cost.cost else ""
         screen.note(f"  {cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written{dollars}")
     return stream.session
 

@@ -27,8 +27,10 @@ export function counted(value, noun, plural = `${noun}s`) {
   return `${count(value)} ${value === 1 ? noun : plural}`;
 }
 
+/** Return dollars; nothing for none. */
 export function money(value, estimated) {
-  return value ? `${estimated ? "~" : ""}$${value.toFixed(value < 0.1 ? 4 : 2)}` : "";
+  if (!value) return "";
+  return value < 0.00005 ? "<$0.0001" : `${estimated ? "~" : ""}$${value.toFixed(value < 0.1 ? 4 : 2)}`;
 }
 
 export function bytes(value) {
