@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypedDict, TypeGuard
+from typing import NotRequired, TypeAlias, TypedDict, TypeGuard
 
 from palaver.errors import NotFound
 from palaver.log import Handle, MessageEntry, entry_at, every_header
@@ -17,7 +17,7 @@ from palaver.store import Store
 from palaver.tokens import cost_of
 from palaver.view import View, fold, held
 
-__all__ = ["Answer", "CallRow", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
+__all__ = ["Answer", "CallRow", "Calls", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,11 @@ class CallRow(TypedDict):
     reproducible: NotRequired[bool]
 
 
-def calls(dialog: Dialog) -> Sequence[ModelCall] | Sequence[Answer]:
+Calls: TypeAlias = Sequence[ModelCall] | list[Answer]
+"""The calls of a dialog: recorded, or reconstructed."""
+
+
+def calls(dialog: Dialog) -> Calls:
     """Return the calls of a dialog in order: the recorded ones, or where there is none one for each response.
 
     Reads headers; each call reads its own entries when it is asked.
@@ -114,7 +118,7 @@ def _answers(dialog: Dialog) -> list[Answer]:
     return found
 
 
-def call_at(known: Sequence[ModelCall] | Sequence[Answer], number: int) -> ModelCall | Answer:
+def call_at(known: Calls, number: int) -> ModelCall | Answer:
     """Return one of the calls of a dialog by its number, starting at 1.
 
     Raises:

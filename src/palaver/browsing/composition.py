@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
-from palaver.browsing.calls import Answer, CallRow, saw
+from palaver.browsing.calls import CallRow, Calls, saw
 from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
 from palaver.messages import ToolResultContent
 from palaver.session import Dialog
-from palaver.session.calls import ModelCall
 from palaver.view import View, fold, held
 
 __all__ = ["PARTS", "MarksRow", "WindowRow", "in_view", "marks", "windows"]
@@ -161,7 +160,7 @@ def _failed(body: bytes) -> bool:
     )
 
 
-def in_view(dialog: Dialog, handle: Handle, calls: Sequence[ModelCall] | Sequence[Answer]) -> list[tuple[int, int]]:
+def in_view(dialog: Dialog, handle: Handle, calls: Calls) -> list[tuple[int, int]]:
     """Return the calls in whose view an entry or block was, as runs of numbers, both ends included.
 
     What a view shows of an earlier entry changes only at compactions and edits, so one view for each run of calls between two of them is enough.

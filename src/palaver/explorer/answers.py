@@ -171,13 +171,13 @@ def blob(source: Source, blob: str) -> Answer:
 
 def call_list(source: Source, dialog: str) -> Answer:
     """Return the calls of a dialog, in dollars only what the provider reported."""
-    return [dict(call_row(call, priced=False)) for call in calls(_dialog(source, dialog))]
+    return [dict(call_row(call, priced=False)) for call in source.calls(_dialog(source, dialog))]
 
 
 def call(source: Source, dialog: str, call: str) -> Answer:
     """Return what a model saw at a call, message by message, with the first words of the first rows."""
     found = _dialog(source, dialog)
-    known = calls(found)
+    known = source.calls(found)
     one = call_at(known, number(call, "call"))
     made = rebuilt(found, one) if is_recorded(one) else None
     view = before(found, one) if made is None or made.request.view is None else made.request.view
@@ -202,7 +202,7 @@ def call(source: Source, dialog: str, call: str) -> Answer:
 def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
     found = _dialog(source, dialog)
-    one, page = call_at(calls(found), number(call, "call")), _page(start, stop)
+    one, page = call_at(source.calls(found), number(call, "call")), _page(start, stop)
     return [*_labels(found, islice(outline(saw(found, one)), page.start, page.stop))]
 
 
@@ -218,14 +218,14 @@ def _labels(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
 def wire(source: Source, dialog: str, call: str) -> Answer:
     """Return the request of a call: the bytes that were sent, or as it is compiled today; where it was not recorded, for OpenAI Chat."""
     found = _dialog(source, dialog)
-    made = rebuilt(found, call_at(calls(found), number(call, "call")))
+    made = rebuilt(found, call_at(source.calls(found), number(call, "call")))
     return Raw(made.request.data, "application/json", {"X-Palaver-Recorded": "yes" if made.proved else "no"})
 
 
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
     """Return what the second of two calls saw differently, and what reading it anew cost."""
     found = _dialog(source, dialog)
-    known = calls(found)
+    known = source.calls(found)
     one, other = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
     return {**_shortened(calls_row(found, one, other)), "price": _anew(call_row(other))}
 
@@ -268,7 +268,7 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
 def composition(source: Source, dialog: str) -> Answer:
     """Return what filled the window at each call, and the calls before which something was compacted."""
     found = _dialog(source, dialog)
-    listed = [call_row(call) for call in calls(found)]
+    listed = [call_row(call) for call in source.calls(found)]
     rows = list(windows(found, listed))
     compactions = [row["call"] for row in rows if row["compacted"]]
     return {"calls": rows, "compactions": compactions, "recorded": all(row["recorded"] for row in listed)}
@@ -292,7 +292,7 @@ def search(source: Source, q: str, in_: str = "", limit: str = "") -> Answer:
 def in_view_at(source: Source, dialog: str, handle: str) -> Answer:
     """Return the calls in whose view an entry was."""
     found = _dialog(source, dialog)
-    return {"calls": in_view(found, found.session.place(handle), calls(found))}
+    return {"calls": in_view(found, found.session.place(handle), source.calls(found))}
 
 
 ROUTES: tuple[Route, ...] = (

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from palaver.browsing.calls import Answer as Answered
+from palaver.browsing.calls import Calls, calls
 from palaver.errors import Ambiguous, InfeasibleBudget, InvalidInput, PalaverError
 from palaver.explorer.seen import Marks
 from palaver.ids import SessionId
+from palaver.session import Dialog
 from palaver.store import Store
 
 __all__ = ["Answer", "Raw", "Route", "Source", "as_data", "as_json", "number"]
@@ -28,6 +31,7 @@ class Source:
         name: What the page calls it: no path, and no password.
         session: The session that was named when the explorer was opened, or None.
         marks: What the user has seen.
+        numbered: The responses of the imported dialog whose calls were asked for last, by its state: to number those of 30,000 entries takes 0.2 s.
     """
 
     store: Store
@@ -35,6 +39,19 @@ class Source:
     name: str
     session: SessionId | None = None
     marks: Marks = field(default_factory=Marks)
+    numbered: dict[tuple[object, ...], list[Answered]] = field(default_factory=dict, repr=False)
+
+    def calls(self, dialog: Dialog) -> Calls:
+        """Return the calls of a dialog."""
+        state = (dialog.dialog_id, self.store.last(dialog.dialog_id), self.store.session(dialog.session_id).updated_at)
+        known = self.numbered.get(state)
+        if known is not None:
+            return known
+        found = calls(dialog)
+        if isinstance(found, list):
+            self.numbered.clear()
+            self.numbered[state] = found
+        return found
 
 
 class Raw(NamedTuple):
