@@ -45,7 +45,7 @@ class Tab:
     Attributes:
         into: Where messages go.
         out: Where they come from.
-        asked: The addresses of all requests.
+        asked: The addresses of all requests, each of the tab that was turned to.
         told: What the page or the browser complained of: exceptions, dialogs, entries of the log, what the policy for content forbade.
     """
 
@@ -71,7 +71,9 @@ class Tab:
                 assert "error" not in found, found
                 answer: dict[str, Any] = found["result"]
                 return answer
-            self._heard(found.get("method", ""), found.get("params", {}))
+            event = found.get("method", "")
+            if found.get("sessionId") == self._session or not event.startswith("Network."):  # other tabs go on asking
+                self._heard(event, found.get("params", {}))
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:
@@ -97,6 +99,7 @@ class Tab:
     def blank(self, width: int = 1280, height: int = 800, *, dark: bool = False) -> str:
         """Begin a new tab with nothing in it, and return its name."""
         self._session = ""
+        self._pending.clear()
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for room in ("Page", "Runtime", "Log", "Network"):
@@ -114,6 +117,7 @@ class Tab:
     def turn(self, tab: str) -> None:
         """Turn to another tab."""
         self._session = tab
+        self._pending.clear()
         self.send("Page.bringToFront")
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
