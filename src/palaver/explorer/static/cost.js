@@ -63,7 +63,7 @@ function Chart({ label, calls, compactions, series, open }) {
       plot.ctx.restore();
     };
     const drawn = new globalThis.uPlot({
-      width: place.current.clientWidth, height: 220, scales: { x: { time: false } }, bands, legend: { live: true }, hooks: { draw: [marks], ready: [(plot) => plot.setLegend({ idx: calls.length - 1 })] },
+      width: place.current.clientWidth, height: 220, scales: { x: { time: false }, y: { range: (_, __, most) => [0, Math.max(most, 1)] } }, bands, legend: { live: true }, hooks: { draw: [marks], ready: [(plot) => plot.setLegend({ idx: calls.length - 1 })] },
       axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => count(tick)) }],
       series: [{ label: "call", value: (_, call) => call ?? "" }, ...series.map(({ label: name, colour, values }) => ({ label: name, stroke: colour, fill: `${colour}99`, width: 1, points: { show: false }, value: (_, __, ___, index) => (index === null ? "" : count(values[index])) }))],
     }, [calls.map((call) => call.call), ...stacked], place.current);
