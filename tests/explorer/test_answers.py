@@ -1,67 +1,22 @@
-"""The answers: what the page shows of a call equals what the library says that the model saw."""
+"""The answers: what the page counts is what the library and the command line count."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
-from palaver.browsing.calls import call_at, calls, saw
-from palaver.browsing.differences import requested
-from palaver.explorer.answers import ROUTES
-from palaver.explorer.api import Raw, Source
-from palaver.messages import words_of
+from palaver import MemoryStore, Session, SqliteStore
+from palaver.explorer.api import Source
+from palaver.explorer.page import answered
+from palaver.messages import AssistantMessage
 from palaver.session import Dialog
 from tests.browsing.test_seen import talk
+from tests.cli.commands import Palaver
+from tests.explorer.running import story
 
 
-def asked(dialog: Dialog, path: str, **words: str) -> Any:  # noqa: ANN401 - JSON values
+def asked(dialog: Dialog, path: str) -> Any:  # noqa: ANN401 - JSON values
     """Return the answer to a GET as the page reads it."""
-    source, parts = Source(store=dialog.store, url="", name="test"), path.split("/")[1:]
-    for route in ROUTES:
-        pattern = route.pattern.split("/")[1:]
-        fits = [one[1:-1] if one.startswith("{") else one == part for one, part in zip(pattern, parts, strict=False)]
-        if len(pattern) == len(parts) and all(fits):
-            given = {name: part for name, part in zip(fits, parts, strict=True) if isinstance(name, str)}
-            answer = route.function(source, **given, **words)
-            if isinstance(answer, Raw):
-                return answer
-            return json.loads(json.dumps(list(answer) if isinstance(answer, Iterator) else answer))
-    raise AssertionError(path)
-
-
-def test_a_call_shows_every_text_of_its_view_in_order() -> None:
-    """Originals by their handles, other texts as they are; omissions stand between them, and lead to originals."""
-    for recorded in (True, False):
-        dialog = talk(recorded=recorded)
-        for number in (1, 2):
-            path = f"/api/dialogs/{dialog.dialog_id}/calls/{number}"
-            found, call = asked(dialog, path), call_at(calls(dialog), number)
-            assert (found["recorded"], found["proved"]) == (recorded, True if recorded else None)
-            texts = [text for item in found["items"] if item["what"] != "omission" for text in _texts(dialog, item)]
-            assert texts == [words_of(block.content) for block in _blocks(dialog, number)]
-            for item in found["items"]:
-                if item["what"] == "omission":
-                    assert asked(dialog, f"/api/entries/{item['handle']}")["found"]
-            words = asked(dialog, f"{path}/labels", start="0", stop="200")
-            assert len(words) == len(found["items"])
-            assert words[-1]["label"] == " ".join(texts[-1].split())[:200]
-            assert asked(dialog, f"{path}/request").data == requested(dialog, call).data
-
-
-def _blocks(dialog: Dialog, number: int) -> list[Any]:
-    view = saw(dialog, call_at(calls(dialog), number))
-    return [*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())]
-
-
-def _texts(dialog: Dialog, item: dict[str, Any]) -> list[str]:
-    """Return the texts of a row as the page shows them."""
-    if "text" in item:
-        return [item["text"]]
-    changed = {change["handle"]: change["text"] for change in item.get("changes", ())}
-    original = asked(dialog, f"/api/entries/{item['handle']}")["found"]
-    blocks = original["message"]["contents"] if "message" in original else [original]
-    return [changed.get(f"{item['handle']}:{index}", block["content"]) for index, block in enumerate(blocks)]
+    return answered(Source(store=dialog.store, url="", name="test"), path)
 
 
 def test_lists_count_what_the_library_counts() -> None:
@@ -71,7 +26,7 @@ def test_lists_count_what_the_library_counts() -> None:
     head, *parts = asked(dialog, f"{base}/entries")
     rows = [row for part in parts for row in part]
     assert [row["index"] for row in rows] == list(range(head["total"])) == list(range(len(rows)))
-    words = asked(dialog, f"{base}/labels", start="0", stop="200")
+    words = asked(dialog, f"{base}/labels?start=0&stop=200")
     assert [one["label"] for one, row in zip(words, rows, strict=True) if row["role"] == "user"][-1] == "And now?"
     marks = asked(dialog, f"{base}/marks")
     assert [rows[index]["role"] for index in marks["prompts"]] == ["user", "user"]
@@ -81,8 +36,12 @@ def test_lists_count_what_the_library_counts() -> None:
     assert all(sum(row["tokens"].values()) in range(5, 10) for row in windows["calls"]), (
         "7 as reported, rounded by part"
     )
-    (last,) = asked(dialog, f"{base}/seen", handle=rows[-1]["handle"])["calls"] or [None]
+    (last,) = asked(dialog, f"{base}/seen?handle={rows[-1]['handle']}")["calls"] or [None]
     assert last is None, "the answer to the last call was in no call's view"
+    for number in (1, 2):
+        call = asked(dialog, f"{base}/calls/{number}")
+        assert call["labels"] == asked(dialog, f"{base}/calls/{number}/labels?start=0&stop=100")
+        assert len(call["labels"]) == len(call["items"])
     session = asked(dialog, f"/api/sessions/{dialog.session_id}")
     assert [(one["dialog"], one["main"]) for one in session["dialogs"]] == [(dialog.dialog_id, True)]
     assert asked(dialog, f"/api/sessions/{dialog.session_id}/whole") == {"damaged": []}
@@ -90,3 +49,45 @@ def test_lists_count_what_the_library_counts() -> None:
     places = [asked(dialog, f"/api/dialogs/{each.dialog_id}/marks")["branches"] for each in (dialog, branch)]
     assert places == [[len(rows) - 1]] * 2, "both sides leave each other"
     assert [row["branches"] for row in asked(dialog, "/api/sessions")["rows"]] == [2]
+
+
+def test_what_stays_is_counted_once_after_a_compaction() -> None:
+    """Words of the system before and after one; and a window is never more than what is in it."""
+    dialog = Session.create(MemoryStore(), "talk").root
+    dialog.put_text("Be brief. " * 100, role="system")
+    for number in range(4):
+        dialog.put_text("word " * 900)
+        dialog.calls.record(dialog.request("anthropic", "claude-opus-4-6"))
+        dialog.append(AssistantMessage(content="Done."))
+        if number:
+            dialog.compaction.commit(dialog.compaction.compose("fold", 1_500))
+    rows = asked(dialog, f"/api/dialogs/{dialog.dialog_id}/composition")["calls"]
+    assert len({row["tokens"]["system"] for row in rows}) == 1
+    assert rows[0]["tokens"]["system"] > 100
+    assert [row["compacted"] for row in rows] == [False, False, True, True]
+    assert rows[-1]["tokens"]["human"] <= 2 * rows[0]["tokens"]["human"]
+
+
+def test_answers_are_what_commands_print(palaver: Palaver) -> None:
+    """Sessions, calls, a comparison and the view of a call, as `--json` prints them."""
+    with SqliteStore(palaver.store) as store:
+        dialog = story(store)
+        session, base = asked(dialog, f"/api/sessions/{dialog.session_id}"), f"/api/dialogs/{dialog.dialog_id}"
+        (row,) = palaver("sessions", "--json").rows()
+        assert row.items() <= session["row"].items()
+        calls = asked(dialog, f"{base}/calls")
+        printed = palaver("calls", dialog.dialog_id, "--json").rows()
+        assert [*map(_unpriced, printed)] == [*map(_unpriced, calls)]
+        compared = palaver("calls", dialog.dialog_id, 1, 2, "--json").row()
+        ours = asked(dialog, f"{base}/compare?a=1&b=2")
+        assert [len(ours[name]) for name in ("entered", "left", "changed")] == [
+            len(compared[name]) for name in ("entered", "left", "changed")
+        ]
+        seen = palaver("view", dialog.dialog_id, "--call", 2, "--json").row()
+        items = asked(dialog, f"{base}/calls/2")["items"]
+        assert asked(dialog, f"{base}/calls/2/request") == seen["request"]
+        assert {one["place"] for one in items if one["what"] == "omission"} <= {one["place"] for one in seen["omitted"]}
+
+
+def _unpriced(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in {"dollars", "estimated"}}

@@ -74,7 +74,7 @@ def test_the_file_shows_what_the_server_shows(tmp_path: Path) -> None:
 
 
 def read(tab: Tab, route: str) -> list[str]:
-    """Return the texts of a screen as every third of its rows is chosen, and the pictures in them."""
+    """Return the texts of a screen as every third of its rows is chosen, and the pictures in them; without commands, of which a file has none."""
     tab.go(route)
     texts: list[str] = []
     for row in range(1, max(tab.ask("document.querySelectorAll('.row').length"), 2), 3):
@@ -82,7 +82,9 @@ def read(tab: Tab, route: str) -> list[str]:
         tab.settle()
         tab.ask("document.querySelector('.body > button')?.click()")
         tab.settle()
-        texts += [line for line in tab.text("main").splitlines() if line.strip() not in {"", "JSON", "Export"}]
+        texts += [
+            line for line in tab.text("main").splitlines() if not re.match(r"\s*(JSON|Export|palaver .*|)$", line)
+        ]
         texts += map(str, tab.ask("[...document.images].map((image) => image.naturalWidth)"))
     return texts
 

@@ -37,7 +37,7 @@ def rows(_source: Source, end: str) -> Iterator[Any]:
 
 def picture(_source: Source) -> Answer:
     """Return bytes."""
-    return Raw(b"\x89PNG", "image/png", {"Content-Disposition": "inline"})
+    return Raw(b"\x89PNG", "image/png")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def source(tmp_path: Path) -> Source:
 
 def test_answers_are_sent_as_what_they_are(source: Source, capsys: pytest.CaptureFixture[str]) -> None:
     """Words of path and query reach the function by name; an error has its status, after the first line it is the last one."""
-    routes = (Route("GET", "/e/{name}", echo), Route("GET", "/rows", rows), Route("GET", "/p", picture))
+    routes = (Route("/e/{name}", echo), Route("/rows", rows), Route("/p", picture))
     page = TestClient(application(source, routes), raise_server_exceptions=False)
     assert page.get("/e/a%20b?in=c").json() == {"name": "a b", "in": "c", "limit": 50}
     wrong = ("/e/a?limit=-1", "/e/a?limit=1&limit=2", "/e/a?name=b", "/e/a?x=", "/rows", "/e/a?limit=99999999999999999")
@@ -90,7 +90,7 @@ def test_a_stream_ends_with_its_reader(source: Source) -> None:
                 gone.set()
 
         scope = {"type": "http", "method": "GET", "path": "/n", "query_string": b"", "headers": []}
-        await application(source, [Route("GET", "/n", endless)])(scope, receive, send)
+        await application(source, [Route("/n", endless)])(scope, receive, send)
         assert 4 <= len(counted) < 100
 
     anyio.run(main)

@@ -62,17 +62,17 @@ def windows(dialog: Dialog, rows: Sequence[CallRow]) -> Iterator[WindowRow]:
     """Yield what the window held at each call of `rows` (`calls`). Reads headers, and folds the view anew after each compaction."""
     starts = {row["entry"]: row for row in rows}
     sizes: Counter[str] = Counter()
-    compacted = False
+    stated, compacted = 0, False
     for place, header in _places(dialog):
         if row := starts.get(str(place)):
             yield _window(row, sizes, compacted=compacted)
             compacted = False
         if header.kind in _CHANGES:
             compacted = compacted or header.kind == "compaction"
-            fixed = {part: sizes[part] for part in ("system", "tools")}
-            sizes = Counter(fixed) + _sizes(fold(dialog.store, place.dialog, place.seq))
+            sizes = Counter(tools=sizes["tools"]) + _sizes(fold(dialog.store, place.dialog, place.seq))
         elif header.kind == "instructions":
-            sizes["system"] = header.size
+            sizes["system"] += header.size - stated
+            stated = header.size
         elif header.kind == "toolset":
             sizes["tools"] = header.size
         elif header.kind == "message" and header.blocks not in {"", "!"}:
@@ -89,6 +89,9 @@ def _part(role: str, speaker: str) -> str:
 
 def _sizes(view: View) -> Counter[str]:
     found: Counter[str] = Counter()
+    stated = {block.origin._replace(block=None) for block in view.system if block.origin is not None}
+    if view.reader is not None:
+        found["system"] = sum(view.reader.header(place.dialog, place.seq).size for place in stated)
     for exchange in view.exchanges:
         if exchange.derived:
             found["record" if exchange.derived == "record" else "summary"] += sum(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path, PurePath
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode, urlsplit
 
@@ -48,7 +49,8 @@ def run(
             if browser and _has_browser():
                 browse(address)
 
-        serve(source, to, told)
+        with suppress(KeyboardInterrupt):
+            serve(source, to, told)
 
 
 def _has_browser() -> bool:
@@ -68,14 +70,20 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
         return
     place = store_url(url)
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
-    marks = Marks(data_folder() / "seen.json")
+    marks, option = Marks(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
     if what is None:
         with opened(url, read_only=True) as store:
-            yield Source(store=store, url=place, name=name, marks=marks), "/"
+            yield Source(store=store, url=place, name=name, option=option, marks=marks), "/"
         return
     with found(what, url, read_only=True) as there:
         session = there.session.session_id
-        yield Source(store=there.dialog.store, url=place, name=name, session=session, marks=marks), _screen(there)
+        source = Source(store=there.dialog.store, url=place, name=name, session=session, option=option, marks=marks)
+        yield source, _screen(there)
+
+
+def _shown(url: str) -> str:
+    """Return what is typed for a store, without a password."""
+    return "URL" if "://" in url and urlsplit(url).password else quote(url)
 
 
 def _screen(there: Found) -> str:
@@ -98,4 +106,5 @@ def _imported(path: Path) -> Iterator[Source]:
             advance(f"reading {path.name}", 0, None)
             sessions = [each.session_id for each in Importer(store, keep_source=False).import_path(path)]
         with closing(open_store(place, create=False, read_only=True)) as store:
-            yield Source(store=store, url=place, name=path.name, session=sessions[0] if len(sessions) == 1 else None)
+            only = sessions[0] if len(sessions) == 1 else None
+            yield Source(store=store, url=place, name=path.name, session=only, option=None)

@@ -58,9 +58,8 @@ def _page(start: str, stop: str) -> range:
 
 
 def about(source: Source) -> Answer:
-    """Return which palaver and which store this is."""
-    row = {"version": version("palaver"), "store": source.name, "session": source.session}
-    return {**row, "exported": False, "policies": list(POLICIES)}
+    """Return which palaver this is, what a command needs to find the store, and the policies."""
+    return {"version": version("palaver"), "option": source.option, "policies": list(POLICIES)}
 
 
 def session_list(source: Source, limit: str = "", after: str = "") -> Answer:
@@ -219,11 +218,11 @@ def wire(source: Source, dialog: str, call: str) -> Answer:
     """Return the request of a call: the bytes that were sent, or as it is compiled today; where it was not recorded, for OpenAI Chat."""
     found = _dialog(source, dialog)
     made = rebuilt(found, call_at(source.calls(found), number(call, "call")))
-    return Raw(made.request.data, "application/json", {"X-Palaver-Recorded": "yes" if made.proved else "no"})
+    return Raw(made.request.data, "application/json")
 
 
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
-    """Return what the second of two calls saw differently, and what reading it anew cost."""
+    """Return what the second of two calls saw differently, what its provider reported, and what reading anew cost more."""
     found = _dialog(source, dialog)
     known = source.calls(found)
     one, other = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
@@ -236,21 +235,25 @@ def _shortened(row: CallsRow) -> dict[str, Any]:
     def block(one: BlockRow, *, whole: bool = False) -> dict[str, Any]:
         before, after = one["before"], one["after"]
         if one["place"] is not None:
-            before, after = before and before[:_WORDS], after if whole else after and after[:_WORDS]
+            before, after = _begun(before), after if whole else _begun(after)
         return {**one, "before": before, "after": after}
 
     broken, instead = row["prefix"]["broken"], row["prefix"]["instead"]
-    prefix = {**row["prefix"], "broken": broken and broken[:_WORDS], "instead": instead and instead[:_WORDS]}
+    prefix = {**row["prefix"], "broken": _begun(broken), "instead": _begun(instead)}
     blocks = {"entered": [block(one) for one in row["entered"]], "left": [block(one) for one in row["left"]]}
     return {**row, **blocks, "changed": [block(one, whole=True) for one in row["changed"]], "prefix": prefix}
 
 
+def _begun(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _WORDS else f"{text[:_WORDS]}…"
+
+
 def _anew(row: CallRow) -> dict[str, Any]:
-    """Return how many tokens a call read that were not in the provider's cache, and what that cost more."""
+    """Return how many tokens a call read, how many of them from the provider's cache, and what the others cost more."""
     anew = max(row["read"] - row["cached"], 0)
     usage = (Usage(input_tokens=anew), Usage(input_tokens=anew, cache_read_tokens=anew))
     dear, cheap = (cost_of(each, row["model"], row["at"]).cost or 0.0 for each in usage)
-    return {"anew": anew, "dollars": max(dear - cheap, 0.0)}
+    return {"read": row["read"], "cached": row["cached"], "dollars": max(dear - cheap, 0.0)}
 
 
 def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) -> dict[str, Any]:
@@ -296,24 +299,24 @@ def in_view_at(source: Source, dialog: str, handle: str) -> Answer:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/api/about", about),
-    Route("GET", "/api/sessions", session_list),
-    Route("GET", "/api/sessions/{session}", session_of),
-    Route("GET", "/api/sessions/{session}/whole", whole),
-    Route("GET", "/api/sessions/{session}/updated", updated),
-    Route("GET", "/api/sessions/{session}/branches", branches),
-    Route("GET", "/api/dialogs/{dialog}/entries", entry_list),
-    Route("GET", "/api/dialogs/{dialog}/labels", entry_labels),
-    Route("GET", "/api/dialogs/{dialog}/marks", entry_marks),
-    Route("GET", "/api/dialogs/{dialog}/calls", call_list),
-    Route("GET", "/api/dialogs/{dialog}/calls/{call}", call),
-    Route("GET", "/api/dialogs/{dialog}/calls/{call}/labels", call_labels),
-    Route("GET", "/api/dialogs/{dialog}/calls/{call}/request", wire),
-    Route("GET", "/api/dialogs/{dialog}/compare", comparison),
-    Route("GET", "/api/dialogs/{dialog}/composition", composition),
-    Route("GET", "/api/dialogs/{dialog}/seen", in_view_at),
-    Route("GET", "/api/entries/{handle}", entry),
-    Route("GET", "/api/blobs/{blob}", blob),
-    Route("GET", "/api/search", search),
+    Route("/api/about", about),
+    Route("/api/sessions", session_list),
+    Route("/api/sessions/{session}", session_of),
+    Route("/api/sessions/{session}/whole", whole),
+    Route("/api/sessions/{session}/updated", updated),
+    Route("/api/sessions/{session}/branches", branches),
+    Route("/api/dialogs/{dialog}/entries", entry_list),
+    Route("/api/dialogs/{dialog}/labels", entry_labels),
+    Route("/api/dialogs/{dialog}/marks", entry_marks),
+    Route("/api/dialogs/{dialog}/calls", call_list),
+    Route("/api/dialogs/{dialog}/calls/{call}", call),
+    Route("/api/dialogs/{dialog}/calls/{call}/labels", call_labels),
+    Route("/api/dialogs/{dialog}/calls/{call}/request", wire),
+    Route("/api/dialogs/{dialog}/compare", comparison),
+    Route("/api/dialogs/{dialog}/composition", composition),
+    Route("/api/dialogs/{dialog}/seen", in_view_at),
+    Route("/api/entries/{handle}", entry),
+    Route("/api/blobs/{blob}", blob),
+    Route("/api/search", search),
 )
 """All that the page asks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,6 +30,7 @@ class Source:
         url: Its address, for work in other processes.
         name: What the page calls it: no path, and no password.
         session: The session that was named when the explorer was opened, or None.
+        option: What a command of the terminal needs besides to find the store; None where it cannot.
         marks: What the user has seen.
         numbered: The responses of the imported dialog whose calls were asked for last, by its state: to number those of 30,000 entries takes 0.2 s.
     """
@@ -38,6 +39,7 @@ class Source:
     url: str
     name: str
     session: SessionId | None = None
+    option: str | None = ""
     marks: Marks = field(default_factory=Marks)
     numbered: dict[tuple[object, ...], list[Answered]] = field(default_factory=dict, repr=False)
 
@@ -55,11 +57,10 @@ class Source:
 
 
 class Raw(NamedTuple):
-    """An answer that is not made here: bytes of a media type, and further headers."""
+    """An answer that is not made here: bytes of a media type."""
 
     data: bytes
     media_type: str
-    headers: Mapping[str, str] = {}
 
 
 Answer: TypeAlias = Raw | Iterator[Any] | dict[str, Any] | list[Any]
@@ -73,7 +74,6 @@ class Route(NamedTuple):
     be there. A trailing underscore is no part of a name: `in_` is the word `in`.
     """
 
-    method: str
     pattern: str
     function: Callable[..., Answer]
 

@@ -65,7 +65,7 @@ def page(store: Store, chosen: Chosen) -> Iterator[bytes]:
     Raises:
         PalaverError: What was chosen cannot be shown.
     """
-    source = Source(store=store, url="", name="", session=chosen.session)
+    source = Source(store=store, url="", name="", session=chosen.session, option=None)
     index: dict[str, str] = {}
     waiting: list[bytes] = []
     size = part = 0
@@ -95,11 +95,7 @@ def _element(name: str, members: list[bytes]) -> bytes:
 # --- the answers ----------------------------------------------------------------------------------------------------------------------
 
 
-_QUESTIONS = [
-    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.pattern)), route.function)
-    for route in ROUTES
-    if route.method == "GET"
-]
+_QUESTIONS = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.pattern)), route.function) for route in ROUTES]
 
 
 def answered(source: Source, path: str) -> Any:  # noqa: ANN401 - JSON values
@@ -138,7 +134,7 @@ def _answers(source: Source, chosen: Chosen) -> _Answers:
         "/api/sessions?limit=200": {"rows": [session["row"]], "more": False},
     }
     screens = [chosen.screen] if chosen.screen else ["", "cost"]
-    shown["/api/about"] = {**ask("/api/about"), "exported": True, "start": chosen.route, "screens": screens}
+    shown["/api/about"] = {**ask("/api/about"), "start": chosen.route, "screens": screens}
     yield from shown.items()
     yield f"{here}/whole", ask(f"{here}/whole")
     if chosen.compare:

@@ -73,7 +73,7 @@ def application(source: Source, answers: Sequence[Question] = ROUTES) -> Starlet
     """Return the application that answers the requests of the page."""
     works, limiter = Works(source), CapacityLimiter(_THREADS)
     routes = [Route(f"/{path}", _file(data, path)) for path, data in _files(files("palaver.explorer") / "static")]
-    routes += [Route(one.pattern, _answering(one.function, source, limiter), methods=[one.method]) for one in answers]
+    routes += [Route(one.pattern, _answering(one.function, source, limiter)) for one in answers]
     routes += [*_working(works, limiter), Route("/api/seen", _marking(source, limiter), methods=["POST"])]
 
     @asynccontextmanager
@@ -154,7 +154,7 @@ def _answering(function: Callable[..., Answer], source: Source, limiter: Capacit
         words = _words(request, known)
         answer = await _threaded(partial(function, source, **words), limiter)
         if isinstance(answer, Raw):
-            return Response(answer.data, media_type=answer.media_type, headers=dict(answer.headers))
+            return Response(answer.data, media_type=answer.media_type)
         if not isinstance(answer, Iterator):
             return Response(as_json(answer), media_type="application/json")
         first = await _threaded(partial(next, answer, None), limiter)  # an error that comes at once has its status

@@ -5,6 +5,9 @@ import { useEffect, useState } from "./dom.js";
 /** Whether this page is an exported file. */
 export const exported = document.getElementById("answers") !== null;
 
+/** What is looked at: `/api/about`, known before anything is drawn. */
+export const about = {};
+
 /** Something that went wrong, in words. */
 export class Problem extends Error {
   constructor(kind, message, hint = "") {

@@ -1,7 +1,7 @@
 // The page: which screen the address names, the keys that work on every screen, and search over all.
 
 import { State, html, line, render, useEffect, useErrorBoundary, useLayoutEffect, useState, visible } from "./dom.js";
-import { Problem, exported, get, login } from "./api.js";
+import { Problem, about, exported, get, login } from "./api.js";
 import { Sessions } from "./sessions.js";
 import { Session } from "./session.js";
 import { CallScreen } from "./call.js";
@@ -34,13 +34,24 @@ const KEYS = [
 export function routed(hash) {
   const [path, query] = hash.replace(/^#/, "").split("?");
   const [, first = "", session, screen = "", number] = path.split("/");
-  return { first, session, screen, number: Number(number) || null, words: Object.fromEntries(new URLSearchParams(query)) };
+  return { first, session, screen, number: number === undefined ? null : Number(number), words: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Return the address of a screen; words that are empty are left out. */
+/** Return the address of a screen; words that are empty are left out. None leads to what an exported file does not hold. */
 export function address(path, words = {}) {
+  if (exported && !held(routed(path), words)) return undefined;
   const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "" && value !== null && value !== undefined));
   return `#${path}${query.size ? `?${query}` : ""}`;
+}
+
+function held({ first, screen, number }, { one }) {
+  if (first !== "s" || (screen === "compare" && one)) return true;
+  return about.screens.includes(screen) && (screen !== "call" || number === routed(about.start).number);
+}
+
+/** A command of the terminal for the same store; nothing where no command finds it. */
+export function Command({ words }) {
+  return about.option === null ? null : html`<code>palaver ${visible(words)}${visible(about.option)}</code>`;
 }
 
 /** Return the dialog that a route names, else the live one. */
@@ -70,6 +81,7 @@ export function relation({ relation: what, owner, parent, at, main }) {
 
 /** Go to a screen; `replace` leaves no step to go back to. */
 export function go(to, replace = false) {
+  if (to === undefined) return;
   if (!replace) location.hash = to;
   else {
     history.replaceState(null, "", to);
@@ -83,7 +95,7 @@ export function reword(words) {
   go(address(path, { ...routed(location.hash).words, ...words }), true);
 }
 
-function App({ problem, about }) {
+function App({ problem }) {
   const [hash, setHash] = useState(location.hash);
   const [opened, setOpen] = useState(""); // "search", "keys" or nothing
   const [version, setVersion] = useState(0);
@@ -118,8 +130,8 @@ function App({ problem, about }) {
   const Screen = route.first === "s" ? OF_SESSION[route.screen] : SCREENS[route.first];
   const wrong = problem ?? (failed instanceof Problem ? failed : failed && DEFECT);
   return html`<header>
-      <h1 class="brand"><a href=${about ? `#${about.start}` : "#/"}>palaver</a></h1>
-      ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} screens=${about?.screens} /></nav>`}
+      <h1 class="brand"><a href=${about.start ? `#${about.start}` : "#/"}>palaver</a></h1>
+      ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
       <span class="gap"></span>
       ${route.session && !exported && !problem && html`<${Fresh} key=${`${route.session} ${version}`} session=${route.session} again=${() => setVersion(version + 1)} />`}
       ${exported && html`<span class="told">exported file</span>`}
@@ -157,10 +169,10 @@ function up({ session, screen }) {
   return session && screen ? address(`/s/${session}`) : "#/";
 }
 
-function Tabs({ route, screens }) {
+function Tabs({ route }) {
   const tabs = [["", "Session"], ["call", "Call"], ["compare", "Compare"], ["cost", "Cost"]];
   const { d } = route.words;
-  return tabs.filter(([screen]) => !screens || screens.includes(screen)).map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
+  return tabs.filter(([screen]) => !exported || about.screens.includes(screen)).map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
     aria-current=${route.screen === screen ? "page" : undefined}>${title}</a>`);
 }
 
@@ -175,18 +187,17 @@ function Layer({ label, close, children }) {
 }
 
 async function start() {
-  let problem = null;
-  let about = null;
+  let problem = await login().catch((error) => error); // an address that was used before is good where the cookie is
   try {
-    await login();
-    if (exported) about = await get("/api/about");
-    if (about && !location.hash) history.replaceState(null, "", `#${about.start}`);
+    Object.assign(about, await get("/api/about"));
+    problem = null;
+    if (about.start && !location.hash) history.replaceState(null, "", `#${about.start}`);
   } catch (error) {
-    problem = error;
+    problem ??= error;
   }
   const place = document.getElementById("app");
   place.replaceChildren();
-  render(html`<${App} problem=${problem} about=${about} />`, place);
+  render(html`<${App} problem=${problem} />`, place);
   document.documentElement.dataset.ready = "true";
 }
 

@@ -5,7 +5,7 @@ import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, money, useLayoutEffect, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { Of, address, dialogOf, go } from "./app.js";
+import { Command, Of, address, dialogOf, go } from "./app.js";
 import { List } from "./list.js";
 
 const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "harness" }; // who speaks in each role by default
@@ -43,6 +43,7 @@ function Shown({ route, session, dialog, number }) {
       <label>Go to <input type="number" min="1" max=${of} value=${number} onChange=${(event) => event.target.value && go(to(Number(event.target.value)))} /></label>
       <${Told} ...${seen} />
       <span class="gap"></span>
+      <a href=${address(`/s/${route.session}`, { d, e: row.entry })}>In the log</a>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
       <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>
@@ -84,7 +85,7 @@ function Recall({ omission }) {
   const [at, setAt] = useState(number);
   const handle = omission.entries > 1 ? `${start}:${at}` : omission.handle;
   const head = html`<h2>Not shown</h2><p>${visible(omission.why)} (by ${visible(omission.by)}).</p>
-    <p><code>palaver show ${visible(omission.place)}</code></p>
+    <p><${Command} words=${`show ${omission.place}`} /></p>
     ${omission.entries > 1 && html`<p><label>Recall entry <input type="number" min=${number} max=${number + omission.entries - 1} value=${at} onInput=${(event) => event.target.checkValidity() && event.target.value && setAt(Number(event.target.value))} /></label> of ${number} to ${number + omission.entries - 1}</p>`}`;
   return html`<${Body} handle=${handle} head=${head} />`;
 }

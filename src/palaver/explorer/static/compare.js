@@ -3,16 +3,15 @@
 import { Body, Long } from "./body.js";
 import { Export } from "./export.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
-import { Problem, exported, lines, send, useAnswer } from "./api.js";
-import { Of, address, dialogOf, go, relation } from "./app.js";
+import { Problem, about, exported, lines, send, useAnswer } from "./api.js";
+import { Command, Of, address, dialogOf, go, relation } from "./app.js";
 import { List } from "./list.js";
 
 const SIGNS = { entered: "+", left: "−", changed: "~" };
 
 export function Compare({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
-  const { value: about } = useAnswer("/api/about");
-  if (!value || !about) return html`<${State} ...${{ problem, waiting }} />`;
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   const { d, a, b, one, other, policy, budget } = route.words;
   const { dialog } = dialogOf(value, route);
   const to = (words) => go(address(`/s/${route.session}/compare`, { d, ...words }));
@@ -37,16 +36,22 @@ function Two({ session, dialog, a, b }) {
   const path = `/api/dialogs/${dialog}/compare?${new URLSearchParams({ a, b })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><span class="gap"></span>
-      <code>palaver calls ${dialog.slice(0, 12)} ${a} ${b}</code><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
+  return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><${Price} number=${b} ...${value.price} /><span class="gap"></span>
+      <${Command} words=${`calls ${dialog.slice(0, 12)} ${a} ${b}`} /><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
 }
 
-/** Where the provider's cache breaks, through what, and at what price. */
+/** Where the provider's cache breaks, and through what. */
 function Broken({ found }) {
   const { kept, broken, instead } = found.prefix;
-  if (!broken) return html`<span class="good">the second begins with the whole first, so the provider's cache holds.</span>`;
-  return html`<span class="warn">the cache holds for ${counted(kept, "part")} of the request, then breaks${found.price?.dollars ? html`, which costs about ${money(found.price.dollars, true)}` : ""}.</span>
+  if (!broken) return html`<span class="good">the second begins with the whole first.</span>`;
+  return html`<span class="warn">both begin with the same ${counted(kept, "part")}; there a provider's cache breaks.</span>
     <details><summary>Through what</summary><pre>− ${visible(broken.slice(0, 4000))}</pre><pre>+ ${visible((instead ?? "nothing").slice(0, 4000))}</pre></details>`;
+}
+
+/** What the provider reported of the second call. */
+function Price({ number, read, cached, dollars }) {
+  if (!read) return null;
+  return html`<span>Call ${number} read ${count(read)} tokens, ${count(cached)} of them from the cache${dollars ? `; reading the others anew cost about ${money(dollars)} more` : ""}.</span>`;
 }
 
 function Rows({ found }) {
@@ -57,11 +62,12 @@ function Rows({ found }) {
   const chosen = rows[selected];
   return html`<div class="bar">${counted(found.entered.length, "block")} entered, ${count(found.left.length)} left, ${count(found.changed.length)} changed.${tools.length > 0 && ` Tools: ${tools.map(visible).join(", ")}.`}</div>
     <div class="split"><${List} id="differences" label="Differences" count=${rows.length} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${DifferenceRow} ...${rows[index]} />`} />
-    <${Body} key=${selected} handle=${chosen?.place ?? null} head=${chosen && html`<${Sides} ...${chosen} />`} /></div>`;
+    <${Body} key=${selected} handle=${chosen?.place ?? null} head=${chosen && html`<${Sides} ...${chosen} place=${chosen.what === "changed" ? null : chosen.place} />`} /></div>`;
 }
 
-/** What was seen before and after, in words. */
-function Sides({ before, after, why }) {
+/** What was seen before and after, in words; of what stands in the log, only why. */
+function Sides({ before, after, why, place }) {
+  if (place !== null) return html`<p>${visible(why)}</p>`;
   return html`<p>${visible(why)}</p>${before !== null && html`<h2>Before</h2><${Long} text=${before} />`}${after !== null && html`<h2>After</h2><${Long} text=${after} />`}`;
 }
 
@@ -74,7 +80,8 @@ function Branches({ session, one, other }) {
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   const side = (each) => html`<section class="body" tabindex="0"><h2>Only in ${relation(session.dialogs.find((known) => known.dialog === each.dialog))}, <code>${each.dialog.slice(0, 12)}</code>: ${counted(each.messages.length, "message")}</h2>
-    ${each.said.map((message) => html`<p><a href=${address(`/s/${session.row.session}`, { d: each.dialog, e: message.handle })}>${visible(message.role)}</a> ${line(message.label, 300)}</p>`)}</section>`;
+    ${each.said.map((message) => html`<p><a href=${address(`/s/${session.row.session}`, { d: each.dialog, e: message.handle })}>${visible(message.role)}</a> ${message.tools.map((name) => html`<b>${visible(name)} </b>`)}${line(message.label, 300)}</p>`)}
+    ${each.said.length < each.messages.length && html`<p class="quiet">… and ${count(each.messages.length - each.said.length)} more.</p>`}</section>`;
   return html`<div class="bar">${value.ancestor ? html`<span>${counted(value.common, "message")} in common, up to <code>${value.ancestor}</code>.</span>` : "Nothing in common."}<span class="gap"></span><a href=${path}>JSON</a></div>
     <div class="split">${side(value.one)}${side(value.other)}</div>`;
 }
@@ -109,10 +116,10 @@ function WhatIf({ route, dialog, at, policy, budget }) {
   }
   const found = state.value;
   const words = `${dialog.slice(0, 12)} --policy ${policy}${budget ? ` --budget ${budget}` : ""}`;
-  const command = at ? !found.difference.recorded && `palaver view ${words} --call ${at}` : `palaver compact ${words}`;
+  const command = at ? !found.difference.recorded && `view ${words} --call ${at}` : `compact ${words}`;
   return html`<div class="bar">${at && html`<${Told} recorded=${found.difference.recorded} />`}<span>${at ? `At call ${at}` : "Now"}: <b>${visible(policy)}</b>${budget && ` in ${count(Number(budget))} tokens`} shows ${counted(found.tokens, "token")} in place of ${count(found.before)}.</span>
       ${found.difference && html`<${Broken} found=${found.difference} />`}<span class="gap"></span>
-      ${command && html`<code>${visible(command)}</code>`}</div>
+      ${command && html`<${Command} words=${command} />`}</div>
     ${found.notes?.map((note) => html`<div class="bar quiet">${visible(note)}</div>`)}
     <${Rows} found=${found.difference} />`;
 }

@@ -27,7 +27,7 @@ function Composition({ route, session, dialog }) {
   const shown = all ? value.calls : dear;
   const used = value.calls.filter((call) => call.read + call.written > 0); // one that only failed used nothing
   const drawn = used.length ? used : value.calls;
-  return html`<div class="bar"><h2>Cost and composition</h2><${Of} session=${session} route=${route} /><${Told} recorded=${value.recorded} /><span>${counted(value.calls.length, "call")}, ${money(total, value.calls.some((call) => call.estimated)) || "no price known"}; ${counted(value.compactions.length, "compaction")}.</span><span class="gap"></span><a href=${path}>JSON</a></div>
+  return html`<div class="bar"><h2>Cost and composition</h2><${Of} session=${session} route=${route} /><${Told} recorded=${value.recorded} /><span>${counted(value.calls.length, "call")}, ${money(total, value.calls.some((call) => call.estimated)) || "no price known"}; ${counted(value.compactions.length, "compaction")}, in this dialog.</span><span class="gap"></span><a href=${path}>JSON</a></div>
     <div class="body" tabindex="0">
       <${Chart} label="Tokens in the window at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
         series=${PARTS.map((part, index) => ({ label: part, colour: COLOURS[index], values: drawn.map((call) => call.tokens[part] ?? 0) }))} stacked=${true} />

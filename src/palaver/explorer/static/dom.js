@@ -65,7 +65,7 @@ export function Told({ recorded, proved }) {
   const words = recorded ? (proved === false ? "recorded, cannot be proved" : "recorded") : "reconstructed";
   const why = recorded
     ? "What was sent, rebuilt and compared with the digest that was recorded."
-    : "What was said before each response. The file does not say what was sent.";
+    : "What was said before each response. What was sent is not recorded, or was erased.";
   return html`<span class=${`told ${recorded ? "recorded" : "reconstructed"}`} title=${why}>${words}</span>`;
 }
 

@@ -26,6 +26,9 @@ export function List({ id, label, count, row, height = 30, selected = -1, onSele
     if (selected * height < scrollTop) box.current.scrollTop = selected * height;
     else if ((selected + 1) * height > scrollTop + clientHeight) box.current.scrollTop = (selected + 1) * height - clientHeight;
   }, [selected, count > selected, room]);
+  useEffect(() => {
+    if (document.activeElement === document.body) box.current.focus({ preventScroll: true });
+  }, []);
   const keys = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(room / height) - 1);

@@ -5,6 +5,7 @@ import { exported, lines, send, useAnswer } from "./api.js";
 import { address, go, reword } from "./app.js";
 import { List } from "./list.js";
 
+const MOST = 50; // hits that are shown
 const PAUSE = 20; // milliseconds without a key before the server is asked
 const REST = 500; // and before it is asked where the chosen hit was in view, which takes longer
 
@@ -23,7 +24,7 @@ export function Search({ route, close }) {
     }, PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
-  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: 50, ...(within ? { in: session } : {}) })}#${indexed}` : null;
+  const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: MOST, ...(within ? { in: session } : {}) })}#${indexed}` : null;
   const { value, problem } = useAnswer(exported ? null : path);
   const [last, setLast] = useState(null);
   useEffect(() => value && setLast(value), [value]);
@@ -42,10 +43,10 @@ export function Search({ route, close }) {
     if (event.key === "Enter" && hits[selected]) open(selected);
     if (step || event.key === "Enter") event.preventDefault();
   };
-  if (exported) return html`<${State}>An exported file is searched with the browser's own search.<//>`;
+  if (exported) return html`<${State}>An exported file has no index. Open the session with \`palaver open\` to search it.<//>`;
   return html`<div class="bar"><label>Search <input type="search" autofocus value=${typed} onInput=${(event) => { setTyped(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
       ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => reword({ all: event.target.checked ? "" : "1" })} /> only this session</label>`}
-      <span class="quiet" role="status">${path && value ? counted(hits.length, "hit") : ""}</span></div>
+      <span class="quiet" role="status">${path && value ? `${hits.length < MOST ? "" : "the first "}${counted(hits.length, "hit")}` : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
     ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
       : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected && rested === `${q} ${selected}`} />`} />`}`;
@@ -54,8 +55,7 @@ export function Search({ route, close }) {
 function Hit({ hit, chosen }) {
   const { value } = useAnswer(chosen ? `/api/dialogs/${hit.dialog}/seen?handle=${hit.handle}` : null);
   const calls = value?.calls.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(", ");
-  return html`<span class="grow">${line(hit.snippet, 200)}<br /><span class="quiet">${visible(hit.role || hit.kind)}, ${when(hit.at)}, in ${line(hit.title, 60)}
-    ${value && (calls ? ` · in view at calls ${calls}` : " · in view at no call")}</span></span><code class="quiet">${hit.handle.slice(0, 12)}:${hit.handle.split(":").slice(1).join(":")}</code>`;
+  return html`<span class="grow">${line(hit.snippet, 200)}<br /><span class="quiet">${value && (calls ? `in view at calls ${calls} · ` : "in view at no call · ")}${visible(hit.role || hit.kind)}, ${when(hit.at)}, in ${line(hit.title, 60)}</span></span><code class="quiet">${hit.handle.slice(0, 12)}:${hit.handle.split(":").slice(1).join(":")}</code>`;
 }
 
 /** The first search builds the index: in a process of its own, when the reader says so. */

@@ -65,7 +65,9 @@ function Log({ route, session, dialog }) {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select, dialog *")) return;
       const places = (marks?.[JUMPS[event.key.toLowerCase()]] ?? []);
       const next = event.key === event.key.toLowerCase() ? places.find((at) => at > selected) : places.findLast((at) => at < selected);
-      if (next !== undefined) choose(next);
+      if (next === undefined) return;
+      choose(next);
+      document.getElementById("entries").focus();
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -138,6 +140,6 @@ function Strip({ route, calls, compacted }) {
   }, [sizes, marked]);
   if (!sizes.length) return null;
   const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
-  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls[0].recorded} />
+  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls.every((call) => call.recorded)} />
     <canvas class="strip" ref=${place} role="img" title="Tokens of each call: a gap used none, a line is a compaction" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}; ${counted(marked.length, "compaction")}`} onClick=${open}></canvas></div>`;
 }
