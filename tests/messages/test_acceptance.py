@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,9 @@ def test_a27_block_defaults_are_not_shared() -> None:
     assert ThinkingContent("why", "sig").signature == "sig"
     with pytest.raises(TypeError, match="at most 1 positional"):
         TextContent("x", "y")  # type: ignore[call-arg]
+    shown = signature(UserMessage).parameters
+    assert next(iter(shown)) == "content"
+    assert {"tool_calls", "usage", "name"} < shown.keys()
 
 
 def saved(image: Image.Image, kind: str) -> bytes:

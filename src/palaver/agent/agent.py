@@ -43,7 +43,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.models import Provider, connect_model
-from palaver.prompts import Format, Prompt, PromptRef, Runtime, get_default_runtime, verbatim_prompt
+from palaver.prompts import Format, Prompt, PromptRef, Runtime, get_default_runtime, require_tool, verbatim_prompt
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.head import mapping, media_from, message_of, stamped
@@ -145,6 +145,8 @@ class Agent(Generic[OutputT]):
         asked: object = output
         self.output = asked if asked is None or isinstance(asked, Format) else Format(asked)
         self.tools = tuple(tools)
+        for each in self.tools:
+            require_tool(each)
         self.context_manager = context_manager
         self.budget = budget
         self.model_args: Mapping[str, Any] = dict(model_args or {})

@@ -67,21 +67,22 @@ class Seen:
     Attributes:
         view: The view.
         model: The model whose tokens are counted.
-        made: What a policy made of the view before, where one was asked for.
+        made: What a policy made of a view, where one was asked for.
+        whole: That view.
         request: The request, where one was sent or asked for.
     """
 
     view: View
     model: str
     made: Composed | None = None
+    whole: View | None = None
     request: Request | None = None
 
     def sizes(self) -> tuple[int, int]:
         """Return the size of the view, and of everything that was there to choose from, in tokens."""
-        if self.made is not None:
-            return self.made.after.total, self.made.before.total
-        tokens = Meter(counter(self.model)).view(self.view).total
-        return tokens, tokens
+        meter = Meter(counter(self.model))
+        tokens = meter.view(self.view).total
+        return tokens, tokens if self.whole is None else meter.view(self.whole).total
 
     def notes(self) -> tuple[str, ...]:
         """Return what the policy says about its plan."""
@@ -141,7 +142,7 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
     found = Seen(view=view, model=model)
     if policy not in {None, WHOLE} or budget is not None:
         made = dialog.compaction.compose(policy or DEFAULT_POLICY, budget, model=model, view=view)
-        found = replace(found, view=made.view, made=made)
+        found = replace(found, view=made.view, made=made, whole=view)
     return found if wire is None else _compiled(dialog, found, wire, then)
 
 

@@ -99,7 +99,7 @@ def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
             )  # decoding takes 40 ms to begin
             blocks = (one["content"] for one in said.get("contents", ()) if one.get("type") == "text")
             if text := " ".join(" ".join(blocks).split()):
-                yield text[:_TITLE]
+                yield text if len(text) <= _TITLE else f"{text[:_TITLE]}…"
 
 
 # --- dialogs --------------------------------------------------------------------------------------------------------------------------

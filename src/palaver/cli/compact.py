@@ -94,7 +94,8 @@ def summarizer_of(spec: str) -> ModelSummarizer:
 def lines_of(made: CompactionPreview) -> Iterator[str]:
     """Yield a preview for people."""
     gone = counted(sum(one.messages for one in made.omitted), "message leaves", "messages leave")
-    size = f"{made.tokens_before:,} tokens -> {made.tokens_after:,}"
+    about = "" if made.composed.before.exact else "about "
+    size = f"{about}{made.tokens_before:,} tokens -> {made.tokens_after:,}"
     yield f"{size} (policy {made.composed.by}); {gone} the view, none leaves the log."
     why = [f"{one.reason.value.replace('_', ' ')}, {counted(one.messages, 'message')}" for one in made.omitted]
     places = [f"  - {place_of(one)}: {words}" for one, words in zip(made.omitted, why, strict=True)]

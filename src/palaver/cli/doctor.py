@@ -134,7 +134,8 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
         size = "It cannot be read as a whole"
     others = kinds["warning"] + kinds["note"]
     also = f" {counted(others, 'note')} about what was recorded (--all lists them)." if others and not every else ""
-    say(f"{diagnosis.name}: {verdict}. {size}.{also}")
+    which = f"{diagnosis.session_id[:12]}  " if diagnosis.session_id else ""
+    say(f"{which}{diagnosis.name}: {verdict}. {size}.{also}")
     for severity in _SECTIONS if every else ("fault",):
         _section(diagnosis, severity, every=every)
     refused = [name for name, fine in diagnosis.valid.items() if not fine]

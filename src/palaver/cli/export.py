@@ -12,7 +12,7 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.browsing.secrets import SecretRow, secrets
-from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, YesOption, found
+from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import StoreError
 from palaver.explorer.page import Chosen, page
@@ -45,7 +45,9 @@ def run(
     output: OutputOption = None,
     redact: RedactOption = False,
     keep: Annotated[bool, Option("--keep-secrets", help="With html: leave keys and tokens in.")] = False,
-    yes: YesOption = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="With html: write the file though keys and tokens are left out.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:

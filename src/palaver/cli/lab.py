@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from palaver.errors import InvalidInput
 from palaver.lab import DEFAULT, SCORES, STAND_INS, PolicyRow, Problem, Run, Score, Settings, Table, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.plurals import counted
+from palaver.tokens import UnknownModelWarning
 from palaver.transcripts.markdown import markdown
 
 _FAULTS = frozenset({"unreadable", "damaged", "policy failed", "invalid policy", "violation"})
@@ -76,7 +78,8 @@ def run(
     )
     if show is not None:
         return _show(settings, show, json=json)
-    with _folder(out) as folder, progress(hidden=json) as show_far:
+    unsaid = warnings.catch_warnings(action="ignore", category=UnknownModelWarning)  # the table says it
+    with _folder(out) as folder, progress(hidden=json) as show_far, unsaid:
         found = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
     useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
     if json:
@@ -150,7 +153,8 @@ def _report(found: Table) -> None:
     default = next((row for row in found.rows if row.policy == DEFAULT), None)
     for row in found.rows:
         if default is not None and row.differences:
-            say(f"{_name(row, run_)}: {_verdict(row, default)}.")
+            over = f"; {counted(row.infeasible, 'call')} did not fit the budget" if row.infeasible else ""
+            say(f"{_name(row, run_)}: {_verdict(row, default)}{over}.")
     for text in run_.assumptions:
         say(f"  {text}", "dim")
 

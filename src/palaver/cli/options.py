@@ -93,9 +93,8 @@ def found(reference: str, url: str | None, *, writes: bool = False, read_only: b
         try:
             place = locate(store, reference, only=writes)
         except NotFound as missing:
-            other = (
-                "It is a folder: name a file in it." if Path(reference).is_dir() else "No file has this name either."
-            )
+            folder = reference and Path(reference).is_dir()
+            other = "It is a folder: name a file in it." if folder else "No file has this name either."
             missing.hint = missing.hint if writes else f"{other} {missing.hint}".strip()
             raise
         yield place

@@ -108,7 +108,8 @@ def _texts(dialog: Dialog, shown: Seen) -> Iterator[str]:
 
 
 def _explained(shown: Seen) -> Iterator[str]:
-    rows = list(omissions(shown.view))
+    said = (one for one in omissions(shown.view) if "shown" in one or one.get("messages") or one.get("bytes"))
+    rows = list(said)  # without changes of a model or a mode, which say nothing to it
     messages = sum(exchange.messages for exchange in shown.view.exchanges)
     tokens, before = shown.sizes()
     share = f"{tokens:,} tokens" if tokens == before else f"{tokens:,} of {before:,} tokens"

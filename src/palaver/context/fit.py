@@ -114,7 +114,8 @@ class Fit:
         return Said(Handle(LIST, index, block), message.role.value, "\n".join(map(words_of, contents)))
 
     def __repr__(self) -> str:
-        left = f", {len(self.omitted)} omitted" if self.omitted else ""
+        gone = sum(max(one.messages, 1) for one in self.omitted)
+        left = f", {gone:,} omitted" if gone else ""
         return f"Fit({len(self.messages)} messages, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
 
 

@@ -43,6 +43,9 @@ _SHOWN_AS = {"compaction": "What did we do so far?", "subtask": "The following t
 """What OpenCode shows the model in place of these parts of a user message."""
 _AS_TEXT = frozenset({"text/plain", "application/x-directory"})
 """Types of files whose content is in a text part, too."""
+_ROLES = frozenset({"user", "assistant"})
+_WAITING = frozenset({"pending", "running"})
+"""States of a call that has no result yet."""
 _SAID = frozenset({"text", "reasoning", "tool", "file"})
 """Parts of what the model says."""
 _SAYING = ("type", "text", "synthetic", "mime", "url", "filename", "tool", "callID")
@@ -186,10 +189,11 @@ class _Reading:
 
     def take(self, item: Item) -> Iterator[Event]:
         """Read a message, up to what was taken back or is not finished."""
-        info = fields.mapping(item.value if isinstance(item.value, dict) else NOTHING, "info")
+        value = item.value if isinstance(item.value, dict) else NOTHING
+        info = fields.mapping(value, "info")
         key, at = fields.text(info, "id") or f"#{item.ordinal}", _moment(info, "created")
-        if not info:
-            yield bad_record(item.place, "it is not a message")
+        if fields.text(info, "role") not in _ROLES or not isinstance(value.get("parts"), list):
+            yield bad_record(item.place, "it is not a message of a user or an assistant with parts")
             return
         if key == self._reverted.get("messageID") and not fields.text(self._reverted, "partID"):
             self.stopped = _TAKEN_BACK
@@ -224,6 +228,7 @@ class _Reading:
         elif kind in _SKIPPED:
             self.skipped.record(kind, _SKIPPED[kind])
         else:
+            self.skipped.record(kind or "nameless", "of a kind that is not known; it is in the log as it was")
             entry = Custom(custom_type=f"{NAME}/{kind or 'part'}", data=clean(dict(part)), at=at)
             yield self.writer.put(entry, _origin(key, item, part), counted=self._once())
 
@@ -304,6 +309,8 @@ class _Reading:
     def _result(self, key: str, part: Mapping[str, object], state: Mapping[str, object], item: Item) -> Iterator[Event]:
         status = fields.text(state, "status")
         if status not in {"completed", "error"}:
+            if status not in _WAITING:
+                yield bad_record(item.place, "it does not say how a call ended")
             return
         about = fields.mapping(state, "metadata")
         words = fields.text(state, "output" if status == "completed" else "error")
@@ -365,7 +372,7 @@ def _steps(parts: Iterable[_Part]) -> list[list[_Part]]:
 
 def _is_finished(step: Iterable[_Part]) -> bool:
     """Return whether nothing in a step will change."""
-    waiting = any(fields.text(fields.mapping(part, "state"), "status") in {"pending", "running"} for _, part in step)
+    waiting = any(fields.text(fields.mapping(part, "state"), "status") in _WAITING for _, part in step)
     return not waiting and any(fields.text(part, "type") == "step-finish" for _, part in step)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
+from inspect import Parameter, Signature
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, cast, runtime_checkable
 
@@ -58,6 +59,22 @@ class ValueMeta(ModelMetaclass):
 
     if not TYPE_CHECKING:  # checkers read the constructors of the classes
 
+        @property
+        def __signature__(self) -> Signature:
+            """What the constructor takes, for `inspect.signature`: first what it takes by position, all else by name."""
+            fields, first = self.__pydantic_fields__, self._positions()
+            names = dict.fromkeys((*first, *fields, *sorted(self._convenient)))
+            kinds = dict.fromkeys(first, Parameter.POSITIONAL_OR_KEYWORD)
+            return Signature(
+                Parameter(name, kinds.get(name, Parameter.KEYWORD_ONLY), default=_default(fields.get(name)))
+                for name in names
+                if name not in {"type", "changes"}
+            )
+
+        @__signature__.setter
+        def __signature__(self, value: object) -> None:
+            """Leave pydantic's own, which knows neither positions nor convenient forms."""
+
         def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
             """Construct a value."""
             kind = cast("type[Value]", self)
@@ -65,6 +82,13 @@ class ValueMeta(ModelMetaclass):
                 values |= kind._by_position(args, values)  # noqa: SLF001
             kind = kind._class_for(values)  # noqa: SLF001
             return kind.from_dict(kind._from_python(values))  # noqa: SLF001
+
+
+def _default(field: FieldInfo | None) -> object:
+    """Return the default of a parameter: of one that is made anew each time, and of a convenient form, None."""
+    if field is None or field.default_factory is not None:
+        return None
+    return Parameter.empty if field.is_required() else field.default
 
 
 def listed(given: object, what: str) -> tuple[Any, ...]:

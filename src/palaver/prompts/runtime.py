@@ -11,7 +11,7 @@ from palaver.messages.frozen import FrozenDict
 from palaver.prompts.prompt import Prompt
 from palaver.tools import Function, Toolbox
 
-__all__ = ["Runtime", "ToolSource", "get_default_runtime", "set_default_runtime"]
+__all__ = ["Runtime", "ToolSource", "get_default_runtime", "require_tool", "set_default_runtime"]
 
 _Manager = TypeVar("_Manager", bound=type)
 _Invoker = TypeVar("_Invoker", bound=Callable[..., Any])
@@ -108,6 +108,16 @@ class ToolSource(Protocol):
 
 
 _Tactic = TypeVar("_Tactic", bound=ToolSource)
+
+
+def require_tool(given: Any) -> None:  # noqa: ANN401 - whatever was passed
+    """Refuse what can be no tool.
+
+    Raises:
+        InvalidInput: It is neither a function nor a tactic nor a reference to one.
+    """
+    if not (isinstance(given, str | Function) or hasattr(given, "as_function") or callable(given)):
+        raise InvalidInput(f"{given!r} is not a tool.", hint="Pass a function, a tactic, or a reference to one.")
 
 
 class Runtime:
@@ -236,9 +246,8 @@ class Runtime:
         if hasattr(given, "as_function"):
             function: Function = given.as_function(runtime=self)
             return function
-        if not callable(given):
-            raise InvalidInput(f"{given!r} is not a tool.", hint="Pass a function, a tactic, or a reference to one.")
-        return Function.from_callable(given)
+        require_tool(given)
+        return Function.from_callable(given)  # type: ignore[arg-type]  # a callable: all else is refused before
 
     def _linked(self, declared: Function, namespace: str) -> Function:
         """Return a declaration with the implementation of the registered function of its name, if there is one.

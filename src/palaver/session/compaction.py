@@ -374,7 +374,7 @@ class Compactions:
         if entry is None:
             raise InvalidInput(
                 "This dialog has no compaction of its own in force.",
-                hint="A compaction that it inherited is undone in the dialog that made it; earlier views: view(at=...).",
+                hint="A compaction that it inherited is undone in the dialog that made it.",
             )
         if entry.foreign:
             raise InvalidInput("The compaction in force was imported with the session, so it is not undone.")

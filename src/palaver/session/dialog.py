@@ -64,7 +64,7 @@ class Dialog:
 
     def __init__(
         self,
-        owner: str,
+        owner: str = "assistant",
         session_name: str | None = None,
         top_prompt: Prompt | None = None,
         runtime: Runtime | None = None,

@@ -205,7 +205,11 @@ class Session:
             with known.transaction(lock=f"session {reference}"):
                 if not any(True for _ in known.sessions(name=reference, limit=1)):
                     cls._made(known, reference, owner=owner)
-        record, by, others = find_session(known, reference)
+        try:
+            record, by, others = find_session(known, reference)
+        except NotFound as missing:
+            missing.hint = missing.hint or f"Session.open(store, {reference!r}, create=True) makes one of this name."
+            raise
         found = cls(known, record.session_id, runtime, follower_of(log_base), found_by=by, others=others, owned=owned)
         found._follow_all()
         return found
