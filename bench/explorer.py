@@ -281,7 +281,8 @@ def _files(page: Tab, path: Path) -> Iterator[Row]:
         page.blank()
         start = time.perf_counter()
         page.send("Page.navigate", url=made.as_uri())
-        page.until("document.querySelector('.row, .message-node')")
+        while not page.ask("document.querySelector('.row, .message-node') !== null"):  # a large page takes minutes
+            time.sleep(0.02)
         page.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
         yield _row("    first content in the browser", time.perf_counter() - start, "≤ 1 s" if aim else "")
 
