@@ -6,7 +6,7 @@ import asyncio
 import threading
 import webbrowser
 from collections.abc import Callable
-from socket import create_server
+from socket import IPPROTO_TCP, TCP_NODELAY, create_server
 from urllib.parse import quote
 
 import uvicorn
@@ -32,6 +32,7 @@ def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
         KeyboardInterrupt: Ctrl-C.
     """
     with create_server((HOST, 0)) as listener:
+        listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # asyncio does so for its own sockets only; without it each answer waits 40 ms
         port = listener.getsockname()[1]
         door = Door(application(source), port)
         config = uvicorn.Config(

@@ -6,31 +6,25 @@ import { address, go, reword } from "./app.js";
 import { List } from "./list.js";
 
 const MOST = 50; // hits that are shown
-const PAUSE = 20; // milliseconds without a key before the server is asked
-const REST = 500; // and before it is asked where the chosen hit was in view, which takes longer
+const REST = 500; // milliseconds without a key before the address has the words, and the server is asked where the chosen hit was in view
 
 export function Search({ route, close }) {
-  const [typed, setTyped] = useState(route.words.find ?? "");
-  const [q, setQ] = useState(typed);
+  const [q, setQ] = useState(route.words.find ?? "");
   const [selected, setSelected] = useState(0);
   const [rested, setRested] = useState("");
   const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
   const { session } = route;
   const within = session && !route.words.all;
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      setQ(typed);
-      reword({ find: typed });
-    }, PAUSE);
-    return () => clearTimeout(timer);
-  }, [typed]);
   const path = /[\p{L}\p{N}]/u.test(q) ? `/api/search?${new URLSearchParams({ q, limit: MOST, ...(within ? { in: session } : {}) })}#${indexed}` : null;
   const { value, problem } = useAnswer(exported ? null : path);
   const [last, setLast] = useState(null);
   useEffect(() => value && setLast(value), [value]);
   const hits = (path && (value ?? last)?.hits) || [];
   useEffect(() => {
-    const timer = setTimeout(() => setRested(`${q} ${selected}`), REST);
+    const timer = setTimeout(() => {
+      setRested(`${q} ${selected}`);
+      reword({ find: q });
+    }, REST);
     return () => clearTimeout(timer);
   }, [q, selected]);
   const open = (index) => {
@@ -44,7 +38,7 @@ export function Search({ route, close }) {
     if (step || event.key === "Enter") event.preventDefault();
   };
   if (exported) return html`<${State}>An exported file has no index. Open the session with \`palaver open\` to search it.<//>`;
-  return html`<div class="bar"><label>Search <input type="search" autofocus value=${typed} onInput=${(event) => { setTyped(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
+  return html`<div class="bar"><label>Search <input type="search" autofocus value=${q} onInput=${(event) => { setQ(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
       ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => reword({ all: event.target.checked ? "" : "1" })} /> only this session</label>`}
       <span class="quiet" role="status">${path && value ? `${hits.length < MOST ? "" : "the first "}${counted(hits.length, "hit")}` : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
