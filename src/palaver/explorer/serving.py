@@ -32,7 +32,8 @@ def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
         KeyboardInterrupt: Ctrl-C.
     """
     with create_server((HOST, 0)) as listener:
-        listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # asyncio does so for its own sockets only; without it each answer waits 40 ms
+        # asyncio does so for sockets of its own only; without it each answer waits 40 ms
+        listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         port = listener.getsockname()[1]
         door = Door(application(source), port)
         config = uvicorn.Config(
