@@ -73,6 +73,7 @@ def main() -> None:
     unknown = [name for name in words.names if name not in SUITES]
     if unknown:
         parser.error(f"there is no suite {unknown[0]!r}; suites: {', '.join(SUITES)}")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users' commands are not compiled anew each time, either
     console = Console(highlight=False, width=150)
     console.print(
         f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {os.cpu_count()} CPUs, {platform.system()}"

@@ -46,8 +46,10 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     places = [Path(recorded, name) for name in _FOLDERS]
     if not recorded or not all(place.is_dir() for place in places):
         return [Row("commands: PALAVER_TEST_DATA names no folder of recorded sessions", "skipped")]
-    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    surroundings |= {"PALAVER_STORE": str(folder / "palaver.db"), "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    surroundings = os.environ | {
+        "PALAVER_STORE": str(folder / "palaver.db"),
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+    }
 
     def command(*words: str) -> str:
         """Run a command; 1 says that it found faults."""

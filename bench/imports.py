@@ -143,8 +143,7 @@ def run_start(folder: Path, *, quick: bool) -> list[Row]:
         "palaver sessions": ["-m", "palaver", "sessions", "--store", str(store)],
         "palaver show": ["-m", "palaver", "show", "session 1", "--store", str(store)],
     }
-    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    surroundings["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+    surroundings = os.environ | {"PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(5 if quick else 21):
         for name, words in jobs.items():
