@@ -63,6 +63,13 @@ def test_sessions_are_read_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) 
     tab.press("Escape")
     assert "next or previous prompt" not in tab.settle()
     _same_again(tab, "#/", "Sessions")
+    tab.go(f"{session}?find=answer")
+    cleared = "field.value = '', field.dispatchEvent(new Event('input', { bubbles: true }))"
+    tab.ask(f"((field) => ({cleared}))(document.querySelector('dialog input'))")
+    tab.until("!location.hash.includes('find')")
+    assert "Words or their beginnings" in tab.settle(), "who clears the words goes on searching"
+    tab.press("Escape")
+    assert "Words or their beginnings" not in tab.settle()
 
 
 def test_calls_are_compared_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) -> None:

@@ -81,8 +81,8 @@ class Seen:
     def sizes(self) -> tuple[int, int]:
         """Return the size of the view, and of everything that was there to choose from, in tokens."""
         meter = Meter(counter(self.model))
-        tokens = meter.view(self.view).total
-        return tokens, tokens if self.whole is None else meter.view(self.whole).total
+        tokens = meter.view(self.view if self.whole is None else self.whole).total
+        return tokens if self.made is None else self.made.after.total, tokens
 
     def notes(self) -> tuple[str, ...]:
         """Return what the policy says about its plan."""

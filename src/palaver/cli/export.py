@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from typer import BadParameter, Option
 from palaver.browsing.secrets import SecretRow, secrets
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, write
-from palaver.errors import StoreError
+from palaver.errors import NotFound, StoreError
 from palaver.explorer.page import Chosen, page
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
@@ -86,6 +87,8 @@ def run(
 
 
 def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
+    if to not in FORMS:
+        raise NotFound(to, what="form", close=get_close_matches(to, FORMS), hint=f"Forms: {', '.join(FORMS)}.")
     if to != "html" and (names := [name for name, value in of_html.items() if value]):
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
     if to == "html" and (view or (of_html["--call"] and of_html["--compare"])):

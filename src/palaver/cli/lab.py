@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from palaver.errors import InvalidInput
 from palaver.lab import DEFAULT, SCORES, STAND_INS, PolicyRow, Problem, Run, Score, Settings, Table, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.plurals import counted
-from palaver.tokens import UnknownModelWarning
 from palaver.transcripts.markdown import markdown
 
 _FAULTS = frozenset({"unreadable", "damaged", "policy failed", "invalid policy", "violation"})
@@ -78,8 +76,7 @@ def run(
     )
     if show is not None:
         return _show(settings, show, json=json)
-    unsaid = warnings.catch_warnings(action="ignore", category=UnknownModelWarning)  # the table says it
-    with _folder(out) as folder, progress(hidden=json) as show_far, unsaid:
+    with _folder(out) as folder, progress(hidden=json) as show_far:
         found = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
     useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
     if json:

@@ -65,8 +65,8 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
     from palaver.explorer.seen import Marks  # noqa: PLC0415 - as above
 
     if what is not None and Path(what).is_file():
-        with _imported(Path(what)) as source:
-            yield source, "/" if source.session is None else f"/s/{source.session}"
+        with _imported(Path(what)) as looked_at:
+            yield looked_at
         return
     place = store_url(url)
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
@@ -76,9 +76,7 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
             yield Source(store=store, url=place, name=name, option=option, marks=marks), "/"
         return
     with found(what, url, read_only=True) as there:
-        session = there.session.session_id
-        source = Source(store=there.dialog.store, url=place, name=name, session=session, option=option, marks=marks)
-        yield source, _screen(there)
+        yield Source(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
 
 
 def _shown(url: str) -> str:
@@ -94,8 +92,8 @@ def _screen(there: Found) -> str:
 
 
 @contextmanager
-def _imported(path: Path) -> Iterator[Source]:
-    """Yield a store with what a transcript holds; it is deleted in the end."""
+def _imported(path: Path) -> Iterator[tuple[Source, str]]:
+    """Yield a store with what a transcript holds, and the screen to begin with; the store is deleted in the end."""
     from palaver.explorer.api import Source  # noqa: PLC0415 - as above
     from palaver.explorer.work import vanishing_folder  # noqa: PLC0415 - as above
     from palaver.transcripts import Importer  # noqa: PLC0415 - as above
@@ -106,5 +104,5 @@ def _imported(path: Path) -> Iterator[Source]:
             advance(f"reading {path.name}", 0, None)
             sessions = [each.session_id for each in Importer(store, keep_source=False).import_path(path)]
         with closing(open_store(place, create=False, read_only=True)) as store:
-            only = sessions[0] if len(sessions) == 1 else None
-            yield Source(store=store, url=place, name=path.name, session=only, option=None)
+            screen = f"/s/{sessions[0]}" if len(sessions) == 1 else "/"
+            yield Source(store=store, url=place, name=path.name, option=None), screen

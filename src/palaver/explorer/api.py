@@ -11,7 +11,6 @@ from palaver.browsing.calls import Answer as Answered
 from palaver.browsing.calls import Calls, calls
 from palaver.errors import Ambiguous, InfeasibleBudget, InvalidInput, PalaverError
 from palaver.explorer.seen import Marks
-from palaver.ids import SessionId
 from palaver.session import Dialog
 from palaver.store import Store
 
@@ -29,7 +28,6 @@ class Source:
         store: The store, opened read-only.
         url: Its address, for work in other processes.
         name: What the page calls it: no path, and no password.
-        session: The session that was named when the explorer was opened, or None.
         option: What a command of the terminal needs besides to find the store; None where it cannot.
         marks: What the user has seen.
         numbered: The responses of the imported dialog whose calls were asked for last, by its state: to number those of 30,000 entries takes 0.2 s.
@@ -38,7 +36,6 @@ class Source:
     store: Store
     url: str
     name: str
-    session: SessionId | None = None
     option: str | None = ""
     marks: Marks = field(default_factory=Marks)
     numbered: dict[tuple[object, ...], list[Answered]] = field(default_factory=dict, repr=False)

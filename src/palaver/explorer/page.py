@@ -65,7 +65,7 @@ def page(store: Store, chosen: Chosen) -> Iterator[bytes]:
     Raises:
         PalaverError: What was chosen cannot be shown.
     """
-    source = Source(store=store, url="", name="", session=chosen.session, option=None)
+    source = Source(store=store, url="", name="", option=None)
     index: dict[str, str] = {}
     waiting: list[bytes] = []
     size = part = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any
 
 from palaver.context import ContextManager, Policy, policy
 from palaver.errors import InvalidInput, PalaverError
-from palaver.tokens import Budget
+from palaver.tokens import Budget, UnknownModelWarning
 
 __all__ = ["Entrant", "Settings", "code_digest", "entrant", "entrant_of", "short_names", "source_digest"]
 
@@ -208,7 +209,8 @@ class Settings:
 
 def entrant_of(asked: str, settings: Settings) -> Entrant:
     """Make a policy that was asked for."""
-    return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
+    with warnings.catch_warnings(action="ignore", category=UnknownModelWarning):  # the table names what is assumed
+        return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
 
 
 _PACKAGE = Path(__file__).parents[1]

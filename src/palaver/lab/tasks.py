@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import CallRow, Problem, ReplayRow
 from palaver.lab.sessions import Session, replayed
 from palaver.lab.writing import Done, Results
-from palaver.tokens import UnknownModelWarning, counter
+from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
 
 __all__ = ["Asked", "replay_file"]
@@ -51,8 +50,7 @@ def replay_file(path: Path, asked: Asked) -> Done:
     known = results.file_done(digest, asked.run)
     if known is not None and known.source == source:
         return known
-    # that a window is assumed is among the assumptions of the table
-    with redirect_stdout(sys.stderr), warnings.catch_warnings(action="ignore", category=UnknownModelWarning):
+    with redirect_stdout(sys.stderr):
         done = _replayed(path, digest, asked, results)
     results.write_file(digest, asked.run, done)
     return done

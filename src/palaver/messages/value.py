@@ -85,10 +85,8 @@ class ValueMeta(ModelMetaclass):
 
 
 def _default(field: FieldInfo | None) -> object:
-    """Return the default of a parameter: of one that is made anew each time, and of a convenient form, None."""
-    if field is None or field.default_factory is not None:
-        return None
-    return Parameter.empty if field.is_required() else field.default
+    """Return the default of a parameter; None where it is made anew each time, or follows from what else is given."""
+    return None if field is None or field.is_required() else field.get_default()
 
 
 def listed(given: object, what: str) -> tuple[Any, ...]:

@@ -67,7 +67,7 @@ def export(
     """
     if to not in EXPORTS:
         close = get_close_matches(to, EXPORTS)
-        raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}, and html on the command line.")
+        raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
     redactor = redactor_of(redact)
     if redactor is not None:
         store = redacted_copy(store, session_id, redactor)

@@ -97,10 +97,9 @@ export function reword(words) {
 
 function App({ problem }) {
   const [hash, setHash] = useState(location.hash);
-  const [opened, setOpen] = useState(""); // "search", "keys" or nothing
+  const [open, setOpen] = useState(routed(location.hash).words.find ? "search" : ""); // or "keys", or nothing
   const [version, setVersion] = useState(0);
   const route = routed(hash);
-  const open = route.words.find ? "search" : opened;
   const close = () => {
     setOpen("");
     reword({ find: "", all: "" });
@@ -109,6 +108,7 @@ function App({ problem }) {
   useEffect(() => {
     const changed = () => {
       setHash(location.hash);
+      if (routed(location.hash).words.find) setOpen("search");
       again();
     };
     const pressed = (event) => {
