@@ -106,9 +106,10 @@ function App({ problem }) {
   };
   const [failed, again] = useErrorBoundary((error) => error instanceof Problem || console.error(error));
   useEffect(() => {
-    const changed = () => {
+    const changed = (event) => {
       setHash(location.hash);
       if (routed(location.hash).words.find) setOpen("search");
+      else if (event.oldURL) setOpen(""); // whoever goes elsewhere closes what is open; other words of the same address do not
       again();
     };
     const pressed = (event) => {
