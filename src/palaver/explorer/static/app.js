@@ -95,27 +95,31 @@ export function reword(words) {
   go(address(path, { ...routed(location.hash).words, ...words }), true);
 }
 
+/** Return what is open ("search", "keys") over the screen that the address names; whoever goes to another screen closes it. */
+function over(what) {
+  return { what, at: location.hash.split("?")[0] };
+}
+
 function App({ problem }) {
   const [hash, setHash] = useState(location.hash);
   const [open, setOpen] = useState(routed(location.hash).words.find ? "search" : ""); // or "keys", or nothing
   const [version, setVersion] = useState(0);
   const route = routed(hash);
   const close = () => {
-    setOpen("");
+    setOpen({});
     reword({ find: "", all: "" });
   };
   const [failed, again] = useErrorBoundary((error) => error instanceof Problem || console.error(error));
   useEffect(() => {
-    const changed = (event) => {
+    const changed = () => {
       setHash(location.hash);
-      if (routed(location.hash).words.find) setOpen("search");
-      else if (event.oldURL) setOpen(""); // whoever goes elsewhere closes what is open; other words of the same address do not
+      setOpen((now) => (routed(location.hash).words.find ? over("search") : now.at === over().at ? now : {}));
       again();
     };
     const pressed = (event) => {
-      if (event.key === "Escape") setOpen("");
+      if (event.key === "Escape") setOpen({});
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
-      const keys = { "/": () => setOpen("search"), "?": () => setOpen("keys"), u: () => go(up(routed(location.hash))) };
+      const keys = { "/": () => setOpen(over("search")), "?": () => setOpen(over("keys")), u: () => go(up(routed(location.hash))) };
       if (event.key in keys) {
         event.preventDefault();
         keys[event.key]();
@@ -136,12 +140,12 @@ function App({ problem }) {
       <span class="gap"></span>
       ${route.session && !exported && !problem && html`<${Fresh} key=${`${route.session} ${version}`} session=${route.session} again=${() => setVersion(version + 1)} />`}
       ${exported && html`<span class="told">exported file</span>`}
-      <button onClick=${() => setOpen("search")}>Search <kbd>/</kbd></button>
-      <button onClick=${() => setOpen("keys")} aria-label="Keys"><kbd>?</kbd></button>
+      <button onClick=${() => setOpen(over("search"))}>Search <kbd>/</kbd></button>
+      <button onClick=${() => setOpen(over("keys"))} aria-label="Keys"><kbd>?</kbd></button>
     </header>
     <main>${wrong ? html`<${State} problem=${wrong} />` : Screen ? html`<${Screen} key=${`${route.session} ${version}`} route=${route} />` : html`<${State}>There is no such page.<//>`}</main>
-    ${open === "search" && html`<${Layer} label="Search" close=${close}><${Search} route=${route} close=${close} /><//>`}
-    ${open === "keys" && html`<${Layer} label="Keys" close=${close}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
+    ${open.what === "search" && html`<${Layer} label="Search" close=${close}><${Search} route=${route} close=${close} /><//>`}
+    ${open.what === "keys" && html`<${Layer} label="Keys" close=${close}><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl><//>`}`;
 }
 
 /** Say when the session that is shown has changed, was erased, or can be read no more. */
