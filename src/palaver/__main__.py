@@ -1,8 +1,6 @@
 """`python -m palaver` is the command line."""
 
-import sys
-
-from palaver.cli import main
+from palaver.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from palaver.cli import main
 from tests.formats.samples import Claude, call, codex, item, said, text
 
-PROGRAM = (sys.executable, "-c", "import sys; from palaver.cli import main; sys.exit(main())")
+PROGRAM = (sys.executable, "-m", "palaver")
 """The entry point as a child is started with it."""
 
 
