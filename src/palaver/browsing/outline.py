@@ -29,8 +29,7 @@ class ItemRow(TypedDict):
     """A message that a view shows, or something that it leaves out, at the place of its content.
 
     `what` is `instructions`, `message`, `result`, `derived` or `omission`. The first of the entries of a response has
-    the `bytes` of all. A row that no entry holds has its `text`. An omission names its first entry
-    and how many there are.
+    the `bytes` of all. A row that no entry holds has its `text`. An omission names its first entry, the `kind` of that, and how many there are.
     """
 
     what: str
@@ -44,6 +43,7 @@ class ItemRow(TypedDict):
     changes: NotRequired[list[ChangeRow]]
     place: NotRequired[str]
     why: NotRequired[str]
+    kind: NotRequired[str]
     by: NotRequired[str]
     messages: NotRequired[int]
     entries: NotRequired[int]
@@ -93,6 +93,7 @@ def _omission(first: Handle, gone: Omission, reader: Reader | None) -> ItemRow:
         "place": place_of(gone),
         "why": REASONS[gone.reason.value],
         "by": gone.by,
+        "kind": "entry" if reader is None else reader.header(first.dialog, first.seq).kind,
         "messages": gone.messages,
         "entries": 1 if gone.span is None else len(gone.span),
     }
@@ -179,7 +180,8 @@ def _words(entry: Entry, blocks: Sequence[Content]) -> str:
         case MessageEntry(message=message):
             said = " ".join(words_of(block) for block in blocks if not isinstance(block, ToolCallContent))
             called = " ".join(block.arguments for block in blocks if isinstance(block, ToolCallContent))
-            return said or called or message.text_content() or message.error
+            kinds = " ".join(f"[{block.type}]" for block in blocks)
+            return said or called or message.text_content() or message.error or kinds
         case Instructions(sections=sections):
             return " ".join(section.text for section in sections)
         case Compaction(pieces=pieces):

@@ -65,7 +65,7 @@ export function dialogOf(session, route) {
 /** Say which session, and which of its dialogs, a screen is about. */
 export function Of({ session, route }) {
   const dialog = dialogOf(session, route);
-  const title = line(session.row.title || session.row.name, 60);
+  const title = line(session.row.title || session.row.name, 36);
   useEffect(() => {
     document.title = `${title} · palaver`;
     return () => (document.title = "palaver");

@@ -1,6 +1,6 @@
 // The side pane: one entry or block, whole, as it was recorded.
 
-import { bytes, html, safe, useState, visible } from "./dom.js";
+import { bytes, html, safe, useState, visible, when } from "./dom.js";
 import { exported, useAnswer } from "./api.js";
 import { State } from "./dom.js";
 
@@ -19,19 +19,20 @@ export function Body({ handle, head }) {
 function Found({ found }) {
   const blocks = found.message?.contents ?? (found.type ? [found] : []);
   const texts = [...(found.pieces ?? []), ...(found.sections ?? [])].map((piece) => piece.text).concat(found.summary).filter(Boolean);
-  return html`${blocks.map((block) => html`<${Block} block=${block} />`)}${texts.map((text) => html`<${Long} text=${text} />`)}
+  const facts = [found.message?.role, found.message?.model, when(found.at)].filter(Boolean);
+  return html`${facts.length > 0 && html`<p class="facts">${facts.map(visible).join(" · ")}</p>`}${blocks.map((block) => html`<${Block} block=${block} alone=${blocks.length === 1} />`)}${texts.map((text) => html`<${Long} text=${text} />`)}
     <details open=${!blocks.length && !texts.length}><summary>JSON</summary><${Long} text=${JSON.stringify(found, null, 2)} /></details>`;
 }
 
 /** Draw one block of a message. */
-export function Block({ block }) {
+export function Block({ block, alone = false }) {
   switch (block.type) {
     case "text":
       return html`<${Long} text=${block.content} />`;
     case "thinking":
-      return html`<details><summary>Thinking</summary><${Long} text=${block.content || "(not readable: kept by the provider)"} /></details>`;
+      return html`<details open=${alone}><summary>Thinking</summary><${Long} text=${block.content || "(not readable: kept by the provider)"} /></details>`;
     case "tool_call":
-      return html`<h3>call ${visible(block.name)} <code>${visible(block.id)}</code></h3><${Long} text=${block.raw_args ?? JSON.stringify(block.args, null, 2)} />`;
+      return html`<h3>call ${visible(block.name)} <code>${visible(block.id)}</code></h3><${Long} text=${block.raw_args === undefined || block.raw_args === null ? JSON.stringify(block.args, null, 2) : indented(block.raw_args)} />`;
     case "tool_result":
       return html`<h3>${block.is_error ? "error of" : "result of"} <code>${visible(block.id)}</code></h3>
         ${typeof block.content === "string" ? html`<${Long} text=${block.content} />` : (block.content ?? []).map((part) => html`<${Block} block=${part} />`)}`;
@@ -39,6 +40,17 @@ export function Block({ block }) {
       return html`${(block.images ?? []).map((one) => html`<${Picture} media=${one} />`)}`;
     default:
       return html`<p class="quiet">(${visible(block.type)})</p>`;
+  }
+}
+
+/** Return JSON with a line for each part, where that changes nothing but spaces; any other text as it is. */
+function indented(text) {
+  const packed = (each) => each.replace(/\s+/g, "");
+  try {
+    const found = JSON.stringify(JSON.parse(text), null, 2);
+    return packed(found) === packed(text) ? found : text;
+  } catch {
+    return text;
   }
 }
 

@@ -45,7 +45,7 @@ function Shown({ route, session, dialog, number }) {
       <span class="gap"></span>
       <a href=${address(`/s/${route.session}`, { d, e: row.entry })}>In the log</a>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
-      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Wire JSON"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
+      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Request"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>
     <div class="bar"><span>${seen.recorded ? "The model saw" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.tools.length > 0 && ` and ${counted(seen.tools.length, "tool")}`}.</span>
       <span class="quiet">${[visible(row.model), when(row.at), row.read ? `${count(row.read)} tokens read, ${count(row.cached)} of them cached` : `${seen.exact ? "" : "about "}${counted(seen.tokens, "token")}`, row.written > 0 && `${count(row.written)} written`, money(row.dollars, row.estimated)].filter(Boolean).join(" · ")}</span>
@@ -62,7 +62,7 @@ function Shown({ route, session, dialog, number }) {
 
 function Item({ item, label }) {
   if (item.what === "omission") {
-    return html`<span class="who warn">not shown</span><span class="grow warn">${item.messages ? counted(item.messages, "message") : item.entries > 1 ? counted(item.entries, "entry", "entries") : item.handle.split(":").length > 2 ? "a block" : "an entry"}: ${visible(item.why)}</span><span class="number quiet">${bytes(item.bytes)}</span>`;
+    return html`<span class="who warn">not shown</span><span class="grow warn">${item.messages ? counted(item.messages, "message") : item.entries > 1 ? counted(item.entries, "entry", "entries") : item.handle.split(":").length > 2 ? "a block" : visible(item.kind.replaceAll("_", " "))}: ${visible(item.why)}</span><span class="number quiet">${bytes(item.bytes)}</span>`;
   }
   const who = item.speaker && item.speaker !== SPEAKERS[item.role] ? `${item.role} (${item.speaker})` : item.role;
   return html`<span class=${`who ${item.role}`}>${visible(who)}</span>
@@ -73,7 +73,7 @@ function Item({ item, label }) {
 function Side({ item }) {
   if (!item) return html`<${Body} handle=${null} />`;
   if (item.what === "omission") return html`<${Recall} key=${item.place} omission=${item} />`;
-  const shown = item.text !== undefined ? [{ text: item.text }] : (item.changes ?? []);
+  const shown = item.text === undefined ? (item.changes ?? []) : item.handle && !item.reason ? [] : [{ text: item.text }]; // what the original says is shown once
   const head = html`${shown.map(({ handle, text }) => html`<h2>${item.derived ? "Made for the model" : "Shown"}${handle && html` in place of <code>${handle}</code>`}</h2><${Long} text=${text ?? "(nothing)"} />`)}
     ${shown.length > 0 && item.handle && html`<h2>The original</h2>`}`;
   return item.handle ? html`<${Body} key=${item.handle} handle=${item.handle} head=${head} />` : html`<section class="body" tabindex="0" aria-label="Entry">${head}</section>`;

@@ -36,16 +36,16 @@ function Two({ session, dialog, a, b }) {
   const path = `/api/dialogs/${dialog}/compare?${new URLSearchParams({ a, b })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}:</span><${Broken} found=${value} /><${Price} number=${b} ...${value.price} /><span class="gap"></span>
+  return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}.</span><${Broken} found=${value} /><${Price} number=${b} ...${value.price} /><span class="gap"></span>
       <${Command} words=${`calls ${dialog.slice(0, 12)} ${a} ${b}`} /><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
 }
 
 /** Where the provider's cache breaks, and through what. */
 function Broken({ found }) {
   const { kept, broken, instead } = found.prefix;
-  if (!broken) return html`<span class="good">the second begins with the whole first.</span>`;
-  return html`<span class="warn">both begin with the same ${counted(kept, "part")}; there a provider's cache breaks.</span>
-    <details><summary>Through what</summary><pre>− ${visible(broken.slice(0, 4000))}</pre><pre>+ ${visible((instead ?? "nothing").slice(0, 4000))}</pre></details>`;
+  if (!broken) return html`<span class="good">The second request begins with the whole first one; nothing breaks the provider's cache.</span>`;
+  return html`<span class="warn">The provider's cache breaks after ${counted(kept, "part")} of the request.</span>
+    <details><summary>What broke it</summary><pre>− ${visible(broken.slice(0, 4000))}</pre><pre>+ ${visible((instead ?? "nothing").slice(0, 4000))}</pre></details>`;
 }
 
 /** What the provider reported of the second call. */

@@ -6,6 +6,7 @@ import { Of, address, dialogOf, go } from "./app.js";
 
 const PARTS = ["system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded"];
 const COLOURS = ["#7a6ff0", "#3f8fd8", "#c86dd0", "#a05a2c", "#d99a00", "#3aa76d", "#c2504d", "#8a8f98"];
+const UNRECORDED = "What the provider counted and the session does not hold, mostly instructions and tools, is unrecorded.";
 const DEAR = 10;
 const WHOLE = [1, 2, 5].flatMap((step) => [step, step * 10, step * 100, step * 1000, step * 10000]).sort((one, other) => one - other); // steps between numbers of calls
 
@@ -27,21 +28,22 @@ function Composition({ route, session, dialog }) {
   const shown = all ? value.calls : dear;
   const used = value.calls.filter((call) => call.read + call.written > 0); // one that only failed used nothing
   const drawn = used.length ? used : value.calls;
+  const parts = PARTS.filter((part) => value.calls.some((call) => call.tokens[part] > 0));
   return html`<div class="bar"><h2>Cost and composition</h2><${Of} session=${session} route=${route} /><${Told} recorded=${value.recorded} /><span>${counted(value.calls.length, "call")}, ${money(total, value.calls.some((call) => call.estimated)) || "no price known"}; ${counted(value.compactions.length, "compaction")}, in this dialog.</span><span class="gap"></span><a href=${path}>JSON</a></div>
     <div class="body" tabindex="0">
-      <${Chart} label="Tokens in the window at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
-        series=${PARTS.map((part, index) => ({ label: part, colour: COLOURS[index], values: drawn.map((call) => call.tokens[part] ?? 0) }))} stacked=${true} />
-      <${Chart} label="Read from the cache, read anew and written at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
-        series=${[["cached", "#3aa76d", (call) => call.cached], ["read anew", "#c2504d", (call) => call.read - call.cached], ["written", "#3f8fd8", (call) => call.written]].map(([label, colour, of]) => ({ label, colour, values: drawn.map((call) => of(call) ?? 0) }))} stacked=${true} />
+      ${parts.length > 0 && drawn.length > 1 && html`<${Chart} label="Tokens in the window at each call" hint=${parts.includes("unrecorded") ? UNRECORDED : ""} calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
+        series=${parts.map((part) => ({ label: part, colour: COLOURS[PARTS.indexOf(part)], values: drawn.map((call) => call.tokens[part] ?? 0) }))} />`}
+      ${used.length > 1 && html`<${Chart} label="Read from the cache, read anew and written at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
+        series=${[["cached", "#3aa76d", (call) => call.cached], ["read anew", "#c2504d", (call) => call.read - call.cached], ["written", "#3f8fd8", (call) => call.written]].map(([label, colour, of]) => ({ label, colour, values: drawn.map((call) => of(call) ?? 0) }))} />`}
       <h2>${all ? "All calls" : "The dearest calls"} <button onClick=${() => setAll(!all)}>${all ? "Only the dearest" : "All of them"}</button></h2>
-      <table><thead><tr>${["call", "at", ...PARTS, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
-        <tbody>${shown.map((call) => html`<tr><td class="number"><a href=${to(call.call)}>${count(call.call)}</a></td><td>${when(call.at)}</td>${PARTS.map((part) => html`<td class="number">${count(call.tokens[part] ?? 0)}</td>`)}
+      <table><thead><tr>${["call", "at", ...parts, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
+        <tbody>${shown.map((call) => html`<tr><td class="number"><a href=${to(call.call)}>${count(call.call)}</a></td><td>${when(call.at)}</td>${parts.map((part) => html`<td class="number">${count(call.tokens[part] ?? 0)}</td>`)}
           <td class="number">${count(call.read)}</td><td class="number">${count(call.cached)}</td><td class="number">${count(call.written)}</td><td class="number">${money(call.dollars, call.estimated)}</td></tr>`)}</tbody></table>
     </div>`;
 }
 
 /** Areas over the calls, one upon the other, with a line at each compaction; a click goes to the call. */
-function Chart({ label, calls, compactions, series, open }) {
+function Chart({ label, hint = "", calls, compactions, series, open }) {
   const place = useRef(null);
   useEffect(() => {
     const sums = calls.map(() => 0);
@@ -75,5 +77,5 @@ function Chart({ label, calls, compactions, series, open }) {
       drawn.destroy();
     };
   }, [calls]);
-  return html`<figure aria-label=${label}><figcaption>${label}. The table below has the same numbers.</figcaption><div ref=${place}></div></figure>`;
+  return html`<figure aria-label=${label}><figcaption>${label}. The table below has the same numbers. <span class="quiet">${hint}</span></figcaption><div ref=${place}></div></figure>`;
 }

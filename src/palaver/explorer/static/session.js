@@ -9,7 +9,7 @@ import { address, dialogOf, go, relation } from "./app.js";
 import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 
-const JUMPS = { n: "prompts", e: "errors", c: "compactions", b: "branches" };
+const JUMPS = { n: ["prompts", "prompt"], e: ["errors", "error"], c: ["compactions", "compaction"], b: ["branches", "fork"] };
 const FOLDED = 200; // branches, or sub-agents, that are listed when they are unfolded
 
 /** Read the rows of a dialog as they come. */
@@ -63,7 +63,7 @@ function Log({ route, session, dialog }) {
   useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select, dialog *")) return;
-      const places = (marks?.[JUMPS[event.key.toLowerCase()]] ?? []);
+      const places = (marks?.[JUMPS[event.key.toLowerCase()]?.[0]] ?? []);
       const next = event.key === event.key.toLowerCase() ? places.find((at) => at > selected) : places.findLast((at) => at < selected);
       if (next === undefined) return;
       choose(next);
@@ -81,7 +81,7 @@ function Log({ route, session, dialog }) {
     <${Tree} session=${session} dialog=${dialog} route=${route} />
     <${Strip} route=${route} calls=${calls} compacted=${compacted} />
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
-      ${marks && html` · ${counted(marks.prompts.length, "prompt")} <kbd>n</kbd> · ${counted(marks.errors.length, "error")} <kbd>e</kbd> · ${counted(marks.compactions.length, "compaction")} <kbd>c</kbd> · ${counted(marks.branches.length, "fork")} <kbd>b</kbd>`}
+      ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<span>${counted(marks[name].length, noun)} <kbd>${key}</kbd></span>`)}
       ${!waiting && html`<${Whole} session=${route.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
@@ -102,7 +102,7 @@ function EntryRow({ row, label, fork }) {
   return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
     ${fork && html`<b class="warn">fork</b>`}
     <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label) || html`<span class="quiet">(${row.label || "no words"})</span>`}` : ""}</span>
-    <span class="number quiet">${bytes(size)}</span><span class="number quiet">${when(at).slice(11)}</span>`;
+    <span class="number quiet">${bytes(size)}</span><span class="number quiet" title=${when(at)}>${when(at).slice(11)}</span>`;
 }
 
 /** The tree: the live branch and the one that is shown; the abandoned ones, and the dialogs of sub-agents, folded with a count. */

@@ -68,6 +68,6 @@ function SessionRow({ row, chosen }) {
   return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<b>${line(row.title || row.name)}</b><br /><span class="quiet">${facts.filter(Boolean).map(visible).join(" · ")} ${chosen && html`· <${Whole} session=${row.session} />`}</span></span>
     <span class="number quiet wide" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
     <span class="number wide">${counted(row.messages, "message")}</span>
-    <span class="number wide">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
-    <span class="number">${money(row.dollars, row.estimated)}</span>`;
+    <span class="number wide spare" title="All that its calls read and wrote">${row.tokens ? `${count(row.tokens)} tokens` : ""}</span>
+    <span class="number cost">${money(row.dollars, row.estimated)}</span>`;
 }
