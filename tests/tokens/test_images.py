@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from palaver.tokens.counting import pixel_size, seconds
+from palaver.messages.media import pixel_size
+from palaver.tokens.counting import seconds
 from palaver.tokens.families import Area, Flat, ImageRule, Patches, Tiles
 
 EDGE = st.integers(1, 400)

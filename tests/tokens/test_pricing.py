@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import NotFound
 from palaver.messages import Usage
-from palaver.tokens import price, rates
+from palaver.tokens.pricing import price, rates
 
 JUNE = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
 TOKENS = st.integers(0, 500_000)

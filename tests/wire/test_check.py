@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.messages.media import pixel_size
 from palaver.wire import Rule, profile, validate
-from palaver.wire.check import media
 from tests.wire import pictures
 from tests.wire.cases import CASES, UNTESTED, Case, edited, rich
 from tests.wire.scenes import MODELS
@@ -101,11 +101,6 @@ def test_spoiled_request_is_judged(name: str, data: st.DataObject) -> None:
 @given(width=st.integers(1, 0x3FFF), height=st.integers(1, 0x3FFF))
 def test_pixels_are_read_from_the_header(width: int, height: int) -> None:
     """Each kind of image says its size in its header."""
-    heads = {
-        "image/png": (pictures.png(width, height),),
-        "image/gif": (pictures.gif(width, height),),
-        "image/jpeg": (pictures.jpeg(width, height),),
-        "image/webp": tuple(pictures.webp(kind, width, height) for kind in ("VP8 ", "VP8L", "VP8X")),
-    }
-    for media_type, variants in heads.items():
-        assert {max(media.pixels(head, media_type)) for head in variants} == {max(width, height)}
+    webp = (pictures.webp(kind, width, height) for kind in ("VP8 ", "VP8L", "VP8X"))
+    for head in (pictures.png(width, height), pictures.gif(width, height), pictures.jpeg(width, height), *webp):
+        assert pixel_size(head) == (width, height)

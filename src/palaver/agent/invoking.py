@@ -22,7 +22,7 @@ from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog
-from palaver.tokens import cost_of
+from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
 from palaver.view import View
 from palaver.wire import Call, Memo, Profile, Request

@@ -14,7 +14,7 @@ from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.messages import begins
 from palaver.store import Store
-from palaver.tokens import cost_of
+from palaver.tokens.pricing import cost_of
 from palaver.view import View, fold, held
 
 __all__ = ["Answer", "CallRow", "Calls", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]

@@ -16,7 +16,7 @@ from palaver.ids import now
 from palaver.messages import Usage
 from palaver.plurals import counted
 from palaver.session.compaction import CompactionPreview, place_of
-from palaver.tokens import cost_of
+from palaver.tokens.pricing import cost_of
 
 if TYPE_CHECKING:
     from palaver.agent.compacting import ModelSummarizer

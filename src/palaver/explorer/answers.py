@@ -23,8 +23,9 @@ from palaver.messages import Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
 from palaver.store.text import words
-from palaver.tokens import cost_of, counter
-from palaver.wire.check.media import SNIFFED
+from palaver.tokens import counter
+from palaver.tokens.pricing import cost_of
+from palaver.wire.check.rules import SNIFFED
 
 __all__ = ["LABELS", "ROUTES"]
 

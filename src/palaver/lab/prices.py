@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from palaver.errors import NotFound
-from palaver.tokens import model_info, rates
+from palaver.tokens import model_info
+from palaver.tokens.pricing import rates
 
 __all__ = ["LIFETIMES", "LOOKUP_OUTPUT", "RELATIVE", "SEARCH_TOKENS", "Sheet", "recall_charge", "sheet"]
 

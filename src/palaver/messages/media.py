@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import struct
 import sys
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -52,6 +53,63 @@ def sniff(data: bytes, kind: MediaKind) -> str | None:
         brand, media_type = _RIFF[kind]
         return media_type if data[8:12] == brand else None
     return next((media_type for magic, media_type in _MAGIC[kind].items() if data.startswith(magic)), None)
+
+
+# Markers that open a frame: SOF0 to SOF15 without DHT, JPG and DAC (ITU-T T.81, table B.1).
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_FILL = 0xFF
+_FOURTEEN_BITS = 0x3FFF
+
+
+def pixel_size(data: bytes) -> tuple[int, int] | None:
+    """Return the width and height of a PNG, JPEG, GIF or WebP by its first bytes; None for other bytes, or too few of them."""
+    reader = {"image/png": _png, "image/gif": _gif, "image/jpeg": _jpeg, "image/webp": _webp}.get(
+        sniff(data, "image") or ""
+    )
+    try:
+        size = reader(data) if reader else None
+    except struct.error:  # the bytes end within the header
+        return None
+    return size if size and min(size) > 0 else None
+
+
+def _png(data: bytes) -> tuple[int, int] | None:
+    """Read the header, which is the first chunk (PNG specification, 5.2 and 11.2.1)."""
+    chunk, width, height = struct.unpack_from(">4sII", data, 12)
+    return (width, height) if chunk == b"IHDR" else None
+
+
+def _gif(data: bytes) -> tuple[int, int]:
+    """Read the logical screen (GIF89a, 18)."""
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    """Walk the segments to the first frame (ITU-T T.81, B.2.2)."""
+    at = 2
+    while data[at : at + 1] == b"\xff":
+        marker, length = struct.unpack_from(">BH", data, at + 1)
+        if marker in _FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        at += 1 if marker == _FILL else 2 + length
+    return None
+
+
+def _webp(data: bytes) -> tuple[int, int] | None:
+    """Read the first chunk: lossy (RFC 6386, 9.1), lossless (RFC 9649, 3.4) or extended (2.7)."""
+    match data[12:16]:
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", data, 26)
+            return width & _FOURTEEN_BITS, height & _FOURTEEN_BITS
+        case b"VP8L":
+            (bits,) = struct.unpack_from("<I", data, 21)
+            return 1 + (bits & _FOURTEEN_BITS), 1 + (bits >> 14 & _FOURTEEN_BITS)
+        case b"VP8X":
+            wide, wider, high, higher = struct.unpack_from("<HBHB", data, 24)
+            return 1 + wide + (wider << 16), 1 + high + (higher << 16)
+    return None
 
 
 class Media(Value):

@@ -229,7 +229,7 @@ def _gist(block: Content) -> str:
 
 def cost_of_messages(messages: Iterable[Message]) -> InvokeCost:
     """Return the tokens and dollars of messages; dollars that no provider gave are estimated."""
-    from palaver.tokens import cost_of  # noqa: PLC0415 - few programs ask, and prices take a moment to load
+    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs ask, and prices take a moment to load
 
     costs = (cost_of(each.usage, each.model or "", each.timestamp) for each in messages if each.usage)
     return sum(costs, InvokeCost())

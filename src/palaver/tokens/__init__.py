@@ -16,7 +16,6 @@ from palaver.tokens.counting import (
     counter,
 )
 from palaver.tokens.families import FAMILIES, Family
-from palaver.tokens.pricing import Rates, cost_of, price, rates
 
 __all__ = [
     "BUDGET_KEYS",
@@ -27,15 +26,11 @@ __all__ = [
     "Family",
     "ModelCounter",
     "ModelInfo",
-    "Rates",
     "UnknownModelWarning",
-    "cost_of",
     "count_block",
     "count_message",
     "count_request",
     "count_tools",
     "counter",
     "model_info",
-    "price",
-    "rates",
 ]

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import now
 from palaver.messages import InvokeCost, Usage, UsageCost
-from palaver.tokens import genai
-from palaver.tokens.catalogue import ModelInfo
-from palaver.tokens.genai import read_name
+from palaver.tokens.catalogue import Found, ModelInfo, close_names, find, read_name, source
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
@@ -150,24 +148,24 @@ def _no_price(name: str) -> NotFound:
     return NotFound(
         name,
         what=_WITHOUT_PRICE,
-        close=genai.close_names(read_name(name)),
+        close=close_names(read_name(name)),
         hint="Name the host that serves it, as in 'openrouter/anthropic/claude-sonnet-4.5'.",
     )
 
 
-def _listed(model: str | ModelInfo, at: float | None) -> tuple[genai.Found, ModelPrice]:
+def _listed(model: str | ModelInfo, at: float | None) -> tuple[Found, ModelPrice]:
     """Find the price list of a model at a time."""
     name = _name(model)
-    found = genai.find(read_name(name))
+    found = find(read_name(name))
     if found is None or not found.certain:
         raise _no_price(name)
     moment = datetime.fromtimestamp(now() if at is None else at, UTC)
     return found, found.model.get_prices(moment)
 
 
-def _source(found: genai.Found) -> str:
+def _source(found: Found) -> str:
     """Return the data, host and model of a price."""
-    return f"{genai.source()}: {found.provider.id}/{found.model.id}"
+    return f"{source()}: {found.provider.id}/{found.model.id}"
 
 
 def _per_token(listed: ModelPrice, input_tokens: int, name: str) -> _PerToken:

@@ -11,7 +11,7 @@ from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Draft, Entry, Header, MessageEntry, Node, Span, child_of, draft, rule
 from palaver.messages.usage import InvokeCost
 from palaver.store.protocol import Store
-from palaver.tokens import cost_of
+from palaver.tokens.pricing import cost_of
 from palaver.transcripts.places import Landed, Places
 
 _BATCH = 1 << 20

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from palaver.errors import Erased, NotFound, StoreDamaged
 from palaver.ids import BlobId
-from palaver.messages.media import sniff
-from palaver.wire.check.media import SNIFFED, pixels
+from palaver.messages.media import pixel_size, sniff
+from palaver.wire.check.rules import SNIFFED
 from palaver.wire.script import (
     How,
     MediaPart,
@@ -150,7 +150,7 @@ def _judged_bytes(part: MediaPart, data: bytes, profile: Profile, side: int | No
         return f"its bytes are {media_type}, which this provider does not take"
     if found is None and media_type in SNIFFED:
         return f"its bytes are not {media_type}"
-    longer = max(pixels(data, media_type), default=0) if part.kind == "image" else 0
+    longer = max(pixel_size(data) or (0,)) if part.kind == "image" else 0
     if side is not None and longer > side:
         return f"its longer side has {longer:,} pixels, and the provider takes {side:,} here"
     return replace(part, media_type=media_type, data=base64.b64encode(data).decode("ascii"))

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from palaver.wire.check.media import decode
+from palaver.wire.check.rules import decode
 from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 

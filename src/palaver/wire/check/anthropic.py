@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from palaver.wire.check import media, rules
-from palaver.wire.check.media import Attachment
+from palaver.wire.check import rules
 from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
-from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.rules import Attachment, Round, Subject
 
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
 _MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may carry a mark is a rule of its own
@@ -328,13 +327,13 @@ def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
     for block in _everywhere(subject.body, "image", "document"):
         kind, source = "image" if block["type"].text == "image" else "document", block["source"]
         if source["type"].text == "base64":
-            yield media.inline(kind, source["data"], source["media_type"].text)  # type: ignore[arg-type] # one of two
+            yield rules.inline(kind, source["data"], source["media_type"].text)  # type: ignore[arg-type] # one of two
         elif source["type"].text == "url":
-            yield from media.linked(kind, source["url"], subject.profile.media, data_urls=False)  # type: ignore[arg-type] # the same
+            yield from rules.linked(kind, source["url"], subject.profile.media, data_urls=False)  # type: ignore[arg-type] # the same
 
 
 def _payloads(subject: Subject) -> Iterator[Violation]:
-    yield from media.attached(_attachments(subject), subject.profile.media)
+    yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
 def _toolset(subject: Subject) -> Iterator[Violation]:

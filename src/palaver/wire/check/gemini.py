@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from palaver.wire.check import media, rules
-from palaver.wire.check.media import Attachment, AttachmentKind
+from palaver.wire.check import rules
 from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
-from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.rules import Attachment, AttachmentKind, Round, Subject
 
 _BLOB: Shape = {"mimeType": str, "data": str, "displayName?": str}
 _FILE: Shape = {"fileUri": str, "mimeType?": str, "displayName?": str}
@@ -198,7 +197,7 @@ def _signed(contents: list[Place]) -> Iterator[Violation]:
 def _signatures(subject: Subject) -> Iterator[Violation]:
     """Check that signatures are bytes in base64, as the field's type says."""
     for signature in _everywhere(subject.body, "thoughtSignature"):
-        if isinstance(signature.value, str) and media.decode(signature.text) is None:
+        if isinstance(signature.value, str) and rules.decode(signature.text) is None:
             yield signature.breaks(Rule.THINKING_SIGNATURE, "the signature is not base64")
 
 
@@ -211,9 +210,9 @@ def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
     for blob in (*_everywhere(body, "inlineData"), *(part["inlineData"] for part in inside)):
         if blob:
             media_type = blob["mimeType"].text
-            yield media.inline(_medium(media_type), blob["data"], media_type)
+            yield rules.inline(_medium(media_type), blob["data"], media_type)
     for file in (*_everywhere(body, "fileData"), *(part["fileData"] for part in inside)):
-        yield from media.linked(_medium(file["mimeType"].text), file["fileUri"], limits, data_urls=False)
+        yield from rules.linked(_medium(file["mimeType"].text), file["fileUri"], limits, data_urls=False)
 
 
 def _medium(media_type: str) -> AttachmentKind:
@@ -221,7 +220,7 @@ def _medium(media_type: str) -> AttachmentKind:
 
 
 def _payloads(subject: Subject) -> Iterator[Violation]:
-    yield from media.attached(_attachments(subject), subject.profile.media)
+    yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
 def _toolset(subject: Subject) -> Iterator[Violation]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from palaver.wire.check import media, rules
-from palaver.wire.check.media import Attachment
+from palaver.wire.check import rules
 from palaver.wire.check.place import OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
-from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.rules import Attachment, Round, Subject
 
 # A cache breakpoint, on any part of content (guides/prompt-caching).
 MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
@@ -174,15 +173,15 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
 def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
     limits = subject.profile.media
     for image in _parts(subject.body, "image_url"):
-        yield from media.linked("image", image["url"], limits, data_urls=True)
+        yield from rules.linked("image", image["url"], limits, data_urls=True)
     for sound in _parts(subject.body, "input_audio"):
-        yield media.inline("audio", sound["data"], f"audio/{sound['format'].text}")
+        yield rules.inline("audio", sound["data"], f"audio/{sound['format'].text}")
     for file in _parts(subject.body, "file"):
-        yield from media.linked("document", file["file_data"], limits, data_urls=True)
+        yield from rules.linked("document", file["file_data"], limits, data_urls=True)
 
 
 def _payloads(subject: Subject) -> Iterator[Violation]:
-    yield from media.attached(_attachments(subject), subject.profile.media)
+    yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
 def _toolset(subject: Subject) -> Iterator[Violation]:

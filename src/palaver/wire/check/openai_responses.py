@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from palaver.wire.check import media, rules
-from palaver.wire.check.media import Attachment
+from palaver.wire.check import rules
 from palaver.wire.check.openai_chat import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
 from palaver.wire.check.place import OPEN, Kinds, Number, Place, Rule, Shape, Violation, one, show
-from palaver.wire.check.rules import Round, Subject
+from palaver.wire.check.rules import Attachment, Round, Subject
 
 _DETAIL: dict[str, Shape] = {"detail?": one("auto", "low", "high", "original")}
 _STATUS: dict[str, Shape] = {"status?": (None, one("in_progress", "completed", "incomplete"))}
@@ -232,14 +231,14 @@ def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
     for part in _parts(subject.body, "input_image"):
         if not part["image_url"] and not part["file_id"]:
             yield part["image_url"].breaks(Rule.FIELD_MISSING, "an image needs image_url or file_id")
-        yield from media.linked("image", part["image_url"], limits, data_urls=True)
+        yield from rules.linked("image", part["image_url"], limits, data_urls=True)
     for part in _parts(subject.body, "input_file"):
-        yield from media.linked("document", part["file_url"], limits, data_urls=False)
-        yield from media.linked("document", part["file_data"], limits, data_urls=True)
+        yield from rules.linked("document", part["file_url"], limits, data_urls=False)
+        yield from rules.linked("document", part["file_data"], limits, data_urls=True)
 
 
 def _payloads(subject: Subject) -> Iterator[Violation]:
-    yield from media.attached(_attachments(subject), subject.profile.media)
+    yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
 def _toolset(subject: Subject) -> Iterator[Violation]:
