@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from palaver.context.compose import Composed, compose, floor
+from palaver.context.budget import floor
+from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
 from palaver.context.policy import POLICIES, Policy, policy
@@ -64,6 +66,21 @@ def test_what_fits_is_the_very_same_view() -> None:
         assert made.view is view
         assert made.before == made.after == METER.view(view)
         assert (made.by, made.failure, bool(made.plan)) == (name, "", False)
+
+
+def test_only_who_acts_within_the_limit_is_asked() -> None:
+    """A policy of one's own sees every view; one that says that it leaves fitting views alone sees those that exceed the limit."""
+    asked: list[int] = []
+
+    def plan(view: View, *_: object) -> Plan:
+        asked.append(len(view.exchanges))
+        return Plan(policy="planned", drops=(Drop(index=0),))
+
+    assert len(run(talk(5), plan).view.exchanges) == 4
+    rests: Any = type("Rests", (Planned,), {"acts_within_limit": False})
+    assert len(composed(talk(5), rests(plan), 10**6).view.exchanges) == 5
+    assert len(composed(talk(6), rests(plan), 5_500).view.exchanges) == 5
+    assert asked == [5, 6]
 
 
 def test_a_policy_that_raises_fails_or_gives_way() -> None:

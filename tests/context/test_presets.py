@@ -16,10 +16,9 @@ import pytest
 
 from palaver.context.fit import LIST
 from palaver.context.policy import POLICIES, Policy, policy
-from palaver.context.presets import Preset
+from palaver.context.presets import Palaver, Preset
 from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands
-from palaver.context.presets.own import Palaver
 from palaver.errors import InvalidInput
 from palaver.messages import Message, UserMessage, words_of
 from palaver.tokens import Budget

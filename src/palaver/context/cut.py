@@ -15,12 +15,13 @@ badly, the view still ends between target and limit, which that formula alone wo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from palaver.context.layout import Layout
 
-__all__ = ["Stage", "find_cut", "roundest", "run_stages"]
+__all__ = ["Phase", "Stage", "find_cut", "roundest", "run_phases", "run_stages"]
 
 Stage: TypeAlias = Callable[[Layout, int], Layout]
 """Returns a layout with everything before the cut treated as old.
@@ -44,6 +45,41 @@ def run_stages(layout: Layout, *stages: Stage) -> Layout:
         if found is not None:
             return found
     return stages[-1](layout, max(layout.end - 1, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stage, and how far it may go.
+
+    Attributes:
+        stage: What becomes of everything before a cut.
+        target: The cut leaves more than this, in tokens of the whole request; None for the target of the budget.
+        stop: The newest cut: what comes after it is protected. None protects the newest exchange alone.
+        frees: The least it must free to count, in tokens.
+    """
+
+    stage: Stage
+    target: int | None = None
+    stop: int | None = None
+    frees: int = 0
+
+
+def run_phases(layout: Layout, phases: Sequence[Phase], stop: int) -> Layout:
+    """Return the layout of the first phase with a cut at or under the limit, before `stop` where one is there; else that of the last at the newest cut."""
+    for last in (stop, layout.end) if stop < layout.end else (layout.end,):
+        for phase in phases:
+            found = _cut(layout, phase, last)
+            if found is not None:
+                return found
+    return phases[-1].stage(layout, max(layout.end - 1, 0))
+
+
+def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
+    """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target gives it."""
+    aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
+    last = stop if phase.stop is None else min(stop, phase.stop)
+    found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
+    return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
 
 
 def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout | None:

@@ -9,15 +9,12 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import TypeAlias
 
-from palaver.context.meter import Measure
+from palaver.context.meter import LOAD, Measure
 from palaver.log import Span, gaps
 from palaver.tokens import Budget
 from palaver.view import Columns, Drop, Exchange, Insert, Omission, Plan, Reason, Remove, Rewrite, View, apply, omitted
 
 __all__ = ["Facts", "Form", "Layout", "Rule"]
-
-_LOAD = 128
-"""Exchanges that are read from the log at once."""
 
 _PAST = 512
 """Of what earlier compactions left out, the newest exchanges that are read for a record: its room holds far fewer."""
@@ -158,8 +155,8 @@ class Facts:
         """Read a run of the view's exchanges that ends with one, unless they were read before."""
         if index >= self._loaded or self.view.exchanges[index].source.loaded:
             return
-        start = max(0, index - _LOAD + 1)
-        near = index >= self._loaded - _LOAD
+        start = max(0, index - LOAD + 1)
+        near = index >= self._loaded - LOAD
         self.view.load(range(start, self._loaded if near else index + 1))
         self._loaded = start if near else self._loaded
 

@@ -37,6 +37,9 @@ _MEMO = 20_000
 
 _SIZE = "size"
 
+LOAD = 128
+"""Exchanges that are read from the log at once."""
+
 T = TypeVar("T")
 
 
@@ -162,6 +165,16 @@ class Measure(ABC):
         shares = [self._share(each) for each in view.exchanges]
         messages, media = sum(share.text for share in shares), sum(share.media for share in shares)
         return replace(self.fixed(view), messages=messages, media=media)
+
+    def fits(self, view: View, limit: int) -> bool:
+        """Return whether a view is at most so large. Reads its newest exchanges first, and no more of them than that needs."""
+        total, index = self.fixed(view).fixed, len(view.exchanges)
+        while index > 0 and total <= limit:
+            if not view.exchanges[index - 1].loaded:
+                view.load(range(max(0, index - LOAD), index))
+            index -= 1
+            total += self.exchange(view.exchanges[index])
+        return total <= limit
 
     def _declared(self, tools: Sequence[ToolSpec]) -> int:
         if self._tools is None or self._tools[0] is not tools:

@@ -26,6 +26,7 @@ __all__ = [
     "apply_to_old",
     "changed",
     "clear",
+    "clear_then_drop",
     "cleared_form",
     "drop",
     "drop_reasoning",
@@ -216,6 +217,24 @@ def drop(
 def drop_with_note(layout: Layout, cut: int) -> Layout:
     """Leave out the exchanges before `cut`, except protected ones, with one line in their place."""
     return drop(layout, cut, stand_in=note)
+
+
+def clear_then_drop(layout: Layout, cut: int, *, share: float) -> Layout:
+    """Clear the outputs of what is old, newest first, within a share of the target; drop what is older. When all of it fits the share, nothing is dropped."""
+    room = int((layout.target - layout.fixed) * share)
+    forms, first = {}, cut
+    while first > 0:
+        index = first - 1
+        if index not in layout.protected:
+            form = cleared_form(layout, index)
+            if form is not None:
+                forms[index] = form
+            room -= layout.size(index) if form is None else form.size
+            if room < 0:
+                forms.pop(index, None)
+                break
+        first = index
+    return drop(layout.with_forms(forms), first)
 
 
 Change: TypeAlias = Rewrite | Remove

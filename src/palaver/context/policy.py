@@ -73,12 +73,14 @@ class Policy(ContextManager):
         model_name: The model whose window and tokens count; empty when the caller passes the budget.
         max_tokens: The window in tokens, the request and its answer together; None for the model's own.
         parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
+        acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
         complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
         headings: The sections to ask of a summarizer.
         restore_files: How many of the files that its tools read last an agent reads again after a compaction.
         restore_tokens: The most tokens of each of them.
     """
 
+    acts_within_limit: ClassVar[bool] = True
     complete: ClassVar[bool] = False
     parameters: ClassVar[Parameters] = MappingProxyType({})
     headings: ClassVar[tuple[str, ...]] = ()
@@ -165,26 +167,26 @@ class Policy(ContextManager):
 
 POLICIES: Mapping[str, str] = MappingProxyType(
     {
-        "palaver": "own:Palaver",
-        "fold": "own:FoldContextManager",
-        "offload": "own:OffloadContextManager",
-        "default": "own:DefaultContextManager",
-        "full": "own:FullContext",
-        "lllm": "own:LLLM",
-        "openhands": "coding:OpenHands",
-        "claude-code": "coding:ClaudeCode",
-        "manus": "assistants:Manus",
-        "opencode": "coding:OpenCode",
-        "opencode-dcp": "coding:OpenCodeDCP",
-        "aider": "aider:Aider",
-        "swe-agent": "coding:SWEAgent",
-        "cat": "assistants:CAT",
-        "letta": "assistants:Letta",
-        "dynamiq": "assistants:Dynamiq",
-        "pi": "coding:Pi",
+        "palaver": "presets:Palaver",
+        "fold": "presets.own:FoldContextManager",
+        "offload": "presets.own:OffloadContextManager",
+        "default": "presets.own:DefaultContextManager",
+        "full": "presets.own:FullContext",
+        "lllm": "presets.own:LLLM",
+        "openhands": "presets.coding:OpenHands",
+        "claude-code": "presets.coding:ClaudeCode",
+        "manus": "presets.assistants:Manus",
+        "opencode": "presets.coding:OpenCode",
+        "opencode-dcp": "presets.coding:OpenCodeDCP",
+        "aider": "presets.aider:Aider",
+        "swe-agent": "presets.coding:SWEAgent",
+        "cat": "presets.assistants:CAT",
+        "letta": "presets.assistants:Letta",
+        "dynamiq": "presets.assistants:Dynamiq",
+        "pi": "presets.coding:Pi",
     }
 )
-"""The policies that come with palaver: each name's module in `palaver.context.presets` and class, which are loaded when somebody asks for them."""
+"""The policies that come with palaver: each name's module in `palaver.context` and class. A module is loaded when somebody asks for its policy."""
 
 DEFAULT_POLICY: Final = "palaver"
 """The policy where a caller names none."""
@@ -252,7 +254,7 @@ def _named(name: str, runtime: Runtime | None) -> type[Any]:
             name, what="policy", close=get_close_matches(name, known), hint=f"Policies: {', '.join(sorted(known))}."
         )
     module, _, wanted = POLICIES[name].partition(":")
-    found: type[Policy] = getattr(import_module(f"palaver.context.presets.{module}"), wanted)
+    found: type[Policy] = getattr(import_module(f"palaver.context.{module}"), wanted)
     return found
 
 

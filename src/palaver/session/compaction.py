@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
-from palaver.context.summary import HEADINGS, Summarizer, summarize
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at
 from palaver.prompts import Runtime
@@ -19,6 +18,9 @@ from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, counter
 from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held
+
+if TYPE_CHECKING:
+    from palaver.context.summary import Summarizer
 
 __all__ = ["ATTEMPT", "BudgetLike", "CompactionPreview", "Compactions", "PolicyLike"]
 
@@ -256,7 +258,8 @@ class Compactions:
             InfeasibleBudget: What every view must hold is larger than the budget.
             NotFound: There is no policy of this name.
         """
-        from palaver.tools import run_in_worker  # noqa: PLC0415 - it loads an event loop, and most compactions ask nobody
+        from palaver.context.summary import HEADINGS, summarize  # noqa: PLC0415 - most compactions ask nobody
+        from palaver.tools import run_in_worker  # noqa: PLC0415 - as above; it loads an event loop
 
         preview, manager, room, meter = await run_in_worker(
             partial(self._planned, asked, budget, model, trigger, summary=True)

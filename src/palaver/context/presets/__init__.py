@@ -1,38 +1,24 @@
-"""A preset: the phases of one policy in the order in which they are tried, with the numbers of its source."""
+"""A preset: the phases of one policy in the order in which they are tried, with the numbers of its source. And the default, `palaver`."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from palaver.context.cut import Stage, find_cut
-from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.policy import Policy
 from palaver.messages import Speaker
 from palaver.tokens import Budget, ModelInfo, model_info
 from palaver.view import Exchange, Plan, View
 
-__all__ = ["Phase", "Preset", "newest_outputs", "outputs_in"]
+if TYPE_CHECKING:  # a view that fits needs none of them
+    from palaver.context.cut import Phase
+    from palaver.context.layout import Layout
 
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """One way to make a view smaller, and how far it may go.
-
-    Attributes:
-        stage: What becomes of everything before a cut.
-        target: The cut leaves more than this, in tokens of the whole request; None for the target of the budget.
-        stop: The newest cut: what comes after it is protected. None protects the newest exchange alone.
-        frees: The least it must free to count, in tokens.
-    """
-
-    stage: Stage
-    target: int | None = None
-    stop: int | None = None
-    frees: int = 0
+__all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
 
 
 class Preset(Policy):
@@ -47,6 +33,7 @@ class Preset(Policy):
         words: The budget of the source, in its own words.
     """
 
+    acts_within_limit = False
     words: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **words: Any) -> None:  # noqa: ANN401 - of a table
@@ -88,45 +75,71 @@ class Preset(Policy):
         return Budget.parse({**clamped, **said}, info)
 
     def always(self, layout: Layout) -> Layout:
-        """Return the layout with what the policy does at every step, whatever the size."""
+        """Return the layout with what comes before any phase: at every step if `acts_within_limit`, else once the view exceeds the limit."""
         return layout
 
     @abstractmethod
     def phases(self, layout: Layout) -> Sequence[Phase]:
-        """Return what to try, in order, when the layout exceeds its limit."""
-
-    def folds(self, layout: Layout) -> Phase:
-        """Return the phase that folds what is old: the last one."""
-        return self.phases(layout)[-1]
+        """Return what to try, in order, when the layout exceeds its limit; the last one folds."""
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Return what to change in a view."""
-        layout = self.always(Layout.of(view, budget, meter))
-        return layout.plan(self.name) if layout.fits() else self._run(layout, self.phases(layout), budget)
+        if not self.acts_within_limit and meter.fits(view, budget.limit):
+            return Plan(policy=self.name)
+        return self._plan(view, budget, meter, asked=False)
 
     def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Return what to change when somebody asks for a compaction: always a fold, also below the limit."""
+        return self._plan(view, budget, meter, asked=True)
+
+    def _plan(self, view: View, budget: Budget, meter: Meter, *, asked: bool) -> Plan:
+        from palaver.context.cut import run_phases  # noqa: PLC0415 - loaded once a view must become smaller
+        from palaver.context.layout import Layout  # noqa: PLC0415 - as above
+
         layout = self.always(Layout.of(view, budget, meter))
-        size = layout.total()
-        layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
-        return self._run(layout, (self.folds(layout),), budget)
-
-    def _run(self, layout: Layout, phases: Sequence[Phase], budget: Budget) -> Plan:
+        if asked:
+            size = layout.total()
+            layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
+        elif layout.fits():
+            return layout.plan(self.name)
+        phases = self.phases(layout)
         kept = min(layout.newest_messages(budget.keep_last), layout.newest(budget.keep_recent))
-        for stops in (kept, layout.end) if kept < layout.end else (layout.end,):
-            for phase in phases:
-                found = self._cut(layout, phase, stops)
-                if found is not None:
-                    return found.plan(self.name)
-        return phases[-1].stage(layout, max(layout.end - 1, 0)).plan(self.name)
+        return run_phases(layout, phases[-1:] if asked else phases, kept).plan(self.name)
 
-    @staticmethod
-    def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
-        """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target gives it."""
-        aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
-        last = stop if phase.stop is None else min(stop, phase.stop)
-        found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
-        return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
+
+# --- palaver ------------------------------------------------------------------------------------------------------------
+
+_LARGE, _SHOWN = 0.20, 0.05
+"""Shares of the limit: an output of more than a fifth is shown in part, as a twentieth. Source: docs/study.md; shares of 0.1 to 0.4 and 0.01 to 0.05 were tried."""
+
+_CLEARED = 0.05
+"""Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. A larger share keeps hardly more and costs more, because what
+is cleared and folded later is written to the cache twice. Source: docs/study.md."""
+
+
+class Palaver(Preset):
+    """The default: shorten huge outputs; else clear old outputs; else fold the oldest exchanges into a record.
+
+    Source: the project's own study (docs/study.md).
+    """
+
+    name = "palaver"
+
+    def always(self, layout: Layout) -> Layout:
+        """Shorten outputs that no view has room for."""
+        from palaver.context.operators import shorten  # noqa: PLC0415 - loaded once a view must become smaller
+
+        return shorten(layout, largest=int(layout.limit * _LARGE), shown=int(layout.limit * _SHOWN))
+
+    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
+        """Clear, and fold what is too much even so; else fold all."""
+        from palaver.context.cut import Phase  # noqa: PLC0415 - as above
+        from palaver.context.operators import clear_then_drop, drop  # noqa: PLC0415 - as above
+
+        return Phase(partial(clear_then_drop, share=_CLEARED)), Phase(drop)
+
+
+# --- places that presets protect ----------------------------------------------------------------------------------------
 
 
 def newest_outputs(layout: Layout, count: int) -> int:

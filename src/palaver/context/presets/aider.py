@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from palaver.context.cut import find_cut
+from palaver.context.cut import Phase, find_cut
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
 from palaver.context.policy import Parameters, count
-from palaver.context.presets import Phase, Preset
+from palaver.context.presets import Preset
 from palaver.context.repo_map import RepoMap
 from palaver.errors import InvalidInput
 from palaver.repomap import MAP_TOKENS
@@ -41,6 +41,7 @@ class Aider(Preset):
     """
 
     name = "aider"
+    acts_within_limit = True
     parameters: ClassVar[Parameters] = MappingProxyType({"history": count(none=True), "map_tokens": count()})
     history: int | None = None
     map_tokens: int = MAP_TOKENS

@@ -8,11 +8,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from palaver.context.cut import Phase
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear, drop
 from palaver.context.policy import SWITCH, Parameters, count, require, share
-from palaver.context.presets import Phase, Preset, newest_outputs, outputs_in
+from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.presets.own import REFERENCE
 from palaver.context.summary import HEADINGS
 from palaver.errors import InvalidInput

@@ -7,11 +7,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from palaver.context.cut import Phase
 from palaver.context.layout import Form, Layout
 from palaver.context.notes import cleared, head_only, lines_omitted
 from palaver.context.operators import Shortened, apply_to_old, clear, cleared_form, drop, drop_with_note
 from palaver.context.policy import Parameters, count, share
-from palaver.context.presets import Phase, Preset, newest_outputs, outputs_in
+from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent, canonical_json
@@ -42,6 +43,7 @@ class ClaudeCode(Preset):
     """
 
     name = "claude-code"
+    acts_within_limit = True
     parameters: ClassVar[Parameters] = MappingProxyType(
         {"keep_results": count(), "keep_tail": count(), "restore_files": count()}
     )
@@ -241,6 +243,7 @@ class OpenHands(Preset):
     """
 
     name = "openhands"
+    acts_within_limit = True
     parameters: ClassVar[Parameters] = MappingProxyType(
         {"max_size": count(1), "keep_first": count(), "keep_last": count(1, none=True), "minimum_progress": share()}
     )
@@ -324,6 +327,7 @@ class SWEAgent(Preset):
     """
 
     name = "swe-agent"
+    acts_within_limit = True
     parameters: ClassVar[Parameters] = MappingProxyType({"n": count(1), "polling": count(1), "largest": count(1)})
     n: int = 5
     polling: int = 1

@@ -1,4 +1,4 @@
-"""palaver's own policies: `palaver`, `fold`, `offload`, `default` (source document 000), `full`; and `lllm`, the original of `default`."""
+"""palaver's other own policies: `fold`, `offload`, `default` (source document 000), `full`; and `lllm`, the original of `default`."""
 
 from __future__ import annotations
 
@@ -7,68 +7,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
+from palaver.context.cut import Phase
 from palaver.context.layout import Form, Layout
 from palaver.context.meter import Meter
 from palaver.context.notes import reference, tail_only
-from palaver.context.operators import Words, changed, clear, cleared_form, drop, drop_with_note, shorten, text_of
+from palaver.context.operators import Words, changed, clear, drop, drop_with_note, text_of
 from palaver.context.policy import Parameters, Policy, count
-from palaver.context.presets import Phase, Preset
+from palaver.context.presets import Preset
 from palaver.context.record import note
 from palaver.tokens import SAFETY_BUFFER, Budget
 from palaver.view import Plan, Reason, Rewrite, View
 
-__all__ = ["LLLM", "DefaultContextManager", "FoldContextManager", "FullContext", "OffloadContextManager", "Palaver"]
-
-
-# --- palaver ------------------------------------------------------------------------------------------------------------
-
-_LARGE, _SHOWN = 0.20, 0.05
-"""Shares of the limit: an output of more than a fifth is shown in part, as a twentieth. Source: docs/study.md; shares of 0.1 to 0.4 and 0.01 to 0.05 were tried."""
-
-_CLEARED = 0.05
-"""Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. A larger share keeps hardly more and costs more, because what
-is cleared and folded later is written to the cache twice. Source: docs/study.md."""
-
-
-class Palaver(Preset):
-    """The default: shorten huge outputs; else clear old outputs; else fold the oldest exchanges into a record.
-
-    Source: the project's own study (docs/study.md).
-    """
-
-    name = "palaver"
-
-    def always(self, layout: Layout) -> Layout:
-        """Shorten outputs that no view has room for, once the view exceeds the limit."""
-        if layout.fits():
-            return layout
-        return shorten(layout, largest=int(layout.limit * _LARGE), shown=int(layout.limit * _SHOWN))
-
-    def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
-        """Clear, and fold what is too much even so."""
-        return (Phase(_clear_then_fold),)
-
-    def folds(self, layout: Layout) -> Phase:  # noqa: ARG002 - the same for every layout
-        """Fold, although clearing may be enough."""
-        return Phase(drop)
-
-
-def _clear_then_fold(layout: Layout, cut: int) -> Layout:
-    """Clear what is old, newest first, within its share; fold what is older. When all of it fits the share, nothing is folded."""
-    room = int((layout.target - layout.fixed) * _CLEARED)
-    forms, first = {}, cut
-    while first > 0:
-        index = first - 1
-        if index not in layout.protected:
-            form = cleared_form(layout, index)
-            if form is not None:
-                forms[index] = form
-            room -= layout.size(index) if form is None else form.size
-            if room < 0:
-                forms.pop(index, None)
-                break
-        first = index
-    return drop(layout.with_forms(forms), first)
+__all__ = ["LLLM", "DefaultContextManager", "FoldContextManager", "FullContext", "OffloadContextManager"]
 
 
 # --- fold, offload ------------------------------------------------------------------------------------------------------
