@@ -13,8 +13,8 @@ from typing import Any
 
 from palaver import AssistantMessage, Session, SqliteStore
 from palaver.messages import ImageContent, Message, TextContent, ToolCallContent, ToolResultContent
-from tests.cli.commands import Palaver
-from tests.explorer.browser import Tab
+from tests.cli.commands import Palaver, run
+from tests.explorer.browser import Tab, browser
 from tests.explorer.running import looked_at
 
 _KEY = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -83,7 +83,9 @@ def read(tab: Tab, route: str) -> list[str]:
         tab.ask("document.querySelector('.body > button')?.click()")
         tab.settle()
         texts += [
-            line for line in tab.text("main").splitlines() if not re.match(r"\s*(JSON|Export|palaver .*|)$", line)
+            line
+            for line in tab.text("main").splitlines()
+            if not re.match(r"\s*(JSON|Export|In the log|What changed|\W*[][]\W*|palaver .*|)$", line)
         ]
         texts += map(str, tab.ask("[...document.images].map((image) => image.naturalWidth)"))
     return texts
@@ -131,6 +133,28 @@ def test_what_was_erased_is_in_no_file(palaver: Palaver) -> None:
     assert found[gone]["error"]["kind"] == "Erased"
     assert "word word" not in json.dumps(found)
     assert palaver(*words, "--call", "9").code == 4
+
+
+def test_a_replayed_call_is_a_page_of_its_own(tmp_path: Path) -> None:
+    """It shows what the policy keeps and leaves out of a session of the lab, its request and the originals, without keys, and is called replayed."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        talk(store)
+    lab = ("lab", tmp_path / "store.db", "--model", "gpt-4o", "--policies", "palaver", "--budget", "2000")
+    assert run(*lab, "--out", tmp_path / "out").code == 0
+    (key,) = (path.stem for path in (tmp_path / "out" / "sessions").iterdir())
+    file = tmp_path / "page.html"
+    assert run(*lab, "--show", f"{key}:2", "--html", file).code == 0
+    assert _KEY not in json.dumps(answers(file))
+    with browser(tmp_path / "chromium") as tab:
+        tab.open(file.as_uri())
+        seen = tab.text()
+        assert "replayed under palaver" in seen
+        assert "not shown" in seen
+        for row in range(tab.ask("document.querySelectorAll('.row').length")):
+            tab.ask(f"document.querySelectorAll('.row')[{row}].click()")
+            assert "not in the exported file" not in tab.settle()
+        assert "compiled for OpenAI Chat" in tab.go(f"{tab.ask('location.hash')}&wire=1")
+        assert tab.told == []
 
 
 def test_modules_can_stand_in_one_file() -> None:

@@ -128,7 +128,8 @@ def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
     told = [row for row in rows(tmp_path / "out", "openhands") if row.stand_in == "recorded" and row.mark == "cut"]
     last = told[-1]
     asked = settings(path, policies=("openhands",), stand_ins=("recorded",))
-    view = shown(asked, last.session, last.call).step.view
+    with shown(asked, last.session, last.call) as call:
+        view = call.step.view
     assert any("zzsummary" in words_of(block.content) for each in view.exchanges for block in each.blocks())
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "PrefixRow",
     "SideRow",
     "calls_row",
+    "compiled",
     "dialogs_row",
     "proposed_row",
     "rebuilt",
@@ -81,7 +82,7 @@ def proposed_row(
         InfeasibleBudget: What must be sent is larger than the budget.
     """
     view = fold(dialog.store, dialog.dialog_id) if call is None else before(dialog, call)
-    request = _compiled(dialog, view, view.model) if call is None else requested(dialog, call)
+    request = compiled(dialog, view, view.model) if call is None else requested(dialog, call)
     made = dialog.compaction.compose(policy, budget, model=request.model, view=view)
     after = compile(made.view, request.profile, Call(model=request.model), _blobs(dialog))
     return made, _row(compare(request, after), recorded=call is not None and is_recorded(call))
@@ -110,7 +111,7 @@ def requested(dialog: Dialog, call: ModelCall | Answer) -> Request:
     """
     if is_recorded(call):
         return call.request()
-    return _compiled(dialog, before(dialog, call), call.model)
+    return compiled(dialog, before(dialog, call), call.model)
 
 
 class Rebuilt(NamedTuple):
@@ -134,7 +135,8 @@ def rebuilt(dialog: Dialog, call: ModelCall | Answer) -> Rebuilt:
         return Rebuilt(error.request, proved=False)
 
 
-def _compiled(dialog: Dialog, view: View, model: str) -> Request:
+def compiled(dialog: Dialog, view: View, model: str) -> Request:
+    """Return the request of a view for OpenAI Chat."""
     return compile(view, profile("openai-chat"), Call(model=model), _blobs(dialog))
 
 

@@ -12,14 +12,30 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
+from palaver.browsing.calls import CallRow
 from palaver.cli.options import BudgetOption, JsonOption
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, progress, say, table, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
-from palaver.lab import DEFAULT, SCORES, STAND_INS, PolicyRow, Problem, Run, Score, Settings, Table, run_lab, shown
+from palaver.lab import (
+    DEFAULT,
+    SCORES,
+    STAND_INS,
+    PolicyRow,
+    Problem,
+    Run,
+    Score,
+    Settings,
+    ShownCall,
+    Table,
+    run_lab,
+    shown,
+)
 from palaver.lab import Progress as Far
+from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
+from palaver.transcripts import write_file
 from palaver.transcripts.markdown import markdown
 
 _FAULTS = frozenset({"unreadable", "damaged", "policy failed", "invalid policy", "violation"})
@@ -55,6 +71,9 @@ def run(
     show: Annotated[
         str | None, Option("--show", metavar="SESSION:CALL", help="Show the view of one call instead.")
     ] = None,
+    html: Annotated[
+        Path | None, Option("--html", metavar="FILE", help="With --show: write it as a page, without keys and tokens.")
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Compare policies on recorded sessions: what each costs, and how much of what was needed later stays in view. No model is asked.
@@ -74,8 +93,8 @@ def run(
         jobs=jobs or os.cpu_count() or 1,
         resamples=resamples,
     )
-    if show is not None:
-        return _show(settings, show, json=json)
+    if show is not None or html is not None:
+        return _show(settings, show or "", html, json=json)
     with _folder(out) as folder, progress(hidden=json) as show_far:
         found = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
     useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
@@ -215,21 +234,51 @@ def _place(problem: Problem) -> str:
 # --- one call -------------------------------------------------------------------------------------------------------------------------
 
 
-def _show(settings: Settings, place: str, *, json: bool) -> int:
+def _show(settings: Settings, place: str, html: Path | None, *, json: bool) -> int:
     session, colon, number = place.rpartition(":")
     if not colon or not number.isdigit():
         raise BadParameter(f"{place!r} is not SESSION:CALL, such as 3f2a91c07b5e:12.", param_hint="--show")
-    found = shown(settings, session, int(number))
+    if html is not None and json:
+        raise BadParameter("a page is no JSON.", param_hint="--html")
+    redactor = None if html is None else PatternRedactor()
+    with shown(settings, session, int(number), redactor=redactor) as found:
+        if html is not None:
+            complain(f"Wrote {html}, {counted(write_file(html, _page(settings, found)), 'byte')}.")
+        elif json:
+            print_json(found.row.to_dict())
+        else:
+            _tell(found)
+    return Exit.OK
+
+
+def _tell(found: ShownCall) -> None:
+    """Print a replayed call."""
     row = found.row
-    if json:
-        print_json(row.to_dict())
-        return Exit.OK
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in row.composition.items() if tokens)
     with paged():
         say(f"Call {row.call} under {row.policy}: {row.tokens:,} tokens ({parts}); view {row.digest}.")
         if row.references:
             needed = f"The response refers to {counted(row.references, 'thing')} said before"
             say(f"{needed}: {row.in_view} in view, {row.reached} within a lookup.")
-        for text in markdown(found.record, found.step.view):
+        for text in markdown(found.dialog.session.record, found.step.view):
             write(text)
-    return Exit.OK
+
+
+def _page(settings: Settings, found: ShownCall) -> Iterator[bytes]:
+    """Return the page of a replayed call."""
+    from palaver.explorer.page import replay_page  # noqa: PLC0415 - only a page needs it
+
+    row, step = found.row, found.step
+    known: CallRow = {
+        "call": row.call,
+        "at": row.at,
+        "model": settings.model,
+        "entry": str(step.call.first),
+        "recorded": False,
+        "read": row.read + row.written,
+        "cached": row.read,
+        "written": row.output,
+        "dollars": None,
+        "estimated": True,
+    }
+    return replay_page(found.dialog, step.view, known, policy=row.policy, of=found.of)

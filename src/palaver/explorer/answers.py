@@ -25,9 +25,10 @@ from palaver.session import Dialog, Session
 from palaver.store.text import words
 from palaver.tokens import counter
 from palaver.tokens.pricing import cost_of
+from palaver.view import View
 from palaver.wire.check.rules import SNIFFED
 
-__all__ = ["LABELS", "ROUTES"]
+__all__ = ["LABELS", "ROUTES", "labelled", "shown"]
 
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
@@ -181,21 +182,27 @@ def call(source: Source, dialog: str, call: str) -> Answer:
     one = call_at(known, number(call, "call"))
     made = rebuilt(found, one) if is_recorded(one) else None
     view = before(found, one) if made is None or made.request.view is None else made.request.view
-    meter = Meter(counter(one.model))
-    size = meter.estimate(view)
-    items = list(outline(view))
     return {
-        "row": call_row(one),
+        **shown(found, view, call_row(one)),
         "of": len(known),
         "recorded": made is not None,
         "proved": made and made.proved,
         "report": [] if made is None else [str(change) for change in made.request.report],
-        "model": one.model,
+    }
+
+
+def shown(dialog: Dialog, view: View, row: CallRow) -> dict[str, Any]:
+    """Return what a view shows at a call, message by message, with the first words of the first rows."""
+    meter = Meter(counter(row["model"]))
+    size = meter.estimate(view)
+    items = list(outline(view))
+    return {
+        "row": row,
         "tokens": size.total,
         "exact": size.exact,
         "tools": [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools],
         "items": items,
-        "labels": _labels(found, items[:LABELS]),
+        "labels": labelled(dialog, items[:LABELS]),
     }
 
 
@@ -203,10 +210,11 @@ def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: s
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
     found = _dialog(source, dialog)
     one, page = call_at(source.calls(found), number(call, "call")), _page(start, stop)
-    return [*_labels(found, islice(outline(saw(found, one)), page.start, page.stop))]
+    return labelled(found, islice(outline(saw(found, one)), page.start, page.stop))
 
 
-def _labels(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
+def labelled(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
+    """Return the first words of what a call saw."""
     return [
         {"label": row.get("text", "")[:_PAGE], "tools": [], "error": False}
         if "text" in row or row["what"] == "omission"

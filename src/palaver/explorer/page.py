@@ -10,19 +10,24 @@ import gzip
 import json
 import re
 from base64 import b64encode, b85encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
+from palaver.browsing.calls import CallRow
+from palaver.browsing.differences import compiled
+from palaver.browsing.outline import ItemRow
 from palaver.errors import PalaverError
-from palaver.explorer.answers import LABELS, ROUTES
+from palaver.explorer.answers import LABELS, ROUTES, labelled, shown
 from palaver.explorer.api import Raw, Source, as_data, as_json
 from palaver.ids import DialogId, SessionId
+from palaver.session import Dialog, Session
 from palaver.store import Store
+from palaver.view import View
 
-__all__ = ["Chosen", "answered", "page", "shell"]
+__all__ = ["Chosen", "answered", "page", "replay_page", "shell"]
 
 _PART = 1_000_000
 """Bytes of answers that are packed together, about."""
@@ -65,12 +70,32 @@ def page(store: Store, chosen: Chosen) -> Iterator[bytes]:
     Raises:
         PalaverError: What was chosen cannot be shown.
     """
-    source = Source(store=store, url="", name="", option=None)
+    return _file(_answers(Source(store=store, url="", name="", option=None), chosen))
+
+
+def replay_page(dialog: Dialog, view: View, row: CallRow, *, policy: str, of: int) -> Iterator[bytes]:
+    """Return the file of what a policy would have shown at a call, piece by piece.
+
+    Args:
+        dialog: The dialog, without secrets.
+        view: What the policy would have shown.
+        row: The call.
+        policy: The policy's name.
+        of: How many calls there are.
+    """
+    chosen = Chosen(dialog.session_id, dialog.dialog_id, row["call"])
+    source = Source(store=dialog.store, url="", name="", option=None)
+    seen = {**shown(dialog, view, row), "of": of, "recorded": False, "proved": None, "report": [], "policy": policy}
+    return _file(_replayed(_asking(source), chosen, dialog, view, seen))
+
+
+def _file(answers: _Answers) -> Iterator[bytes]:
+    """Return the page with its answers, piece by piece."""
     index: dict[str, str] = {}
     waiting: list[bytes] = []
     size = part = 0
     head, tail = shell().split("</body>")
-    for path, value in _answers(source, chosen):
+    for path, value in answers:
         if not index:
             yield head.encode()  # what was chosen is there
         if path in index:
@@ -95,6 +120,18 @@ def _element(name: str, members: list[bytes]) -> bytes:
 # --- the answers ----------------------------------------------------------------------------------------------------------------------
 
 
+def _asking(source: Source) -> _Ask:
+    """Return what answers a path; that something was erased is an answer, too."""
+
+    def ask(path: str) -> Any:  # noqa: ANN401 - JSON values
+        try:
+            return answered(source, path)
+        except PalaverError as error:
+            return as_data(error)
+
+    return ask
+
+
 _QUESTIONS = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.pattern)), route.function) for route in ROUTES]
 
 
@@ -115,33 +152,29 @@ def answered(source: Source, path: str) -> Any:  # noqa: ANN401 - JSON values
 
 
 def _answers(source: Source, chosen: Chosen) -> _Answers:
-    """Yield each path that the page asks, and the answer; that something was erased is an answer, too, but not to what was chosen."""
-
-    def ask(path: str) -> Any:  # noqa: ANN401 - JSON values
-        try:
-            return answered(source, path)
-        except PalaverError as error:
-            return as_data(error)
-
+    """Yield each path that the page asks, and the answer."""
+    ask = _asking(source)
     here, dialog = f"/api/sessions/{chosen.session}", f"/api/dialogs/{chosen.dialog}"
     session = answered(source, here)
     path = f"{dialog}/calls/{chosen.call}" if chosen.call else here
     if chosen.compare:
         path = f"{dialog}/compare?a={chosen.compare[0]}&b={chosen.compare[1]}"
-    shown = {
+    seen = {
         path: answered(source, path),
         here: session,
         "/api/sessions?limit=200": {"rows": [session["row"]], "more": False},
     }
     screens = [chosen.screen] if chosen.screen else ["", "cost"]
-    shown["/api/about"] = {**ask("/api/about"), "start": chosen.route, "screens": screens}
-    yield from shown.items()
+    seen["/api/about"] = {**ask("/api/about"), "start": chosen.route, "screens": screens}
+    yield from seen.items()
     yield f"{here}/whole", ask(f"{here}/whole")
     if chosen.compare:
-        rows = (row for what in ("entered", "left", "changed") for row in shown[path][what])
+        rows = (row for what in ("entered", "left", "changed") for row in seen[path][what])
         yield from _originals(ask, (row["place"] for row in rows))
     elif chosen.call:
-        yield from _call(ask, path, shown[path])
+        yield f"{path}/request", ask(f"{path}/request")
+        opened = Session.open(source.store, chosen.session).dialog(chosen.dialog)
+        yield from _call(ask, path, opened, seen[path]["items"])
     else:
         for each in (one["dialog"] for one in session["dialogs"]):
             yield from _dialog(ask, f"/api/dialogs/{each}")
@@ -159,11 +192,21 @@ def _dialog(ask: _Ask, path: str) -> _Answers:
     yield from _originals(ask, (row["handle"] for part in rows for row in part))
 
 
-def _call(ask: _Ask, path: str, seen: Mapping[str, Any]) -> _Answers:
-    """Yield what is shown of a call besides its rows: the originals, also of what the model did not see, and the request."""
-    yield f"{path}/request", ask(f"{path}/request")
-    yield from _labels(ask, path, range(LABELS, len(seen["items"]), LABELS))  # the first are there
-    for item in seen["items"]:
+def _replayed(ask: _Ask, chosen: Chosen, dialog: Dialog, view: View, seen: Mapping[str, Any]) -> _Answers:
+    """Yield what the page asks of a replayed call."""
+    path, here = f"/api/dialogs/{chosen.dialog}/calls/{chosen.call}", f"/api/sessions/{chosen.session}"
+    yield path, seen
+    yield here, ask(here)
+    yield "/api/about", {**ask("/api/about"), "start": chosen.route, "screens": [chosen.screen]}
+    yield f"{path}/request", json.loads(compiled(dialog, view, seen["row"]["model"]).data)
+    yield from _call(ask, path, dialog, seen["items"])
+
+
+def _call(ask: _Ask, path: str, dialog: Dialog, items: Sequence[ItemRow]) -> _Answers:
+    """Yield what is shown of a call besides its rows: their first words, and the originals, also of what the model did not see."""
+    for start in range(LABELS, len(items), LABELS):  # the first are there
+        yield f"{path}/labels?start={start}&stop={start + LABELS}", labelled(dialog, items[start : start + LABELS])
+    for item in items:
         yield from _originals(ask, _handles(item))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -74,7 +74,7 @@ def _leads_nowhere(path: Path) -> Problem:
     return Problem(kind="unreadable", text="The link leads to no file.", source=str(path))
 
 
-def loaded(path: Path) -> Iterator[Loaded | Problem]:
+def loaded(path: Path) -> Generator[Loaded | Problem]:
     """Return the sessions of a file, each in a store of its own that is let go of when the next one is asked for.
 
     A file is a transcript of any agent that can be imported, a bundle, or a store of palaver's. What cannot be read is a problem.

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from palaver.errors import InvalidInput, NotFound
+from palaver.ids import DialogId
 from palaver.lab.entrants import Settings, entrant_of
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.prices import sheet
 from palaver.lab.replay import Step
 from palaver.lab.results import CallRow, Problem, Run
 from palaver.lab.sessions import Session, measured
+from palaver.log.redaction import Redactor
 from palaver.plurals import counted
-from palaver.store import SessionRecord
+from palaver.session import Dialog
+from palaver.session import Session as Opened
 from palaver.tokens import counter
+from palaver.transcripts import redacted_copy
 from palaver.transcripts.sources import file_digest
 
 __all__ = ["ShownCall", "command", "shown"]
@@ -27,12 +32,14 @@ class ShownCall:
     """A call of a replay, made again.
 
     Attributes:
-        record: The session.
+        dialog: The dialog in which it was made.
+        of: How many calls the session has.
         step: The call as it would have been; its `view` is what the policy would have sent.
         row: Its row, as a run has it.
     """
 
-    record: SessionRecord
+    dialog: Dialog
+    of: int
     step: Step
     row: CallRow
 
@@ -53,13 +60,15 @@ def command(run: Run, row: CallRow, source: str) -> str:
     return shlex.join([*words, "--show", f"{row.session}:{row.call}"])
 
 
-def shown(settings: Settings, session: str, call: int) -> ShownCall:
-    """Replay a session up to a call, under the first policy and the first stand-in that are named.
+@contextmanager
+def shown(settings: Settings, session: str, call: int, *, redactor: Redactor | None = None) -> Iterator[ShownCall]:
+    """Yield a call of a session, replayed under the first policy and the first stand-in that are named; its store is open inside the block.
 
     Args:
         settings: What was asked; the files must hold the session.
         session: The session's key, or the first digits of it.
         call: The number of the call.
+        redactor: What takes secrets out of the session first; None to keep them.
 
     Raises:
         NotFound: There is no such session in the files, or no such call in it.
@@ -67,14 +76,20 @@ def shown(settings: Settings, session: str, call: int) -> ShownCall:
     """
     if not settings.policies or not settings.stand_ins:
         raise InvalidInput("No policy is named.", hint="Name the one whose view is to be shown.")
-    found, key = _found(settings.paths, session)
+    with _found(settings.paths, session) as (found, key):
+        store = found.store if redactor is None else redacted_copy(found.store, found.session_id, redactor)
+        yield _replayed(replace(found, store=store), key, settings, call)
+
+
+def _replayed(found: Loaded, key: str, settings: Settings, call: int) -> ShownCall:
     one = Session.of(found, key, "", counter(settings.model))
     entrant = entrant_of(settings.policies[0], settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
     for each in measured(one, entrant, settings.stand_ins[0], prices):
         for step, row in each.each(key):
             if row.call == call:
-                return ShownCall(record=found.store.session(found.session_id), step=step, row=row)
+                dialog = Opened.open(found.store, found.session_id).dialog(DialogId(row.dialog))
+                return ShownCall(dialog=dialog, of=one.row.calls, step=step, row=row)
         if each.replay.error:
             raise InvalidInput(
                 f"The policy failed before call {call}: {each.replay.error}.", hint="Show an earlier call."
@@ -82,16 +97,18 @@ def shown(settings: Settings, session: str, call: int) -> ShownCall:
     raise NotFound(f"{key}:{call}", what="call", hint=f"The session has {counted(one.row.calls, 'call')}.")
 
 
-def _found(paths: tuple[Path, ...], session: str) -> tuple[Loaded, str]:
+@contextmanager
+def _found(paths: tuple[Path, ...], session: str) -> Iterator[tuple[Loaded, str]]:
+    """Yield a session and its key; its store is open inside the block."""
     files, _ = files_in(paths)
     for path in files:
         digest = file_digest(path)
-        for found in _sessions(path):
-            key = key_of(digest, found.ordinal)
-            if session and key.startswith(session):
-                return found, key
+        with closing(loaded(path)) as sessions:
+            for found in sessions:
+                if isinstance(found, Problem):
+                    continue
+                key = key_of(digest, found.ordinal)
+                if session and key.startswith(session):
+                    yield found, key
+                    return
     raise NotFound(session, what="session", hint="Name the file that it came from.")
-
-
-def _sessions(path: Path) -> Iterator[Loaded]:
-    return (found for found in loaded(path) if not isinstance(found, Problem))

@@ -47,7 +47,7 @@ function Shown({ route, session, dialog, number }) {
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
       <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Request"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>
-    <div class="bar"><span>${seen.recorded ? "The model saw" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.tools.length > 0 && ` and ${counted(seen.tools.length, "tool")}`}.</span>
+    <div class="bar"><span>${seen.recorded ? "The model saw" : seen.policy ? "The policy shows" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.tools.length > 0 && ` and ${counted(seen.tools.length, "tool")}`}.</span>
       <span class="quiet">${[visible(row.model), when(row.at), row.read ? `${count(row.read)} tokens read, ${count(row.cached)} of them cached` : `${seen.exact ? "" : "about "}${counted(seen.tokens, "token")}`, row.written > 0 && `${count(row.written)} written`, money(row.dollars, row.estimated)].filter(Boolean).join(" · ")}</span>
       ${reasons.length > 0 && html`<label>Only <select value=${why} onChange=${(event) => go(to(number, { why: event.target.value }), true)}><option value="">everything</option>
         ${reasons.map((reason) => html`<option value=${reason}>${reason.replaceAll("_", " ")}</option>`)}</select></label>`}
@@ -92,5 +92,5 @@ function Recall({ omission }) {
 
 function Wire({ path, recorded }) {
   const { value, problem, waiting } = useAnswer(path);
-  return value ? html`<div class="body" tabindex="0">${!recorded && html`<p>Not what was sent, which the file does not say: compiled for OpenAI Chat from what was said before this response.</p>`}<${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
+  return value ? html`<div class="body" tabindex="0">${!recorded && html`<p>Not what was sent, which the file does not say: compiled for OpenAI Chat from what stands here.</p>`}<${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
 }

@@ -61,11 +61,12 @@ export function safe(address) {
 }
 
 /** The mark that stands wherever a call is shown. */
-export function Told({ recorded, proved }) {
+export function Told({ recorded, proved, policy }) {
   const words = recorded ? (proved === false ? "recorded, cannot be proved" : "recorded") : "reconstructed";
   const why = recorded
     ? "What was sent, rebuilt and compared with the digest that was recorded."
     : "What was said before each response. What was sent is not recorded, or was erased.";
+  if (policy) return html`<span class="told reconstructed" title="What this policy would have shown at this call. It was not sent.">replayed under ${visible(policy)}</span>`;
   return html`<span class=${`told ${recorded ? "recorded" : "reconstructed"}`} title=${why}>${words}</span>`;
 }
 

@@ -140,6 +140,6 @@ function Strip({ route, calls, compacted }) {
   }, [sizes, marked]);
   if (!sizes.length) return null;
   const open = (event) => go(address(`/s/${route.session}/call/${1 + Math.min(sizes.length - 1, Math.floor((event.offsetX / place.current.clientWidth) * sizes.length))}`, { d: route.words.d }));
-  return html`<div class="bar"><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a><${Told} recorded=${calls.every((call) => call.recorded)} />
+  return html`<div class="bar"><span><a href=${address(`/s/${route.session}/call/${sizes.length}`, { d: route.words.d })}>${counted(sizes.length, "call")}</a></span><${Told} recorded=${calls.every((call) => call.recorded)} />
     <canvas class="strip" ref=${place} role="img" title="Tokens of each call: a gap used none, a line is a compaction" aria-label=${`Tokens of each of ${counted(sizes.length, "call")}, at most ${count(Math.max(...sizes))}; ${counted(marked.length, "compaction")}`} onClick=${open}></canvas></div>`;
 }
