@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _BLOCKS = {"t": "text", "h": "thinking", "c": "call", "r": "result", "m": "medium"}
-"""What the letters of a shape mean (`palaver.log.codec.shape`)."""
+"""What the letters of a shape mean (`palaver.log.headers.shape`)."""
 
 
 _GIST = 72

@@ -1,15 +1,12 @@
 """The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Nothing here does input or output."""
 
-from palaver.log.codec import (
+from palaver.log.decoding import (
     LOST,
     decode_entry,
     decoded,
-    draft,
     entry_at,
     every_body,
     every_header,
-    letter,
-    message_draft,
 )
 from palaver.log.entries import (
     KINDS,
@@ -39,7 +36,18 @@ from palaver.log.entries import (
 )
 from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import HOLDING, NOTHING, Draft, Header, body_digest, next_header, rule
+from palaver.log.headers import (
+    HOLDING,
+    NOTHING,
+    Draft,
+    Header,
+    body_digest,
+    draft,
+    letter,
+    message_draft,
+    next_header,
+    rule,
+)
 from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec

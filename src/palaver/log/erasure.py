@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from palaver.log.codec import shape
 from palaver.log.entries import (
     KINDS,
     BranchSummary,
@@ -25,7 +24,7 @@ from palaver.log.entries import (
     Tombstone,
 )
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import SILENT, Header
+from palaver.log.headers import SILENT, Header, shape
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 

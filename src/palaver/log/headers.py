@@ -14,12 +14,34 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from palaver.errors import InvalidInput
+from palaver.ids import BlobId
+from palaver.log.entries import CallStarted, Entry, Inbox, LateResult, MessageEntry
+from palaver.messages import (
+    Content,
+    CustomMessage,
+    Message,
+    Role,
+    StopReason,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+    canonical_json,
+    payloads,
+)
+from palaver.messages.family import SummaryMessage
+from palaver.messages.roles import SPEAKER_OF_ROLE
 
 DIGEST_BYTES = 16
 """Bytes of SHA-256 kept for each body: 128 bits find damage; they are no defence against an attacker."""
 
 SILENT = frozenset({"", "!"})
-"""Shapes of messages that have nothing to show (`palaver.log.codec.shape`)."""
+"""Shapes of messages that have nothing to show (`shape`)."""
+
+SAID = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
+"""The roles in which a model speaks and makes calls."""
+
+_FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
 
 
 class Draft(NamedTuple):
@@ -35,7 +57,7 @@ class Draft(NamedTuple):
         at: When it happened, in seconds since 1970-01-01 UTC.
         body: The entry's canonical bytes.
         speaker: Who speaks in its message, where that is not who speaks in the role by default; else empty.
-        blocks: The shape of its message (`palaver.log.codec.shape`), or empty.
+        blocks: The shape of its message (`shape`), or empty.
     """
 
     kind: str
@@ -71,7 +93,7 @@ class Header(NamedTuple):
         total: The length of all own bodies up to and including this one, in bytes.
         digest: The first 16 bytes of the body's SHA-256.
         speaker: Who speaks in its message, where that is not who speaks in the role by default; else empty.
-        blocks: The shape of its message (`palaver.log.codec.shape`), or empty.
+        blocks: The shape of its message (`shape`), or empty.
     """
 
     seq: int
@@ -99,6 +121,68 @@ NOTHING = Header(-1, -1, -1, -1, "", "", 0, (), (), "", 0.0, 0, 0, b"")
 def body_digest(body: bytes) -> bytes:
     """Return the digest that a header keeps of a body."""
     return sha256(body).digest()[:DIGEST_BYTES]
+
+
+# --- from an entry to its draft -----------------------------------------------------------------------------------------------------
+
+
+def draft(entry: Entry) -> tuple[Draft, Mapping[BlobId, bytes]]:
+    """Return what a store writes for an entry, and the media payloads that must be durable before it, by blob id."""
+    body = canonical_json(entry)
+    blobs = payloads(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else {}
+    if isinstance(entry, MessageEntry):
+        return message_draft(entry.message, entry.at, body), blobs
+    answers = (entry.call_id,) if isinstance(entry, CallStarted) else ()
+    return Draft(entry.kind, "", 0, (), answers, "", entry.at, body), blobs
+
+
+def message_draft(message: Message, at: float, body: bytes) -> Draft:
+    """Return the draft of a message, except for media payloads.
+
+    Args:
+        message: The message.
+        at: When it happened, in seconds since 1970-01-01 UTC.
+        body: The entry's canonical bytes.
+    """
+    role = message.role.value
+    said = role in SAID
+    opens = tuple([block.id for block in message.contents if isinstance(block, ToolCallContent)]) if said else ()
+    answers = tuple([block.id for block in message.contents if isinstance(block, ToolResultContent)])
+    blocks = shape(message)
+    response = (message.response_id or "") if said and blocks not in SILENT else ""
+    speaker = "" if message.speaker is SPEAKER_OF_ROLE[message.role] else message.speaker.value
+    return Draft("message", role, 1, opens, answers, response, at, body, speaker, blocks)
+
+
+def shape(message: Message) -> str:
+    """Return one letter for each block of a message, so that a view can be laid out without reading bodies.
+
+    Letters:
+        `t` text, `h` thinking, `c` a tool call, `r` a tool result, `m` media or a block of a kind unknown here, `.` a block that says nothing.
+
+    Returns:
+        The letters in order. Empty when the message has nothing to show: no block says anything, or it is a custom message kept out of the
+        context. `!` when it has nothing to show because the response failed.
+    """
+    if isinstance(message, CustomMessage) and not message.in_context:
+        return ""
+    if isinstance(message, SummaryMessage):
+        return "t" if message.text_content().strip() else ""
+    letters = "".join([letter(content) for content in message.contents])
+    if letters.strip("."):
+        return letters
+    return "!" if message.error or message.stop_reason in _FAILED else ""
+
+
+def letter(content: Content) -> str:
+    """Return the letter of one block (`shape`)."""
+    if isinstance(content, TextContent):
+        return "t" if content.content and not content.content.isspace() else "."
+    if isinstance(content, ThinkingContent):
+        return "h" if content.content or content.signature or content.redacted or content.artefact else "."
+    if isinstance(content, ToolCallContent):
+        return "c"
+    return "r" if isinstance(content, ToolResultContent) else "m"
 
 
 # --- what may follow what --------------------------------------------------------------------------------------------------------
@@ -197,7 +281,7 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
 def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
     if draft.kind != "message":
         return last.open_calls
-    if draft.opens or draft.role in {"assistant", "tool_call"}:
+    if draft.opens or draft.role in SAID:
         same = draft.response == last.response if draft.response else _goes_on(draft, last)
         return (*last.open_calls, *draft.opens) if same else draft.opens
     if draft.answers:
@@ -210,7 +294,7 @@ def _goes_on(draft: Draft, last: Header) -> bool:
 
     No provider answers unanswered calls with a new response, so that was one response recorded call by call.
     """
-    return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in {"assistant", "tool_call"}
+    return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in SAID
 
 
 def _response_after(draft: Draft, last: Header) -> str:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from palaver.ids import DialogId
 from palaver.log.handles import Handle, Span
 from palaver.messages import freeze
-from palaver.messages.frozen import STORED, is_clean
+from palaver.messages.value import Stored
 
 
 def _storable(value: object) -> object:
@@ -32,46 +22,16 @@ JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
 """A value that JSON can hold, read-only. Entries keep what other programs recorded, whatever its shape."""
 
 
-class LogValue(BaseModel):
-    """A frozen value that keeps fields it does not know, so that a record of a newer version survives an older reader.
+class LogValue(Stored):
+    """A part of an entry. Its stored form has every field but None."""
 
-    It stores every field but None. A value of `palaver.messages` stores what differs from its default, and records what was replaced in it.
-    """
-
-    # defer_build: as in palaver.messages.value, validators are built when they are first used, not at import
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _normalise(cls, data: object, info: ValidationInfo) -> object:
-        """Clean strings on entry, so that whatever was recorded can be stored and sent: U+FFFD replaces what UTF-8 cannot hold."""
-        known = cls.__pydantic_fields__
-        if not isinstance(data, dict) or (info.context is STORED and data.keys() <= known.keys()):
-            return data
-        stored = {
-            name: _storable(value)
-            for name, value in data.items()
-            if (isinstance(value, str) and not (type(value) is str and is_clean(value)))
-            or (name not in known and isinstance(value, dict | list))
-        }
-        return {**data, **stored} if stored else data
+    _sparse: ClassVar[bool] = False
 
     @model_serializer(mode="wrap")
     def _without_empty_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
         """Leave out known fields that are None; a field that another version wrote is kept."""
         known = type(self).model_fields
         return {name: value for name, value in handler(self).items() if value is not None or name not in known}
-
-    def stored_fields(self) -> list[tuple[str, object]]:
-        """Return the known fields that are not None, and unknown ones, sorted by name: what canonical JSON is written from."""
-        fields = self.__dict__
-        stored = [(name, fields[name]) for name in _names(type(self)) if fields[name] is not None]
-        return sorted([*stored, *self.__pydantic_extra__.items()]) if self.__pydantic_extra__ else stored
-
-
-@cache
-def _names(kind: type[LogValue]) -> tuple[str, ...]:
-    return tuple(sorted(kind.model_fields))
 
 
 class Source(LogValue):

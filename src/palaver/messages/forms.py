@@ -27,7 +27,7 @@ from palaver.messages.blocks import (
 )
 from palaver.messages.frozen import EMPTY, Change, thaw
 from palaver.messages.media import Media
-from palaver.messages.roles import SPEAKER_OF_ROLE, Modalities, Role, Speaker
+from palaver.messages.roles import Role
 from palaver.messages.value import Value, listed
 
 
@@ -312,31 +312,6 @@ def take_convenient(role: Role, values: dict[str, Any]) -> None:
     elif call_id is not None:
         values["metadata"] = {**known, "tool_call_id": call_id}
     values["contents"] = (*listed(values.get("contents"), "Contents"), *said, *calls)
-
-
-def default_name(known: Mapping[str, Any]) -> str:
-    """Return the sender's name by role; for a tool the name in its result."""
-    role: Role = known["role"]
-    if role is Role.TOOL_CALL:
-        return Role.ASSISTANT.value
-    if role is not Role.TOOL:
-        return role.value
-    names = (block.name for block in known["contents"] if block.type == "tool_result")
-    return next(filter(None, names), "tool")
-
-
-def default_modality(known: Mapping[str, Any]) -> Modalities:
-    """Return the richest modality of the blocks; text is the least."""
-    types = {block.type for block in known["contents"]}
-    return next((modality for kind, modality in _RICHEST_FIRST.items() if kind in types), Modalities.TEXT)
-
-
-def default_speaker(known: Mapping[str, Any]) -> Speaker:
-    """Return who speaks in the role."""
-    return SPEAKER_OF_ROLE[known["role"]]
-
-
-_RICHEST_FIRST = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
 
 
 def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None:

@@ -29,15 +29,12 @@ from palaver.messages.forms import (
     FunctionCall,
     changes_in,
     content_of,
-    default_modality,
-    default_name,
-    default_speaker,
     take_convenient,
     with_content,
 )
 from palaver.messages.frozen import EMPTY, Change
 from palaver.messages.media import Media
-from palaver.messages.roles import APITypes, Modalities, Role, Speaker, StopReason
+from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
 from palaver.messages.usage import NO_USAGE, InvokeCost, TokenLogprob, Usage, read_logprobs
 from palaver.messages.value import JsonObject, Shown, Value, listed
 
@@ -85,6 +82,36 @@ class MessageFields(TypedDict, total=False):
     tokens_before: int
 
 
+# --- fields that follow from others, unless they are given -------------------------------------------------------------------------
+
+_RICHEST_FIRST = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
+
+
+def _default_name(known: Mapping[str, Any]) -> str:
+    """Return the sender's name by role; for a tool the name in its result."""
+    role: Role = known["role"]
+    if role is Role.TOOL_CALL:
+        return Role.ASSISTANT.value
+    if role is not Role.TOOL:
+        return role.value
+    names = (block.name for block in known["contents"] if block.type == "tool_result")
+    return next(filter(None, names), "tool")
+
+
+def _default_modality(known: Mapping[str, Any]) -> Modalities:
+    """Return the richest modality of the blocks; text is the least."""
+    types = [block.type for block in known["contents"]]
+    for kind, modality in _RICHEST_FIRST.items():
+        if kind in types:
+            return modality
+    return Modalities.TEXT
+
+
+def _default_speaker(known: Mapping[str, Any]) -> Speaker:
+    """Return who speaks in the role."""
+    return SPEAKER_OF_ROLE[known["role"]]
+
+
 class Message(Value):
     """What was said in one turn.
 
@@ -127,7 +154,7 @@ class Message(Value):
     contents: tuple[Content, ...] = ()
     id: str = Field(default_factory=new_message_id)
     timestamp: float = Field(default_factory=now)
-    name: str = Field(default_factory=default_name)
+    name: str = Field(default_factory=_default_name)
     metadata: JsonObject = EMPTY
     model: str | None = None
     provider: str | None = None
@@ -136,11 +163,11 @@ class Message(Value):
     parsed: JsonObject = EMPTY
     logprobs: tuple[TokenLogprob, ...] = ()
     vectors: tuple[float, ...] = ()
-    modality: Modalities = Field(default_factory=default_modality)
+    modality: Modalities = Field(default_factory=_default_modality)
     stop_reason: StopReason | None = None
     error: str = ""
     response_id: str | None = None
-    speaker: Speaker = Field(default_factory=default_speaker)
+    speaker: Speaker = Field(default_factory=_default_speaker)
 
     if TYPE_CHECKING:
 
@@ -280,7 +307,7 @@ class Message(Value):
             ]
         if self.tool_call_id is not None:
             fields["tool_call_id"] = self.tool_call_id
-        if self.name != default_name({"role": self.role, "contents": ()}):
+        if self.name != _default_name({"role": self.role, "contents": ()}):
             fields["name"] = self.sanitized_name
         return fields
 

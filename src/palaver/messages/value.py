@@ -104,23 +104,108 @@ def listed(given: object, what: str) -> tuple[Any, ...]:
     return tuple(given)
 
 
-class Value(BaseModel, metaclass=ValueMeta):
-    """A frozen value that keeps unknown fields and can always be stored and sent.
+class Stored(BaseModel):
+    """A frozen value that keeps unknown fields and has a stored form, so that a record of a newer version survives an older reader.
 
-    ``changes`` records what was replaced in it; see :mod:`palaver.messages.frozen`.
+    Every string in it can be stored and sent.
     """
 
     # defer_build: validators are built when they are first used, not at import; pydantic does that under a lock
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(freeze_json)]]
 
     _free: ClassVar[frozenset[str]] = frozenset()
     """The declared fields that hold any JSON."""
 
+    _sparse: ClassVar[bool] = True
+    """Whether None stands for a field's default and the stored form leaves defaults out; else it has every field but None."""
+
     _always_stored: ClassVar[frozenset[str]] = frozenset({"type"})
     """The fields that are stored even with their default: those that say what the value is."""
 
     _never_stored: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _enter(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever is validated
+        if type(data) is not dict and not isinstance(data, Mapping):
+            return data
+        if info.context is STORED:
+            return cls._restored(data)
+        return cls._normalise(cls._prepare(dict(data)))
+
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fill in and convert fields before they are normalised."""
+        return values
+
+    @classmethod
+    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Derive fields that the stored form leaves out."""
+        return values
+
+    @classmethod
+    def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Replace what cannot be stored or sent, and record it in ``changes`` where a value has them; drop None in known fields."""
+        found: list[Change] = []
+        rest: list[str] = []
+        known = cls.__pydantic_fields__
+        for key, value in values.items():
+            if key not in known or (value is None and cls._sparse):
+                rest.append(key)
+            elif isinstance(value, str):
+                if not is_clean(value):
+                    values[key] = clean_text(value, key, found)
+            elif key in cls._free:
+                values[key] = freeze(value, key, found)
+        if rest:
+            unknown = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
+            values |= freeze(unknown, "", found)
+        earlier = values.get("changes", ())
+        if found and "changes" in known and isinstance(earlier, list | tuple):  # anything else is refused by validation
+            values["changes"] = (*earlier, *found)
+        return values
+
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Return the fields of the stored form, and unknown ones, sorted by name."""
+        fields, given = self.__dict__, self.__pydantic_fields_set__
+        stored = []
+        for name, always, default, derive in _plan(type(self)):
+            if always or name in given:  # a field that was not given has its default
+                value = fields[name]
+                if value is not default and (always or value != (derive(fields) if derive else default)):
+                    stored.append((name, value))
+        if self.__pydantic_extra__:
+            stored = sorted([*stored, *self.__pydantic_extra__.items()], key=lambda item: item[0])
+        return stored
+
+
+@cache
+def _plan(kind: type[Stored]) -> tuple[tuple[str, bool, Any, Callable[[dict[str, Any]], Any] | None], ...]:
+    """Return the fields of a class in the order they are stored.
+
+    With each: whether it is always stored, the default that it is left out for, and what derives that from other fields.
+    """
+    plan = []
+    for name, field in sorted(kind.model_fields.items()):
+        derived = field.default_factory_takes_validated_data
+        always = not kind._sparse or name in kind._always_stored or bool(field.default_factory and not derived)  # noqa: SLF001
+        default = None if not kind._sparse else _NO_VALUE if always else field.default  # noqa: SLF001
+        if name not in kind._never_stored:  # noqa: SLF001
+            plan.append((name, always, default, cast("Any", field.default_factory) if derived else None))
+    return tuple(plan)
+
+
+_NO_VALUE = object()
+
+
+class Value(Stored, metaclass=ValueMeta):
+    """A value that can always be stored and sent.
+
+    ``changes`` records what was replaced in it; see :mod:`palaver.messages.frozen`.
+    """
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     _convenient: ClassVar[frozenset[str]] = frozenset()
     """The keywords of the constructor that are not fields."""
@@ -167,47 +252,6 @@ class Value(BaseModel, metaclass=ValueMeta):
         """Resolve what only a program may pass, such as a path; validation never does."""
         return values
 
-    @model_validator(mode="before")
-    @classmethod
-    def _enter(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever is validated
-        if type(data) is not dict and not isinstance(data, Mapping):
-            return data
-        if info.context is STORED:
-            return cls._restored(data)
-        return cls._normalise(cls._prepare(dict(data)))
-
-    @classmethod
-    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fill in and convert fields before they are normalised."""
-        return values
-
-    @classmethod
-    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Derive fields that the stored form leaves out."""
-        return values
-
-    @classmethod
-    def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace what cannot be stored or sent, and record it in ``changes``; drop None in known fields."""
-        found: list[Change] = []
-        rest: list[str] = []
-        known = cls.__pydantic_fields__
-        for key, value in values.items():
-            if value is None or key not in known:
-                rest.append(key)
-            elif type(value) is str:
-                if not is_clean(value):
-                    values[key] = clean_text(value, key, found)
-            elif key in cls._free:
-                values[key] = freeze(value, key, found)
-        if rest:
-            unknown = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
-            values |= freeze(unknown, "", found)
-        earlier = values.get("changes", ())
-        if found and isinstance(earlier, list | tuple):  # anything else is refused by validation
-            values["changes"] = (*earlier, *found)
-        return values
-
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """Read the fields of a value, such as decoded JSON, keeping unknown ones. Never read a file.
@@ -230,20 +274,8 @@ class Value(BaseModel, metaclass=ValueMeta):
             return super().model_copy(deep=deep)
         kept = tuple(change for change in self.changes if change.root not in update)
         fields = self.__dict__
-        derived = {name: None for name, _, derive in _plan(type(self)) if derive and fields[name] == derive(fields)}
+        derived = {name: None for name, _, _, derive in _plan(type(self)) if derive and fields[name] == derive(fields)}
         return self.from_dict({**dict(self), **derived, "changes": kept, **update})
-
-    def stored_fields(self) -> list[tuple[str, Any]]:
-        """Return the fields that differ from their default, and unknown ones, sorted by name."""
-        fields = self.__dict__
-        stored = []
-        for name, constant, derive in _plan(type(self)):
-            value, default = fields[name], derive(fields) if derive else constant
-            if value is not default and value != default:
-                stored.append((name, value))
-        if self.__pydantic_extra__:
-            stored = sorted([*stored, *self.__pydantic_extra__.items()], key=lambda item: item[0])
-        return stored
 
     @property
     def model_extra(self) -> dict[str, Any]:
@@ -267,20 +299,6 @@ class Shown:
 
 _SHOWN = 120
 """Characters of a field that a repr has."""
-
-
-@cache
-def _plan(kind: type[Value]) -> tuple[tuple[str, Any, Callable[[dict[str, Any]], Any] | None], ...]:
-    """Return the fields of a class in the order they are stored, each with the default it is left out for, or what derives that from other fields."""
-    return tuple(
-        (
-            name,
-            object() if name in kind._always_stored or field.default_factory else field.default,  # noqa: SLF001
-            cast("Any", field.default_factory) if field.default_factory_takes_validated_data else None,
-        )
-        for name, field in sorted(kind.model_fields.items())
-        if name not in kind._never_stored  # noqa: SLF001
-    )
 
 
 # --- canonical JSON ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from palaver.errors import Conflict, InvalidMessage, MissingFile, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, Reader, draft, entry_at, is_note
-from palaver.messages import Content, FrozenDict, Media, Message, Role, ToolMessage, media_of
+from palaver.messages import Content, FrozenDict, Media, Message, Role, TextContent, ToolMessage, media_of
 from palaver.messages.media import sniff
 from palaver.store.protocol import Store
 
@@ -229,14 +229,17 @@ def require_unerased(reader: Reader, dialog_id: DialogId, at: int, what: str) ->
 
 def message_of(
     dialog_id: DialogId,
-    content: str | tuple[Content, ...],
+    said: str | tuple[Content, ...],
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     role: Role | str = Role.USER,
 ) -> Message:
     """Return a message that bears its dialog's id; the name defaults to that of the role."""
     kept = {**mapping(metadata, "metadata"), "dialog_id": dialog_id}
-    return Message(role=role, content=content, name=name or "", metadata=kept)
+    if role == Role.TOOL:  # what a tool says is a result
+        return Message(role=role, content=said, name=name, metadata=kept)
+    blocks = (TextContent(content=said),) if isinstance(said, str) else said
+    return Message(role=role, contents=blocks, name=name, metadata=kept)
 
 
 def mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Entries to canonical bytes and back, and stand-ins for entries that cannot be read any more.
+"""Entries from their canonical bytes, and stand-ins for entries that cannot be read any more.
 
 A header says enough for everything around its entry to stay readable.
 """
@@ -6,102 +6,32 @@ A header says enough for everything around its entry to stay readable.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic_core import ValidationError, from_json
 
 from palaver.errors import InvalidInput, InvalidMessage, NotFound, StoreDamaged
-from palaver.ids import BlobId
-from palaver.log.entries import KINDS, CallStarted, Entry, Inbox, LateResult, MessageEntry, UnknownEntry
+from palaver.log.entries import KINDS, Entry, MessageEntry, UnknownEntry
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import NOTHING, SILENT, Draft, Header
+from palaver.log.headers import NOTHING, SAID, Header
 from palaver.log.lineage import Reader
 from palaver.messages import (
     AssistantMessage,
-    Content,
-    CustomMessage,
     Message,
     Role,
     Speaker,
-    StopReason,
     TextContent,
-    ThinkingContent,
     ToolCallContent,
     ToolMessage,
     ToolResultContent,
     UserMessage,
-    canonical_json,
     is_plain,
-    payloads,
 )
-from palaver.messages.family import SummaryMessage
 from palaver.messages.frozen import STORED
-from palaver.messages.roles import SPEAKER_OF_ROLE
 
-_SAID = {Role.ASSISTANT.value, Role.TOOL_CALL.value}
-_FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
 _Row = TypeVar("_Row", Header, tuple[int, bytes])
-
-
-def draft(entry: Entry) -> tuple[Draft, Mapping[BlobId, bytes]]:
-    """Return what a store writes for an entry, and the media payloads that must be durable before it, by blob id."""
-    body = canonical_json(entry)
-    blobs = payloads(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else {}
-    if isinstance(entry, MessageEntry):
-        return message_draft(entry.message, entry.at, body), blobs
-    answers = (entry.call_id,) if isinstance(entry, CallStarted) else ()
-    return Draft(entry.kind, "", 0, (), answers, "", entry.at, body), blobs
-
-
-def message_draft(message: Message, at: float, body: bytes) -> Draft:
-    """Return the draft of a message, except for media payloads.
-
-    Args:
-        message: The message.
-        at: When it happened, in seconds since 1970-01-01 UTC.
-        body: The entry's canonical bytes.
-    """
-    role = message.role.value
-    said = role in _SAID
-    opens = tuple(block.id for block in message.contents if isinstance(block, ToolCallContent)) if said else ()
-    answers = tuple(block.id for block in message.contents if isinstance(block, ToolResultContent))
-    blocks = shape(message)
-    response = (message.response_id or "") if said and blocks not in SILENT else ""
-    speaker = "" if message.speaker is SPEAKER_OF_ROLE[message.role] else message.speaker.value
-    return Draft("message", role, 1, opens, answers, response, at, body, speaker, blocks)
-
-
-def shape(message: Message) -> str:
-    """Return one letter for each block of a message, so that a view can be laid out without reading bodies.
-
-    Letters:
-        `t` text, `h` thinking, `c` a tool call, `r` a tool result, `m` media or a block of a kind unknown here, `.` a block that says nothing.
-
-    Returns:
-        The letters in order. Empty when the message has nothing to show: no block says anything, or it is a custom message kept out of the
-        context. `!` when it has nothing to show because the response failed.
-    """
-    if isinstance(message, CustomMessage) and not message.in_context:
-        return ""
-    if isinstance(message, SummaryMessage):
-        return "t" if message.text_content().strip() else ""
-    letters = "".join([letter(content) for content in message.contents])
-    if letters.strip("."):
-        return letters
-    return "!" if message.error or message.stop_reason in _FAILED else ""
-
-
-def letter(content: Content) -> str:
-    """Return the letter of one block (`shape`)."""
-    if isinstance(content, TextContent):
-        return "t" if content.content and not content.content.isspace() else "."
-    if isinstance(content, ThinkingContent):
-        return "h" if content.content or content.signature or content.redacted or content.artefact else "."
-    if isinstance(content, ToolCallContent):
-        return "c"
-    return "r" if isinstance(content, ToolResultContent) else "m"
 
 
 def decode_entry(body: bytes) -> Entry:
@@ -211,7 +141,7 @@ def _in_place_of(header: Header, text: str) -> Message:
         results = tuple(ToolResultContent(id=call, content=text, is_error=True) for call in header.calls)
         return ToolMessage(contents=results or (ToolResultContent(content=text, is_error=True),))
     said = TextContent(content=text)
-    if header.role in _SAID:
+    if header.role in SAID:
         calls = (ToolCallContent(id=call, name="unreadable") for call in header.calls)
         return AssistantMessage(contents=(said, *calls), response_id=header.response or None)
     return UserMessage(contents=(said,), speaker=Speaker.HARNESS)
