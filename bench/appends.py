@@ -45,6 +45,12 @@ def _at(folder: Path, depth: int, rounds: int) -> list[Row]:
             lambda number: plain.execute("INSERT INTO rows VALUES (?, ?)", (next(ids), bodies[number % 32])),
             rounds,
         )
+        said = [UserMessage.text(one) for one in texts]
+        messages, inserts = in_turn(
+            lambda number: dialog.append(said[number % 32]),
+            lambda number: plain.execute("INSERT INTO rows VALUES (?, ?)", (next(ids), bodies[number % 32])),
+            rounds,
+        )
         ready = [draft(MessageEntry(message=UserMessage.text(one)))[0] for one in texts]
         stored, again = in_turn(
             lambda number: store.append(dialog.dialog_id, [ready[number % 32]], store.last(dialog.dialog_id).turn_head),
@@ -53,5 +59,6 @@ def _at(folder: Path, depth: int, rounds: int) -> list[Row]:
         )
     return [
         compared(f"put_text of 2 KB, log of {depth:,} messages", ours, limit, "≤ 1.3"),
+        compared(f"append of a message of 2 KB, log of {depth:,}", messages, inserts),
         compared(f"store.append of a ready entry, log of {depth:,}", stored, again),
     ]

@@ -208,7 +208,8 @@ class Message(Value):
         if not CONVENIENT.isdisjoint(values):
             take_convenient(values["role"], values)
         values["contents"] = listed(values.get("contents"), "Contents")
-        values["name"] = values.get("name") or None  # an empty name is derived, like one that is not given
+        if "name" in values and not values["name"]:
+            del values["name"]  # an empty name is derived, like one that is not given
         if "logprobs" in values:
             values["logprobs"] = read_logprobs(values["logprobs"])
         return values

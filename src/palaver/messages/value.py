@@ -146,25 +146,28 @@ class Stored(BaseModel):
 
     @classmethod
     def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace what cannot be stored or sent, and record it in ``changes`` where a value has them; drop None in known fields."""
+        """Replace what cannot be stored or sent; drop None in known fields."""
         found: list[Change] = []
         rest: list[str] = []
         known = cls.__pydantic_fields__
         for key, value in values.items():
             if key not in known or (value is None and cls._sparse):
                 rest.append(key)
-            elif isinstance(value, str):
-                if not is_clean(value):
-                    values[key] = clean_text(value, key, found)
+            elif isinstance(value, str) and not is_clean(value):
+                values[key] = clean_text(value, key, found)
             elif key in cls._free:
                 values[key] = freeze(value, key, found)
         if rest:
             unknown = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
-            values |= freeze(unknown, "", found)
-        earlier = values.get("changes", ())
-        if found and "changes" in known and isinstance(earlier, list | tuple):  # anything else is refused by validation
-            values["changes"] = (*earlier, *found)
+            if unknown:
+                values |= freeze(unknown, "", found)
+        if found:
+            cls._record(values, found)
         return values
+
+    @classmethod
+    def _record(cls, values: dict[str, Any], found: list[Change]) -> None:
+        """Keep what was replaced, in a value that says so."""
 
     def stored_fields(self) -> list[tuple[str, Any]]:
         """Return the fields of the stored form, and unknown ones, sorted by name."""
@@ -246,6 +249,12 @@ class Value(Stored, metaclass=ValueMeta):
                     f"{cls.__name__} has no field {name!r}.{meant}", hint="from_dict() keeps fields it does not know."
                 )
         return cls
+
+    @classmethod
+    def _record(cls, values: dict[str, Any], found: list[Change]) -> None:
+        earlier = values.get("changes", ())
+        if isinstance(earlier, list | tuple):  # anything else is refused by validation
+            values["changes"] = (*earlier, *found)
 
     @classmethod
     def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, TypeAlias, overload
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
@@ -42,11 +42,14 @@ class UnknownPromptWarning(UserWarning):
     """A dialog names a prompt that its runtime does not have; it was loaded without one."""
 
 
-class _AsRecorded:
+class _AsRecorded(NamedTuple):
     """Stands for the prompt that the log names, until somebody asks for it."""
+
+    path: str | None = None
 
 
 _AS_RECORDED = _AsRecorded()
+"""Whatever it is: nobody has read the log for its path."""
 _Top: TypeAlias = Prompt | str | _AsRecorded | None
 
 
@@ -157,7 +160,7 @@ class Dialog:
         A registered prompt is in force in later processes, too. Where their runtime does not have it, a warning says so and this is None.
         """
         if isinstance(self._top, _AsRecorded):
-            self._top = self._registered(self._recorded_path())
+            self._top = self._registered(self._path_in_force())
         elif isinstance(self._top, str):
             self._top = temporary_prompt(self._top)
         return self._top
@@ -407,9 +410,11 @@ class Dialog:
 
     def _path_in_force(self) -> str | None:
         """Return the path of the prompt in force where the runtime has one: the log keeps it."""
+        if self._top is _AS_RECORDED:
+            self._top = _AsRecorded(self._recorded_path())
         top = self._top
         if isinstance(top, _AsRecorded):
-            return self._recorded_path()
+            return top.path
         return self._session.runtime.key_of(top) if isinstance(top, Prompt) and not top.is_temporary else None
 
     def _recorded_path(self) -> str | None:
@@ -424,6 +429,8 @@ class Dialog:
     def reload(self) -> Self:
         """Read what other writers have appended, and return the dialog itself."""
         self._follow(self._head.reload())
+        if isinstance(self._top, _AsRecorded):
+            self._top = _AS_RECORDED
         return self
 
     # --- views and requests ------------------------------------------------------------------------------------------------------------

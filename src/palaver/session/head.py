@@ -98,7 +98,7 @@ class KnownHead:
             drafts.append(ready)
             payloads += media.values()
         with self._lock:
-            with _keeping(self._store, payloads):
+            with _keeping(self._store, payloads) if payloads else nullcontext():
                 headers = self._store.append(self._dialog_id, drafts, self.last.turn_head)
             if headers:
                 self._note(headers[0], headers[-1])

@@ -303,8 +303,10 @@ def header_sum(header: Header) -> int:
 
 def header_values(header: Header) -> dict[str, Any]:
     """Return a header as the values of a statement."""
-    lists = {"calls": _ids_text(header.calls), "open_calls": _ids_text(header.open_calls)}
-    return header._asdict() | lists | {"check_sum": header_sum(header)}
+    values = header._asdict()
+    values["calls"], values["open_calls"] = _ids_text(header.calls), _ids_text(header.open_calls)
+    values["check_sum"] = header_sum(header)
+    return values
 
 
 def header_in(row: Sequence[Any]) -> Header | None:

@@ -55,15 +55,17 @@ def _statements(schema: str) -> Mapping[str, str]:
 class PostgresRows(Rows):
     """A connection, for statements by their names; texts go in and come out as the rest of palaver has them."""
 
+    connection: Connection
+
     def __init__(self, connection: Connection, schema: str) -> None:
-        self._connection = connection
+        self.connection = connection
         self.sql = _statements(schema)
 
     def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
         """Send SQL and return what waits for its rows."""
         held = {name: to_stored(one) if isinstance(one, str) else one for name, one in values.items()}
-        asking = self._connection.execute(sql, held, binary=True)
-        self._connection.wait(_flushed(self._connection))
+        asking = self.connection.execute(sql, held, binary=True)
+        self.connection.wait(_flushed(self.connection))
         return map(_given, asking)
 
     def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:

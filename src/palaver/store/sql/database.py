@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, local
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -24,9 +24,11 @@ class Rows(ABC):
     """A connection that is lent, for statements by their names.
 
     Attributes:
+        connection: The connection.
         sql: The statements, by name.
     """
 
+    connection: Any
     sql: Mapping[str, str]
 
     @abstractmethod
@@ -59,7 +61,6 @@ class _Current(NamedTuple):
     """The transaction that a thread has open."""
 
     rows: Rows
-    connection: Any
     process: int
 
 
@@ -74,7 +75,10 @@ class DatabaseOf(ABC, Generic[Connection]):
         wait: How long a call waits for other writers or for a connection, in seconds.
         writable: False to refuse every write.
         undone: How many transactions and steps of them were undone: what was read inside may never have been there.
+        one_writer: Whether a transaction that writes waits for every other one: then nothing more need be locked.
     """
+
+    one_writer: bool = False
 
     def __init__(self, place: str, wait: float, *, most: int, writable: bool) -> None:
         self.place = place
@@ -144,7 +148,7 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Execute SAVEPOINT, RELEASE or ROLLBACK TO."""
 
     def lock(self, connection: Connection, name: str) -> None:
-        """Keep others out of transactions with this name until the end of this one, unless all writers wait for each other anyway."""
+        """Keep others out of transactions with this name until the end of this one; nothing to do where there is `one_writer`."""
 
     @abstractmethod
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
@@ -163,25 +167,21 @@ class DatabaseOf(ABC, Generic[Connection]):
     @contextmanager
     def lent(self) -> Iterator[Connection]:
         """Lend a connection; the database's errors leave the block in palaver's words."""
-        connection, process = self._borrow(), os.getpid()
+        connection, process = self._borrow(), self._process
         try:
-            with self._translating(connection):
-                yield connection
+            yield connection
+        except BaseException as error:
+            if (told := self._told(error, connection)) is not None:
+                raise told from error
+            raise
         finally:
             self._give_back(connection, process)
 
-    @contextmanager
-    def _translating(self, connection: Connection) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeEncodeError as error:
-            raise InvalidInput(
-                f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}."
-            ) from error
-        except BaseException as error:
-            if (translated := self.translated(error, connection)) is not None:
-                raise translated from error
-            raise
+    def _told(self, error: BaseException, connection: Connection) -> PalaverError | None:
+        """Return the database's error in palaver's words; None for any other error."""
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
+        return self.translated(error, connection)
 
     def _borrow(self) -> Connection:
         if self._process != os.getpid():
@@ -189,7 +189,7 @@ class DatabaseOf(ABC, Generic[Connection]):
             self._renew()
             self.disown(inherited)
         with self._state:
-            if not self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait):
+            if self._lent >= self._most and not self._state.wait_for(self._ready, self.wait):
                 raise StoreBusy(
                     f"{self.place} was busy for more than {self.wait:g} seconds: all {self._most} connections are in use.",
                     hint="Nothing was written. Try again.",
@@ -211,6 +211,9 @@ class DatabaseOf(ABC, Generic[Connection]):
             raise
         self._all.append(made)
         return made
+
+    def _ready(self) -> bool:
+        return self._lent < self._most or not self._open
 
     def _give_back(self, connection: Connection, process: int) -> None:
         if process != os.getpid():  # it belongs to the parent
@@ -259,16 +262,24 @@ class DatabaseOf(ABC, Generic[Connection]):
             hint="End the transaction before you fork.",
         )
 
-    @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> AbstractContextManager[Rows]:
         """Lend a connection for reading; inside a transaction of this thread, the one that sees its writes."""
         current = self._current()
-        if current is None:
-            with self.lent() as connection:
-                yield self.rows(connection)
-        else:
-            with self._translating(current.connection):
-                yield current.rows
+        return self._alone() if current is None else self._inside(current)
+
+    @contextmanager
+    def _alone(self) -> Iterator[Rows]:
+        with self.lent() as connection:
+            yield self.rows(connection)
+
+    @contextmanager
+    def _inside(self, current: _Current) -> Iterator[Rows]:
+        try:
+            yield current.rows
+        except BaseException as error:
+            if (told := self._told(error, current.rows.connection)) is not None:
+                raise told from error
+            raise
 
     def all(self, statement: str, /, **values: object) -> list[Row]:
         """Execute one statement that only reads, and return all its rows."""
@@ -286,35 +297,25 @@ class DatabaseOf(ABC, Generic[Connection]):
             yield from page
             after = page[-1][key]
 
-    @contextmanager
-    def writing(self) -> Iterator[Rows]:
+    def writing(self) -> AbstractContextManager[Rows]:
         """Lend a connection for one transaction that writes; inside a transaction of this thread, for one step of it."""
         self.require_writable()
         current = self._current()
-        if current is not None:
-            with self._step(current):
-                yield current.rows
-        else:
-            with self.lent() as connection, self._whole(connection):
-                yield self.rows(connection)
+        return self._whole() if current is None else self._step(current)
 
     @contextmanager
     def transaction(self, lock: str = "") -> Iterator[None]:
         """Make one transaction of the writes of this thread inside the block."""
-        current = self._current()
-        if current is not None:
-            with self._step(current):
-                self._lock(current, lock)
-                yield
-            return
-        self.require_writable()
-        with self.lent() as connection, self._whole(connection):
-            self._own.current = current = _Current(self.rows(connection), connection, os.getpid())
+        with self.writing() as rows:
+            nested = self._current()
+            if nested is None:
+                self._own.current = _Current(rows, self._process)
             try:
-                self._lock(current, lock)
+                if lock:
+                    self.lock(rows.connection, lock)
                 yield
             finally:
-                self._own.current = None
+                self._own.current = nested
 
     def require_writable(self) -> None:
         """Refuse to write into a store that was opened read-only."""
@@ -325,42 +326,43 @@ class DatabaseOf(ABC, Generic[Connection]):
                 hint="Open it for writing, or as another user.",
             )
 
-    def _lock(self, current: _Current, name: str) -> None:
-        if name:
-            self.lock(current.connection, name)
-
     @contextmanager
-    def _whole(self, connection: Connection) -> Iterator[None]:
+    def _whole(self) -> Iterator[Rows]:
         """Begin a transaction; commit it at the end, undo it on any error."""
-        process = os.getpid()
-        self.begin(connection)
-        try:
-            with self._translating(connection):
-                yield
+        with self.lent() as connection:
+            process = self._process
+            self.begin(connection)
+            try:
+                yield self.rows(connection)
                 self._require_progress(connection, process)
                 self.commit(connection)
-        except BaseException:  # an interrupt, too, is undone
-            self.undone += 1
-            if process == os.getpid():
-                self.rollback(connection)
-            raise
+            except BaseException as error:  # an interrupt, too, is undone
+                told = self._told(error, connection)  # asked before the connection knows of nothing but its rollback
+                self.undone += 1
+                if process == os.getpid():
+                    self.rollback(connection)
+                if told is not None:
+                    raise told from error
+                raise
 
     @contextmanager
-    def _step(self, current: _Current) -> Iterator[None]:
+    def _step(self, current: _Current) -> Iterator[Rows]:
         """Make one step of an open transaction, which is undone alone when it fails."""
-        connection = current.connection
+        connection = current.rows.connection
         self._require_progress(connection, current.process)
         self.command(connection, "SAVEPOINT step")
         try:
-            with self._translating(connection):
-                yield
-                self._current()
-                self.command(connection, "RELEASE step")
-        except BaseException:  # as above
+            yield current.rows
+            self._current()
+            self.command(connection, "RELEASE step")
+        except BaseException as error:  # as above
+            told = self._told(error, connection)
             self.undone += 1
             if current.process == os.getpid() and self.in_progress(connection):
                 self.command(connection, "ROLLBACK TO step")
                 self.command(connection, "RELEASE step")
+            if told is not None:
+                raise told from error
             raise
 
     def _require_progress(self, connection: Connection, process: int) -> None:

@@ -171,15 +171,16 @@ class SqlStore:
     ) -> tuple[Header, ...]:
         """Write what follows the newest header, in one transaction that keeps other writers out of the dialog."""
         with self._db.writing() as db:
-            db.run("dialog_lock", dialog_id=dialog_id)
+            if not self._db.one_writer:
+                db.run("dialog_lock", dialog_id=dialog_id)
             (_id, session_no, dialog_no), last = self._newest(db, dialog_id)
             made = follow(last)
             place = {"session_no": session_no, "dialog_no": dialog_no}
             for header, body in zip(made, map(bytes, bodies), strict=True):
-                db.run("entry_add", **place, **header_values(header), body=body)
+                db.many("entry_add", [{**place, **header_values(header), "body": body}])
                 for named in references(body):
                     db.run("reference_add", **place, seq=header.seq, digest=bytes.fromhex(named))
-            db.run("touch", session_no=session_no, at=max(header.at for header in made))
+            db.run("touch", session_no=session_no, at=max([header.at for header in made]))
             return made
 
     @staticmethod

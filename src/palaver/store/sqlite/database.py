@@ -50,15 +50,17 @@ def _statements() -> Mapping[str, str]:
 class SqliteRows(Rows):
     """A connection, for statements by their names."""
 
+    connection: apsw.Connection
+
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self.sql = _statements()
 
     def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
         """Execute SQL and return its cursor; lists are given as JSON."""
         if "json_each" in sql:
             values = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
-        return self._connection.execute(sql, values)
+        return self.connection.execute(sql, values)
 
 
 class SqliteDatabase(DatabaseOf[apsw.Connection]):
@@ -67,6 +69,8 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
     One writer of this process at a time holds a lock, which wakes the next one at once; SQLite's own lock, which is polled, is left to other
     processes.
     """
+
+    one_writer = True
 
     def __init__(self, opener: Opener, *, create: bool) -> None:
         self._opener = opener

@@ -1,7 +1,3 @@
--- name: dialog_lock
--- The write lock of the transaction keeps all other writers out.
-SELECT 1;
-
 -- name: newest
 -- As in palaver.store.sql, in the form that SQLite answers with one search of each table.
 SELECT d.session_no, d.dialog_no, {header}
