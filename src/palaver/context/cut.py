@@ -15,36 +15,19 @@ badly, the view still ends between target and limit, which that formula alone wo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from palaver.context.layout import Layout
 
-__all__ = ["Phase", "Stage", "find_cut", "roundest", "run_phases", "run_stages"]
+__all__ = ["Phase", "Stage", "find_cut", "roundest", "run_stages"]
 
 Stage: TypeAlias = Callable[[Layout, int], Layout]
 """Returns a layout with everything before the cut treated as old.
 
 Nothing at or after the cut changes, what becomes of old exchanges depends on old exchanges only, and a later cut leaves a smaller layout.
 """
-
-
-def run_stages(layout: Layout, *stages: Stage) -> Layout:
-    """Run stages in order and stop at the first that suffices.
-
-    Each stage starts from `layout`, not from the stage before it: a stage that includes another one calls it.
-
-    Returns:
-        `layout` itself when it fits; the layout of the first stage with a cut at or under the limit; else the last stage at the newest cut.
-    """
-    if layout.fits() or not stages:
-        return layout
-    for stage in stages:
-        found = find_cut(layout, stage)
-        if found is not None:
-            return found
-    return stages[-1](layout, max(layout.end - 1, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +47,23 @@ class Phase:
     frees: int = 0
 
 
-def run_phases(layout: Layout, phases: Sequence[Phase], stop: int) -> Layout:
-    """Return the layout of the first phase with a cut at or under the limit, before `stop` where one is there; else that of the last at the newest cut."""
-    for last in (stop, layout.end) if stop < layout.end else (layout.end,):
+def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) -> Layout:
+    """Run stages in order and stop at the first that suffices.
+
+    Each stage starts from `layout`, not from the result of the stage before it. A stage that includes another one calls it.
+
+    Args:
+        layout: The layout as it is without a cut.
+        stages: The stages. A `Phase` limits how far its stage may go.
+        stop: The newest cut to consider, unless every stage needs a newer one.
+
+    Returns:
+        `layout` itself when it fits; the layout of the first stage with a cut at or under the limit; else the last stage at the newest cut.
+    """
+    if layout.fits() or not stages:
+        return layout
+    phases = [each if isinstance(each, Phase) else Phase(each) for each in stages]
+    for last in dict.fromkeys((layout.end if stop is None else stop, layout.end)):
         for phase in phases:
             found = _cut(layout, phase, last)
             if found is not None:

@@ -31,78 +31,19 @@ class Effect(NamedTuple):
     plan: bool = False
 
 
-_NOTHING = Effect()
+_TOOLS = {
+    "read": "read readfile readfiles readmanyfiles view viewfile viewimage openfile cat notebookread",
+    "write": """write writefile writetofile create createfile edit editfile multiedit notebookedit replace replaceinfile strreplace insertedit insert
+        deletefile""",
+    "editor": "strreplaceeditor strreplacebasededittool texteditor fileeditor",
+    "shell": """bash shell sh terminal execcommand execbash executebash executecommand runcommand runshellcommand runinterminal runterminalcmd localshell
+        shellcommand powershell""",
+    "plan": "todowrite writetodos todo todos updatetodos updatetodolist managetodolist updateplan exitplanmode tasktracker",
+    "patch": "applypatch patch",
+}
+"""Names of well-known tools by what they do. An editor does one of several things, named by its argument `command`: `view` reads, the others write."""
 
-_READ = frozenset(
-    [
-        "read",
-        "readfile",
-        "readfiles",
-        "readmanyfiles",
-        "view",
-        "viewfile",
-        "viewimage",
-        "openfile",
-        "cat",
-        "notebookread",
-    ]
-)
-_WRITE = frozenset(
-    [
-        "write",
-        "writefile",
-        "writetofile",
-        "create",
-        "createfile",
-        "edit",
-        "editfile",
-        "multiedit",
-        "notebookedit",
-        "replace",
-        "replaceinfile",
-        "strreplace",
-        "insertedit",
-        "insert",
-        "deletefile",
-    ]
-)
-_EDITOR = frozenset(["strreplaceeditor", "strreplacebasededittool", "texteditor", "fileeditor"])
-"""Tools that do one of several things, named by their argument `command`: `view` reads, all others write."""
-
-_SHELL = frozenset(
-    [
-        "bash",
-        "shell",
-        "sh",
-        "terminal",
-        "execcommand",
-        "execbash",
-        "executebash",
-        "executecommand",
-        "runcommand",
-        "runshellcommand",
-        "runinterminal",
-        "runterminalcmd",
-        "localshell",
-        "shellcommand",
-        "powershell",
-    ]
-)
-_PLAN = frozenset(
-    [
-        "todowrite",
-        "writetodos",
-        "todo",
-        "todos",
-        "updatetodos",
-        "updatetodolist",
-        "managetodolist",
-        "updateplan",
-        "exitplanmode",
-        "tasktracker",
-    ]
-)
-_PATCH = frozenset(["applypatch", "patch"])
+_KINDS = {name: kind for kind, names in _TOOLS.items() for name in names.split()}
 
 _PATHS = ("file_path", "filePath", "path", "absolute_path", "notebook_path", "target_file", "filename", "file", "paths")
 _COMMANDS = ("command", "cmd", "script")
@@ -122,16 +63,18 @@ def effect(tool: str, arguments: Mapping[str, object], declared: ToolSpec | None
     """
     if declared is not None and (declared.reads or declared.writes):
         return Effect(tuple(_texts(arguments, declared.reads or ())), tuple(_texts(arguments, declared.writes or ())))
-    name, paths = _key(tool), tuple(_texts(arguments, _PATHS))
-    if name in _READ or (name in _EDITOR and arguments.get("command") == "view"):
-        return Effect(reads=paths)
-    if name in _WRITE or name in _EDITOR:
-        return Effect(writes=paths)
-    if name in _SHELL:
-        return Effect(command=" ".join(_texts(arguments, _COMMANDS)))
-    if name in _PATCH:
-        return Effect(writes=tuple(path for text in _texts(arguments, _PATCHES) for path in _PATCHED.findall(text)))
-    return Effect(plan=True) if name in _PLAN else _NOTHING
+    kind = _KINDS.get(_key(tool))
+    if kind == "editor":
+        kind = "read" if arguments.get("command") == "view" else "write"
+    paths = tuple(_texts(arguments, _PATHS)) if kind in {"read", "write"} else ()
+    if kind == "patch":
+        paths = tuple(path for text in _texts(arguments, _PATCHES) for path in _PATCHED.findall(text))
+    return Effect(
+        reads=paths if kind == "read" else (),
+        writes=() if kind == "read" else paths,
+        command=" ".join(_texts(arguments, _COMMANDS)) if kind == "shell" else "",
+        plan=kind == "plan",
+    )
 
 
 def _key(tool: str) -> str:

@@ -93,18 +93,16 @@ class Preset(Policy):
         return self._plan(view, budget, meter, asked=True)
 
     def _plan(self, view: View, budget: Budget, meter: Meter, *, asked: bool) -> Plan:
-        from palaver.context.cut import run_phases  # noqa: PLC0415 - loaded once a view must become smaller
+        from palaver.context.cut import run_stages  # noqa: PLC0415 - loaded once a view must become smaller
         from palaver.context.layout import Layout  # noqa: PLC0415 - as above
 
         layout = self.always(Layout.of(view, budget, meter))
         if asked:
             size = layout.total()
             layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
-        elif layout.fits():
-            return layout.plan(self.name)
         phases = self.phases(layout)
         kept = min(layout.newest_messages(budget.keep_last), layout.newest(budget.keep_recent))
-        return run_phases(layout, phases[-1:] if asked else phases, kept).plan(self.name)
+        return run_stages(layout, *(phases[-1:] if asked else phases), stop=kept).plan(self.name)
 
 
 # --- palaver ------------------------------------------------------------------------------------------------------------
