@@ -16,7 +16,7 @@ class ForgetsReads(Policy):
     words = ""
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Drop the newest exchanges with a read, but for what every view must hold."""
+        """Drop the newest exchanges with a read, but for what every view must show."""
         keep = view.protected()
         reads = [
             index
@@ -36,7 +36,7 @@ class ForgetsReadsSilently(ForgetsReads):
 
 
 class DropsTheAsk(Policy):
-    """Unlawful: drops what every view must hold."""
+    """Unlawful: drops what every view must show."""
 
     name = "drops-the-ask"
 

@@ -106,7 +106,7 @@ def test_laws_are_held_to_before() -> None:
 
 
 def test_a_policy_that_fails_or_breaks_a_law_is_named(tmp_path: Path) -> None:
-    """By raising, by ending the program, or by dropping what every view must hold: its status says so, and the others are replayed."""
+    """By raising, by ending the program, or by dropping what every view must show: its status says so, and the others are replayed."""
     tired, leaves, unlawful = (f"{PLANTED}:{name}" for name in ("TiresOfIt", "Leaves", "DropsTheAsk"))
     found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("full", tired, leaves, unlawful))
     status = {row.policy: (row.status, row.sessions) for row in found.rows}
@@ -115,7 +115,7 @@ def test_a_policy_that_fails_or_breaks_a_law_is_named(tmp_path: Path) -> None:
     assert "RuntimeError: too long for me" in told.text
     assert told.call == len(rows(tmp_path / "out", tired)) + 1
     assert any("SystemExit" in problem.text for problem in found.problems if problem.policy == leaves)
-    assert any("every view must hold" in problem.text for problem in found.problems if problem.policy == unlawful)
+    assert any("every view must show" in problem.text for problem in found.problems if problem.policy == unlawful)
 
 
 def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:

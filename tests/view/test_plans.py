@@ -31,16 +31,16 @@ def test_checkpoints_on_checkpoints_stay_small() -> None:
 
 
 def test_law_10_plans_that_no_view_allows_are_refused() -> None:
-    """Law 10: what every view must hold, parting a call from its result, and places that the view does not have are errors."""
+    """Law 10: what every view must show, parting a call from its result, and places that the view does not have are errors."""
     log = Log()
     log.put(user("one"), AssistantMessage(contents=(ThinkingContent("hm"), TextContent("yes"))), user("two"))
     log.put(model("", "c"), result("c"), model("", "open"), Pin(target=Place(dialog=log.dialog, seq=0)))
     both = tuple(Remove(target=log.at(1, block), reason=Reason.OVER_BUDGET) for block in (0, 1))
     call = Rewrite(target=log.at(3, 0), text="x", reason=Reason.SHORTENED)
     for words, plan in (
-        ("every view must hold", Plan(policy="bad", drops=(Drop(index=0),))),
-        ("every view must hold", Plan(policy="bad", drops=(Drop(index=2),))),
-        ("every view must hold", Plan(policy="bad", drops=(Drop(index=4),))),
+        ("every view must show", Plan(policy="bad", drops=(Drop(index=0),))),
+        ("every view must show", Plan(policy="bad", drops=(Drop(index=2),))),
+        ("every view must show", Plan(policy="bad", drops=(Drop(index=4),))),
         ("call stays whole", Plan(policy="bad", rewrites=(call,))),
         ("result stays", Plan(policy="bad", removes=(Remove(target=log.at(4, 0), reason=Reason.SHORTENED),))),
         ("the view has 5", Plan(policy="bad", drops=(Drop(index=1, stop=6),))),

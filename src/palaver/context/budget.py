@@ -101,7 +101,7 @@ def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter
 
 
 def _continued(layout: Layout) -> Iterator[Layout]:
-    """Iterate over ever smaller layouts: fewer old exchanges, then only what every view must hold with ever smaller outputs."""
+    """Iterate over ever smaller layouts: fewer old exchanges, then only what every view must show, with ever smaller outputs."""
     cuts = (find_cut(layout, stage) for stage in (drop, drop_with_note))
     yield from (found for found in cuts if found is not None)
     stand_ins: tuple[StandIn, ...] = (record, note)
@@ -115,7 +115,7 @@ def _continued(layout: Layout) -> Iterator[Layout]:
 
 
 def floor(view: View, meter: Measure) -> Mapping[str, int]:
-    """Return what every view must hold, by what it is for: instructions, tools, the newest user message, pinned and open exchanges.
+    """Return the sizes of what every view must show: instructions, tools, the newest user message, pinned and open exchanges.
 
     The newest user message and pinned exchanges count in full; of the others the outputs may be shortened to a line.
     """

@@ -20,11 +20,11 @@ class Composed:
 
     Attributes:
         view: The view to send; the same object that went in when nothing changed.
-        plan: What was changed; empty for a plain context manager, whose result is the view.
-        before: The size of the view that went in. What was not read is estimated from its recorded bytes.
+        plan: The changes; empty for a plain context manager, whose result is the view.
+        before: The size of the view that went in. Parts that were not read are estimated from their recorded bytes.
         after: The exact size of `view`.
-        by: The name of what decided: the policy, or the fallback in its place.
-        failure: Why the policy failed, when a fallback stood in for it; else empty.
+        by: The name of the policy that decided, or of its fallback.
+        failure: Why the policy failed, when its fallback decided; else empty.
     """
 
     view: View
@@ -89,7 +89,7 @@ def _planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual
 
 
 def _managed(view: View, manager: ContextManager, budget: Budget, meter: Meter, dialog: object) -> Composed:
-    """Return what a plain context manager made of the dialog, exactly.
+    """Return exactly what a plain context manager made of the dialog.
 
     Raises:
         PolicyFailed: It raised, or returned something that is not a dialog.

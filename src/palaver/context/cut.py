@@ -1,15 +1,16 @@
 """The cut: the one mechanism by which every policy makes a view smaller.
 
-A cut is an index: everything before it is old. A *stage* is a function of a layout and a cut that changes old exchanges only. Nothing is remembered between calls:
-`find_cut` picks the cut from the log alone, and so that the same cut is picked again while the log grows.
+A cut is an index: everything before it is old. A *stage* is a function of a layout and a cut that changes old exchanges only. Nothing is remembered between
+calls: `find_cut` computes the cut from the log alone, and finds the same cut again while the log grows.
 
-Think of a ruler along the log, with long marks every step (limit - target), shorter ones between them, and longer ones at two steps, four steps and so on.
+Think of a ruler along the log. It has long marks every step (limit - target), shorter marks between them, and longer marks at two steps, four steps and so
+on.
 The view fits between target and limit for a stretch of cuts. Of the marks in that stretch the longest is the cut. The stretch slides forward as the log grows; the mark stays
 the longest in it until it slides out, and only then does the view change. Where no long mark is in the stretch, the first cut at or under the target belongs to it.
 
-The ruler measures the tokens of a view of up to about twice the limit, as an agent's view always is; a longer view is not read, and its tokens are estimated from recorded bytes, which are in
-the headers. The stretch is one step long, holds one long mark, and the dropped prefix is ceil((T - L) / (L - G)) * (L - G) of a view of T tokens. Where bytes predict tokens
-badly, the view still ends between target and limit, which that formula alone would miss.
+The ruler measures tokens in a view of up to about twice the limit, as an agent's view always is. A longer view is not read: its tokens are estimated from
+recorded bytes, which are in the headers. The stretch is one step long and has one long mark, so a view of T tokens loses ceil((T - L) / (L - G)) * (L - G) of
+them. Where bytes predict tokens badly, the view still ends between target and limit, which that formula alone would miss.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) 
 
 
 def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
-    """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target gives it."""
+    """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target allows."""
     aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
     last = stop if phase.stop is None else min(stop, phase.stop)
     found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
@@ -114,7 +115,7 @@ def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout
 
 
 class _Search:
-    """Sizes of a stage at cuts. What is new is added up once; what is old is the stage's to measure."""
+    """Sizes of a stage at cuts. Adds up new exchanges once; the stage measures old ones."""
 
     def __init__(self, layout: Layout, stage: Stage) -> None:
         self._layout = layout
@@ -123,14 +124,14 @@ class _Search:
         self._found: dict[int, tuple[Layout, int]] = {}
 
     def rest(self, cut: int) -> int:
-        """Return the size of what is new at a cut, with instructions and tools."""
+        """Return the size of the new exchanges at a cut, with instructions and tools."""
         layout = self._layout
         while len(self._tails) <= layout.end - cut:
             self._tails.append(self._tails[-1] + layout.size(layout.end - len(self._tails)))
         return layout.fixed + layout.added + self._tails[layout.end - cut]
 
     def under(self, most: int, last: int) -> int:
-        """Return the first cut, of 1 to `last`, at which what is new is at most so large."""
+        """Return the first cut, from 1 to `last`, at which the new exchanges have at most `most` tokens."""
         cut = last
         while cut > 1 and self.rest(cut - 1) <= most:
             cut -= 1
@@ -153,7 +154,7 @@ class _Search:
 
 
 _FINEST = 16
-"""Powers of two below one step that boundaries are told apart by."""
+"""Powers of two below one step by which boundaries differ."""
 
 _COARSEST = 40
 """Powers of two above one step."""

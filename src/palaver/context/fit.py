@@ -134,20 +134,20 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
 ) -> Fit:
     """Make a list of messages fit a model's window, and valid for its provider.
 
-    The list does not change. The same arguments give the same result; and a list that grew at its end gives a result that grew at its end, until
-    something has to be left out again. Keep your own list and fit it anew for each call: then every handle counts it, and nothing is lost.
+    The list does not change. The same arguments return the same result. A list that grew at its end returns a result that grew at its end, until something
+    must be left out again. Keep your own list and fit it again for each call: then every handle refers to it, and nothing is lost.
 
     Args:
         messages: Dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs.
         model: The model that is called next: its window, tokenizer and rules count.
         budget: What the request may occupy: a number of tokens, a `Budget`, or words that `Budget.parse` reads; by default the policy's own budget for the
-            model. The provider's limits on bytes and images hold besides.
+            model. The provider's limits on bytes and images apply, too.
         policy: A policy's name, a configuration, or a context manager. A plain context manager is called with a dialog over the list, and what it
             returns is sent.
-        system: Instructions beside the list: a text, Anthropic's list of text blocks, or Gemini's content.
-        tools: The schemas beside the list; they take room too.
+        system: The instructions, if they are not in the list: a text, Anthropic's list of text blocks, or Gemini's content.
+        tools: The tools' schemas, which count, too.
         pinned: Indexes of messages that must stay.
-        speaker: Who said a message, where its role does not tell, such as tool output in a user's message: by index, or a function of index and message.
+        speaker: Who said a message, where its role does not show it, such as tool output in a user's message: by index, or a function of index and message.
         dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list by default.
         counter: What counts the tokens; the model's own counter by default.
 
@@ -293,7 +293,7 @@ class _Job:
 
 
 def _listed(messages: Sequence[Message], system: str, tools: Sequence[ToolSpec], pinned: Sequence[int]) -> View:
-    """Return the view of a list, with the instructions and tools beside it."""
+    """Return the view of a list, its instructions and its tools."""
     view = fold_messages(messages, LIST, pinned=pinned)
     text = TextContent(content=system)
     beside = (Block(content=text, speaker=Speaker.HARNESS, trust=Trust.HARNESS),) if system.strip() else ()
@@ -383,7 +383,7 @@ def _places(pinned: object, length: int) -> tuple[int, ...]:
 
 
 _JSON_BYTES, _BASE64 = 8, 2
-"""The most bytes that a character, and a byte of media, take in a request, with what surrounds them."""
+"""The most bytes of a request that one character, and one byte of media, need with their surroundings."""
 
 
 def _least(one: int | None, other: int | None) -> int | None:
@@ -417,7 +417,7 @@ _REPAIRS: Mapping[Reason, str] = MappingProxyType(
 
 
 def _repairs(view: View, read: Sequence[Message]) -> Iterator[Change]:
-    """Report what was put right in the list."""
+    """Report what was repaired in the list."""
     for gone in view.omissions:
         why = _REPAIRS.get(gone.reason)
         yield from (Change(handle, "message", How.DROPPED, why) for handle in gone.handles() if why)

@@ -17,7 +17,7 @@ from palaver.view import Columns, Drop, Exchange, Insert, Omission, Plan, Reason
 __all__ = ["Facts", "Form", "Layout", "Rule"]
 
 _PAST = 512
-"""Of what earlier compactions left out, the newest exchanges that are read for a record: its room holds far fewer."""
+"""The newest exchanges left out by earlier compactions that are read for a record; far fewer fit into it."""
 
 _MEASURED = 2
 """Times the limit that a view may have for its positions to be measured: an agent's view is committed when it exceeds the limit."""
@@ -26,10 +26,10 @@ _LEFT = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.M
 """Why whole exchanges leave a view."""
 
 STAND_INS = frozenset({"record", "notice"})
-"""Labels of the texts that stand for what was left out."""
+"""Labels of the texts that replace what was left out."""
 
 _SUMMARY_SHARE = 4
-"""A running summary of at most a quarter of the limit stays in every view; of a larger one the record carries a part."""
+"""A running summary of at most a quarter of the limit stays in every view; the record quotes a part of a larger one."""
 
 _LEAST_SHARE = 4
 """Where instructions and tools leave little room, a cut still leaves a quarter of that room for the conversation."""
@@ -63,7 +63,7 @@ class Form:
 class Facts:
     """What every layout of one view shares. Made from headers, except sizes, which read the bodies they measure.
 
-    *Whole* indexes count what an earlier compaction left out, too: `past` exchanges stand before the view's own.
+    *Whole* indexes count what an earlier compaction left out, too: `past` exchanges come before the view's own.
     """
 
     def __init__(self, view: View, meter: Measure) -> None:
@@ -162,7 +162,7 @@ class Facts:
 
 
 Rule: TypeAlias = Callable[["Layout", int], Form | None]
-"""Returns the form of an exchange by what it is, not by where it stands; None where the rule leaves it alone. The first rule that returns a form wins."""
+"""Returns the form of an exchange, which does not depend on its place; None where the rule leaves it alone. The first rule that returns a form wins."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Layout:
         meter: Measures exchanges and texts.
         limit: The layout must not be larger than this; instructions and tools count.
         target: A cut leaves a layout larger than this, where an exchange boundary allows.
-        rules: Forms that exchanges have wherever they stand.
+        rules: Forms that exchanges have at any place.
         forms: Forms of single exchanges, by index; they win over rules.
         dropped: Ranges of exchanges that are left out, ascending and disjoint, each with its reason.
         inserts: Derived texts to put in.
@@ -203,8 +203,7 @@ class Layout:
     def within(self, limit: int, target: int) -> Layout:
         """Return the layout with another limit and target, both for the whole request.
 
-        Where instructions and tools have nearly as many tokens as the target or more, the target is raised: a cut leaves the conversation at least a quarter of
-        the room that they leave it.
+        A cut leaves the conversation at least a quarter of the room beside instructions and tools: where they nearly reach the target, it is raised.
         """
         room = max(limit - self.facts.fixed, 0)
         return replace(self, limit=limit, target=max(target, self.facts.fixed + min(room // _LEAST_SHARE, target)))
@@ -292,14 +291,14 @@ class Layout:
     # --- places -------------------------------------------------------------------------------------------------------
 
     def newest(self, size: int) -> int:
-        """Return the first index of the newest exchanges that are together at most so large."""
+        """Return the first index of the newest exchanges that have at most `size` tokens together."""
         index = self.end
         while index > 0 and (size := size - self.size(index - 1)) >= 0:
             index -= 1
         return index
 
     def newest_messages(self, count: int) -> int:
-        """Return the first index of the newest exchanges with so many messages, or a few more: no exchange is cut."""
+        """Return the first index of the newest exchanges with `count` messages, or a few more: no exchange is cut."""
         index = self.end
         while index > 0 and count > 0:
             index -= 1
@@ -367,7 +366,7 @@ class Layout:
         return layout
 
     def without_stand_ins(self) -> Layout:
-        """Return the layout without records and notes: whoever drops more writes them anew."""
+        """Return the layout without records and notes, so that they can be written again."""
         bare = replace(self, inserts=(), added=0)
         for insert in self.inserts:
             bare = bare if insert.label in STAND_INS else bare.with_insert(insert)

@@ -1,4 +1,4 @@
-"""The sentences that stand in a view where something is missing. One place, because a changed word breaks every cached prefix.
+"""The sentences that a view shows where something is missing, in one place: a changed word breaks every cached prefix.
 
 Each names the handle of what is missing; none is ever used as a template.
 """

@@ -1,6 +1,6 @@
 """Operators: small pure functions that make a layout smaller.
 
-Each takes a layout and the cut, changes only exchanges before the cut that are not protected, and names the handle of whatever it hides.
+Each changes only exchanges before the cut that are not protected, and names the handle of everything it hides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Part: TypeAlias = Callable[[Handle, str, int], str]
-"""Makes the text that stands for an output from its handle, its text and the characters to keep."""
+"""Makes the text that replaces an output from its handle, its text and the characters to keep."""
 
 _TOKENS_PER_BYTE = 2
 """No tokenizer makes more tokens of a byte: an exchange of fewer bytes is not read."""
@@ -48,7 +48,7 @@ _TOKENS_PER_BYTE = 2
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """The rule that shows only a part of large outputs, wherever they stand.
+    """The rule that shows only a part of large outputs, at any place.
 
     Attributes:
         largest: Outputs of more tokens, or characters, are shortened.
@@ -82,7 +82,7 @@ class Shortened:
 
 
 def shorten(layout: Layout, *, largest: int, shown: int, words: Part = head_and_tail) -> Layout:
-    """Shorten every output of more than `largest` tokens, wherever it stands, the newest included.
+    """Shorten every output of more than `largest` tokens, the newest included.
 
     The form depends on the output alone, so nothing changes between calls.
 
@@ -90,7 +90,7 @@ def shorten(layout: Layout, *, largest: int, shown: int, words: Part = head_and_
         layout: The layout.
         largest: Outputs of more tokens are shortened.
         shown: Tokens that stay: by default a third from the beginning and the rest from the end.
-        words: Makes what stands there from handle, text and characters to keep.
+        words: Makes the shorter text from handle, text and characters to keep.
     """
     return layout.with_rule(Shortened(largest, shown, words))
 
@@ -177,7 +177,7 @@ def drop_reasoning(layout: Layout, cut: int, *, start: int = 0) -> Layout:
 
 
 def _without_thinking(layout: Layout, index: int) -> Form | None:
-    """Return the form without thinking, except in turns that hold nothing else."""
+    """Return the form without thinking, except in turns that have nothing else."""
     layout.recorded(index)
     gone = []
     for turn in layout.view.exchanges[index].turns:
@@ -190,7 +190,7 @@ def _without_thinking(layout: Layout, index: int) -> Form | None:
 
 
 StandIn: TypeAlias = Callable[[Layout], Insert]
-"""Makes the text that stands for what is left out: `record.record` or `record.note`."""
+"""Makes the text that replaces what is left out: `record.record` or `record.note`."""
 
 
 def drop(
@@ -203,8 +203,8 @@ def drop(
     Args:
         layout: The layout.
         cut: The first exchange that stays.
-        first: So many exchanges at the beginning stay too.
-        stand_in: What stands for them.
+        first: How many exchanges at the beginning stay, too.
+        stand_in: Makes the text in their place.
         keep: Indexes of exchanges that stay; by default the protected ones.
     """
     reason = Reason.OVER_BUDGET if stand_in is note else Reason.FOLDED
@@ -220,7 +220,7 @@ def drop_with_note(layout: Layout, cut: int) -> Layout:
 
 
 def clear_then_drop(layout: Layout, cut: int, *, share: float) -> Layout:
-    """Clear the outputs of what is old, newest first, within a share of the target; drop what is older. When all of it fits the share, nothing is dropped."""
+    """Clear old outputs, newest first, within a share of the target, and drop what is older. Nothing is dropped where all of it fits the share."""
     room = int((layout.target - layout.fixed) * share)
     forms, first = {}, cut
     while first > 0:

@@ -49,7 +49,7 @@ class _ClassName:
 class ContextManager(ABC):
     """A function from a dialog to the dialog that the model sees.
 
-    `compose` obeys the result exactly: what the manager adds, rewrites, reorders or redacts is what is sent. The dialog itself never changes.
+    `compose` sends the result exactly, with everything that the manager added, rewrote, reordered or redacted. The dialog itself never changes.
     Subclass it, set `name`, and register the class with a runtime to use it by name in a configuration.
 
     Attributes:
@@ -64,9 +64,9 @@ class ContextManager(ABC):
 
 
 class Policy(ContextManager):
-    """A context manager that plans: it says what it would change, and `compose` changes it.
+    """A context manager that returns a plan, which `compose` applies.
 
-    `plan` is pure: the same view, budget and counter give the same plan on any machine. A plan names whole exchanges and single blocks, so it
+    `plan` is pure: the same view, budget and counter lead to the same plan on any machine. A plan names whole exchanges and single blocks, so it
     cannot separate a call from its result or drop the newest user message.
 
     Attributes:

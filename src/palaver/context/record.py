@@ -1,7 +1,7 @@
 """The record: the text that code writes, from structured data only, where exchanges are left out.
 
-It holds, each with handles: the human's messages word for word, the files that tools were called with and the last action on each, the last commands with the exit
-status that was declared, the newest plan, and how to recall the rest. What an earlier compaction left out is read from the log again, so that no record is made of a record.
+It lists, each with its handle: the human's messages, word for word; files, with the last action on each; the last commands, with their declared exit status;
+the newest plan; and how to recall the rest. What an earlier compaction left out is read from the log again, so that no record is made of a record.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class _Gone:
     """What is left out, by this plan and by earlier compactions.
 
     Attributes:
-        place: The index of the view before which the text stands.
+        place: The index in the view of the exchange that follows the text.
         ranges: Ranges of whole indexes (`Facts.whole`), ascending.
         sources: Its entries.
         count: How many messages, in words.
-        recall: The first and last handle of each part of the log that holds some of it.
+        recall: The first and last handle of each part of the log that has some of it.
     """
 
     place: int
@@ -115,7 +115,7 @@ class _Gone:
             yield from reversed(each)
 
     def among(self, indexes: Sequence[int]) -> Iterator[int]:
-        """Iterate over those of some ascending whole indexes that it holds, newest first."""
+        """Iterate over those of some ascending whole indexes that it contains, newest first."""
         for each in reversed(self.ranges):
             yield from reversed(indexes[bisect_left(indexes, each.start) : bisect_left(indexes, each.stop)])
 
@@ -130,7 +130,7 @@ def _joined(older: Sequence[Run], facts: Facts, ranges: Sequence[range]) -> tupl
 
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
-    """Return the entries of ranges, one run for each part of the log. A message that stayed when older and newer ones left stands after both."""
+    """Return the entries of ranges, one run for each part of the log. A message that stayed when older and newer ones left comes after both."""
     starts = [start for start, _ in facts.columns.parts]
     found: list[tuple[tuple[object, ...], Run]] = []
     for each in _split(ranges, facts.past):
@@ -161,7 +161,7 @@ def _split(ranges: Sequence[range], at: int) -> Iterator[range]:
 
 
 def _ends(whole: Sequence[Exchange], begin: int, end: int, *, ordered: bool) -> tuple[Exchange, Exchange] | None:
-    """Return the first and the last exchange of a range that stand in the log. Not ordered: what stayed in an earlier compaction may come late."""
+    """Return the first and the last exchange of a range that are in the log. Not ordered: what stayed in an earlier compaction may come late."""
     if not ordered:
         said = [each for each in whole[begin:end] if each.runs]
         return (min(said, key=_start), max(said, key=_start)) if said else None
@@ -320,7 +320,7 @@ def _read_acts(exchange: Exchange, tools: Mapping[str, ToolSpec], meter: Measure
 
 
 _CODES = ("exit_code", "exitCode", "returncode")
-"""Keys of a result's metadata that hold an exit code."""
+"""Keys of a result's metadata for an exit code."""
 
 
 def _status(result: object) -> str:
@@ -337,7 +337,7 @@ def _status(result: object) -> str:
 
 
 def _carried(layout: Layout, gone: _Gone) -> list[str]:
-    """Carry the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
+    """Quote the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
     index = next(gone.among(layout.facts.columns.summaries), None)
     if index is None:
         return []

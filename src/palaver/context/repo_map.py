@@ -29,7 +29,7 @@ _EXCHANGES = 200
 """The newest exchanges whose calls say what a conversation is about."""
 
 _REMEMBERED = 64
-"""Maps that are not drawn again: a plan that is made twice must be the same, whatever happened to the disk."""
+"""Maps that are not drawn again: a plan made twice must be the same, even if files changed."""
 
 
 class RepoMap:

@@ -1,7 +1,8 @@
 """Summaries: a model's text beside the record. Optional and additive.
 
-A request covers the exchanges that leave and were never summarised, and the running summary. When the answer fails, the record stands alone and the span stays due: what was
-summarised is read from the sources of the running summary, so nothing has to be remembered. A summary is data: it speaks as `summary`, with the lowest trust of its sources.
+A request covers the exchanges that leave and were never summarised, and the running summary. When the answer fails, the view has the record alone and the
+span stays due. The sources of the running summary show what was summarised, so nothing has to be remembered. A summary is data: it speaks as `summary`, with
+the lowest trust of its sources.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _READ = 100_000
 """What a summarizer reads at once where nobody says: less than the window of any model in use."""
 
 _READ_PERCENT = 75
-"""The percentage of its window that a summarizer reads at once: its answer and what is counted wrong need the rest."""
+"""The percentage of its window that a summarizer reads at once: its answer and errors of counting need the rest."""
 
 _SECONDS = 300.0
-"""After so many seconds an answer is given up."""
+"""Seconds to wait for an answer."""
 
 _LONGEST = 4_000
 """Tokens of the longest summary: about 2,000 words (Gemini CLI and Cline cap theirs at 4,000)."""
@@ -65,10 +66,10 @@ _LEAST = 200
 """Tokens that must be free for a summary to be asked for."""
 
 _REQUESTS = 16
-"""Requests of one summary, each with a piece of what is due: a million and a half tokens at 100,000 each."""
+"""The most requests of one summary, each with a piece of the span: a million and a half tokens at 100,000 each."""
 
 _RESULT = 2_000
-"""Characters of an output that a summarizer reads (pi and Cline give as many)."""
+"""Characters of an output that a summarizer reads, as with pi and Cline."""
 
 
 # --- what is asked and answered -------------------------------------------------------------------------------------------
@@ -83,9 +84,9 @@ class SummaryRequest:
     Attributes:
         transcript: What is new, as text.
         running: The summary so far, which the answer replaces; empty where there is none.
-        record: The record that stands beside the summary: the human's messages, files, commands.
+        record: The record that the view shows with the summary: the human's messages, files, commands.
         headings: The sections of the answer.
-        focus: What the caller wants dwelt on, or empty.
+        focus: What the caller wants in detail, or empty.
         words: The longest answer, in words.
         view: The view before anything leaves; None where the request is one of several.
     """
@@ -188,7 +189,7 @@ class Summarized:
 
 
 def due(view: View, plan: Plan, *, anew: bool = False) -> tuple[Exchange, ...]:
-    """Return what leaves by a plan or left by an earlier compaction and was never summarised, oldest first, as recorded.
+    """Return the exchanges that leave, or left earlier, and were never summarised, oldest first, as recorded.
 
     Args:
         view: The view that the plan was made for.
@@ -236,10 +237,10 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
     focus: str = "",
     anew: bool = False,
 ) -> Summarized:
-    """Put a summary beside the record of a composed view.
+    """Add a summary to the record of a composed view.
 
-    Whatever goes wrong (the summarizer raises, takes too long, answers nothing, is cut off, calls tools or writes more than there is room for), the composed view stays
-    as it was, and what is due goes into the next request. What exceeds three quarters of the summarizer's `window` is read in pieces, each with the answer to the one before.
+    The summarizer may raise, take too long, answer nothing, be cut off, call tools or write too much: then the composed view stays as it was, and the span
+    goes into the next request. What exceeds three quarters of the summarizer's `window` is read in pieces, each with the answer to the one before.
 
     Args:
         view: The view that was composed.

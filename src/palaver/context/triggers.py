@@ -18,7 +18,7 @@ _PROGRESS = 1.1
 
 
 def next_request(counted: int, counted_then: int = 0, reported_then: int = 0) -> int:
-    """Return the size of the next request: what the provider reported of the last one, plus a local count of what is new.
+    """Return the size of the next request: the provider's report of the last one, plus a local count of the new part.
 
     Args:
         counted: What the next request counts, in tokens.
@@ -130,8 +130,8 @@ class Idle:
     """Fires when nothing was said for a while: the provider's cache is cold then, so a new prefix costs nothing.
 
     Attributes:
-        seconds: The while; exactly that long fires. Claude Code clears old results after 60 minutes.
-        least: Views of at most so many tokens are left alone.
+        seconds: How long; exactly that long fires. Claude Code clears old results after 60 minutes.
+        least: Views of at most this many tokens are left alone.
     """
 
     seconds: float = 3_600.0

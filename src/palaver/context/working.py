@@ -1,4 +1,4 @@
-"""The dialog that a plain context manager works on, and the view of what it returns."""
+"""The dialog that a plain context manager works on, and the view of its result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["WorkingDialog", "managed_view"]
 class WorkingDialog:
     """A dialog over a view: what a plain context manager is called with where no other dialog exists.
 
-    Nothing that happens to it reaches the log. A message that the manager keeps, the very object, keeps its place in the log; every other message is
-    the manager's own and is sent as it is.
+    Nothing that happens to it reaches the log. A message that the manager keeps, as the same object, keeps its place in the log. Every other message is the
+    manager's own and is sent unchanged.
 
     Attributes:
         owner: The agent's name, or empty.
@@ -141,7 +141,7 @@ def _entry(place: Handle) -> Handle:
 
 
 class _Source:
-    """A view as messages, and messages as a view again: what was kept keeps its place in the log."""
+    """A view as messages, and messages as a view again: kept messages keep their place in the log."""
 
     def __init__(self, view: View) -> None:
         view.load()

@@ -49,7 +49,7 @@ class CompactionPreview:
     Attributes:
         before: The view as it is.
         composed: The view as it would be, and the plan that leads to it.
-        attempt: What is recorded of how it came about: trigger, focus, and what the summarizer used.
+        attempt: The record of how it came about: trigger, focus, and the summarizer's usage.
     """
 
     before: View
@@ -78,7 +78,7 @@ class CompactionPreview:
 
     @property
     def inserted(self) -> tuple[str, ...]:
-        """The texts that would stand for what leaves: summary, record, notice."""
+        """The texts that would replace what leaves: summary, record, notice."""
         known = {text_of(exchange) for exchange in self.before.exchanges if exchange.derived}
         texts = (text_of(exchange) for exchange in self.composed.view.exchanges if exchange.derived)
         return tuple(text for text in texts if text not in known)
@@ -95,7 +95,7 @@ class CompactionPreview:
         return str((self.attempt.get("summary") or {}).get("failed", ""))
 
     def approve(self) -> Handle:
-        """Commit it: one entry of the log, from which later views start. `undo` takes it back.
+        """Commit it: one entry of the log, from which later views start. `undo` reverts it.
 
         Raises:
             Conflict: Another compaction was committed meanwhile, or something that the dialog holds was erased.
@@ -227,7 +227,7 @@ class Compactions:
             trigger: Why it is made; recorded with it.
 
         Raises:
-            InfeasibleBudget: What every view must hold is larger than the budget.
+            InfeasibleBudget: The part that every view must show is larger than the budget.
             NotFound: There is no policy of this name.
         """
         return self._planned(asked, budget, model, trigger)[0]
@@ -243,7 +243,7 @@ class Compactions:
         focus: str = "",
         anew: bool = False,
     ) -> CompactionPreview:
-        """Preview a compaction with a summary beside the record. Where the summarizer fails, the record stands alone.
+        """Preview a compaction with a summary besides the record; with the record alone where the summarizer fails.
 
         Args:
             summarizer: Writes the summary; the policy says under which headings.
@@ -251,11 +251,11 @@ class Compactions:
             budget: As for `preview`.
             model: As for `preview`.
             trigger: As for `preview`.
-            focus: What the summarizer should dwell on.
+            focus: What the summarizer should describe in detail.
             anew: Whether to summarise again what was summarised before.
 
         Raises:
-            InfeasibleBudget: What every view must hold is larger than the budget.
+            InfeasibleBudget: The part that every view must show is larger than the budget.
             NotFound: There is no policy of this name.
         """
         from palaver.context.summary import HEADINGS, summarize  # noqa: PLC0415 - most compactions ask nobody
@@ -297,7 +297,7 @@ class Compactions:
     # --- committing -------------------------------------------------------------------------------------------------------------------
 
     def commit(self, made: Composed | View, *, model: str = "", attempt: Mapping[str, Any] | None = None) -> Handle:
-        """Write a smaller view down as one entry, from which later views start.
+        """Write a smaller view as one entry, from which later views start.
 
         Args:
             made: What `compose` returned, or a view made from this dialog's with a plan.
@@ -332,7 +332,7 @@ class Compactions:
         after: int = 0,
         **kept: object,
     ) -> Handle:
-        """Write a view down as a compaction entry, whatever its size.
+        """Write a view as a compaction entry, without comparing sizes.
 
         Args:
             view: The view.
@@ -367,7 +367,7 @@ class Compactions:
     def undo(self) -> Handle:
         """Undo the newest compaction that is in force, by an entry of its own: what it left out is shown again.
 
-        Compactions are a stack: a second undo takes back the one before. What was said since stays.
+        Compactions are a stack: a second undo reverts the one before. Newer messages stay.
 
         Raises:
             Conflict: Another compaction was committed since the last `reload`.
@@ -400,7 +400,7 @@ class Compactions:
         return self._take_back(seq)
 
     def _in_force(self) -> tuple[int, Compaction | None]:
-        """Return the newest compaction that is not undone; taking one back restores what was in force before it."""
+        """Return the newest compaction that is not undone; undoing it restores what was in force before."""
         seq = self._head.refresh().view_base
         entry = self._entry(seq)
         while entry is not None and entry.undone is not None:

@@ -1,4 +1,4 @@
-"""Models, tokens, prices and budgets: how large a thing is, what a model holds, what a call costs.
+"""Models, tokens, prices and budgets: the size of a text, the window of a model, the price of a call.
 
 Everything works offline: tokenizer, windows and prices come with the packages. Counts are exact for OpenAI's models and
 estimates with a stated error bound for all others.

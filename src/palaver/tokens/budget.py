@@ -26,7 +26,7 @@ SAFETY_BUFFER = 5_000
 """Tokens kept free unless the caller says otherwise (source document 000), on windows of 15,000 tokens and more."""
 
 _SMALLEST_SHARE = 3
-"""The buffer never takes more than a third of what the model can read."""
+"""The buffer is at most a third of what the model can read."""
 
 _TARGET_SHARE = 2
 """The target is half of the limit unless the caller says otherwise (DESIGN 5.4; OpenHands condenses to half, too)."""
@@ -54,7 +54,7 @@ _STEPS = 16
 class Budget:
     """What one request may occupy.
 
-    ``Budget(max_tokens=32_000)`` is the plain form: 32,000 tokens less the buffer. The other constructors take the words of other libraries, and
+    ``Budget(max_tokens=32_000)`` is the plain form: 32,000 tokens less the buffer. The other constructors use the words of other libraries, and
     :meth:`parse` reads a configuration in any of them.
 
     Attributes:
@@ -129,7 +129,7 @@ class Budget:
     def corrected(self, counted: int, reported: int) -> Budget:
         """Return the budget in counted tokens that is as large as this one in the provider's.
 
-        A provider that reports fewer tokens than were counted makes no room: a limit that somebody set holds in the count that they see, too.
+        A report of fewer tokens than were counted makes no room: a limit that somebody set also applies to the count that they see.
 
         Args:
             counted: What the last request counted, in tokens.
@@ -249,7 +249,7 @@ class Budget:
 
     @classmethod
     def from_headroom(cls, model: str | ModelInfo, *, buffer: int = _OPENCODE_BUFFER) -> Budget:
-        """Return a budget that keeps a buffer beside the model's longest answer, at most 32,000 tokens and half the window (the words of OpenCode)."""
+        """Return a budget with a buffer and the model's longest answer, at most 32,000 tokens and half the window (the words of OpenCode)."""
         info = _info(model)
         answer = min(info.max_output or _USUAL_ANSWER, _OPENCODE_ANSWER, info.context_window // 2)
         return cls(max_tokens=info.context_window, reserve=answer, safety_buffer=buffer, max_input=info.max_input)
@@ -287,7 +287,7 @@ _FORMS = (
 )
 
 _UNDECIDING = {"reserve_tokens": "reserve", "buffer": "safety_buffer"}
-"""What deciding words mean beside one that comes before them."""
+"""The meaning of deciding words after one that comes before them."""
 
 
 def _of_number(number: object, model: str | ModelInfo | None) -> Budget:

@@ -34,7 +34,7 @@ __all__ = [
     "source",
 ]
 
-# --- what is known of a model ------------------------------------------------------------------------------------------
+# --- models ------------------------------------------------------------------------------------------
 
 _LONG_WINDOW = 1_000_000
 
@@ -70,7 +70,7 @@ class ModelInfo:
     warning: str = ""
 
     def __post_init__(self) -> None:
-        """Take the whole window as input where nothing narrower was given."""
+        """Use the whole window as input unless a smaller input is set."""
         if not self.max_input:
             object.__setattr__(self, "max_input", self.context_window)
 
@@ -148,11 +148,11 @@ _ROUTES = frozenset({"models", "publishers", "accounts", "endpoints", "litellm_p
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """One model's name, taken apart.
+    """The parts of a model's name.
 
     Attributes:
         asked: The name as it was given.
-        hosts: What stood before the model, from left to right: who serves it, and often who made it.
+        hosts: The parts before the model, from left to right: who serves it, and often who made it.
         bare: The model alone, with its date.
         readings: Ways to read the name, the most specific first; lower case, never empty.
         long_window: Whether the name asks for a window of a million tokens.
@@ -166,7 +166,7 @@ class ModelName:
 
 
 def read_name(name: str) -> ModelName:
-    """Take a model's name apart.
+    """Return the parts of a model's name.
 
     Understood are bare names, LiteLLM's and OpenRouter's prefixes (``openrouter/anthropic/claude-sonnet-4.5:free``),
     Bedrock's identifiers (``us.anthropic.claude-3-5-sonnet-20241022-v2:0``), Vertex's dates (``claude-3-5-haiku@20241022``),
@@ -295,8 +295,7 @@ class Limits(NamedTuple):
     Attributes:
         max_output: Tokens of the longest answer, reasoning included.
         window: Tokens of the window, in place of what the price data say.
-        apart: Whether an answer of any length takes room from the window in full: the longest input is then the window
-            less ``max_output``, however short the answer asked for.
+        apart: Whether the longest answer is always reserved: the longest input is then the window less ``max_output``, however short the answer.
     """
 
     max_output: int | None = None

@@ -1,7 +1,7 @@
 """Counting tokens: of text, blocks, messages, tool schemas and whole requests, for any model, offline.
 
-Only OpenAI publishes its tokenizer, so for every other family the count is an estimate: the o200k_base count times a factor
-of the family, plus what providers put around messages, calls and results. Each family states an error bound; both were
+Only OpenAI publishes its tokenizer. For every other family the count is an estimate: the o200k_base count times a factor of the family, plus what providers
+put around messages, calls and results. Each family states an error bound; both were
 measured on recorded sessions. What a provider reports corrects the budget: `Budget.corrected`.
 """
 
@@ -84,7 +84,7 @@ def counter(model: str | ModelInfo) -> ModelCounter:
     return ModelCounter(model, family_of(read_name(model).bare))
 
 
-# --- what is counted ------------------------------------------------------------------------------------------------------
+# --- blocks, messages, requests ------------------------------------------------------------------------------------------------------
 
 
 def count_block(block: Content, counter: Counter) -> int:
@@ -164,7 +164,7 @@ def _media(block: ImageContent | AudioContent, family: Family) -> int:
 
 
 _SPEECH_BYTES_PER_SECOND = 4_000
-"""What a compressed recording is taken to have: 32 kbit/s, the low end for speech, so that its length errs high."""
+"""The assumed rate of a compressed recording: 32 kbit/s, the low end for speech, so that its length errs high."""
 
 
 def seconds(data: bytes | None, size: int) -> float:
@@ -176,7 +176,7 @@ def seconds(data: bytes | None, size: int) -> float:
 
 
 def _image(image: Media, family: Family) -> int:
-    """Count an image by its pixels, or as large as can be where its bytes are not at hand."""
+    """Count an image by its pixels, or as the largest possible one where its bytes are not in memory."""
     size = pixel_size(image.data) if image.data else None
     return family.image.tokens(*size) if size else family.image.unknown
 

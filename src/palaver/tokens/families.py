@@ -103,7 +103,7 @@ class Flat:
     """One price for a small image, or for each tile of a larger one (Gemini).
 
     Source: Google, "Understand and count tokens": 258 tokens when both edges are at most 384 pixels, else 258 for each
-    tile of 768 x 768. From Gemini 3 on the default is 1,120 tokens an image whatever its size ("Media resolution").
+    tile of 768 x 768. From Gemini 3 on the default is 1,120 tokens an image of any size ("Media resolution").
 
     Attributes:
         each: Tokens of one image or tile.
@@ -145,8 +145,8 @@ class Family:
     Attributes:
         name: Such as ``anthropic``.
         factor: Tokens of this family for one of o200k_base, over the text of agents' requests: English, code, logs, JSON.
-        bound: The stated error bound, a fraction of the estimate. It holds for 95 of 100 recorded requests of that sort
-            from some thousand tokens on; other scripts, and requests of a few hundred tokens, can be further off.
+        bound: The stated error bound, a fraction of the estimate. It was right for 95 of 100 recorded requests of some thousand tokens and more. Other
+            scripts, and requests of a few hundred tokens, can be further off.
         default_window: The window that is assumed for an unknown model of this family.
         exact: Whether the tokenizer is o200k_base itself, so that plain text counts exactly.
         per_request: Around a request.

@@ -1,4 +1,4 @@
-"""Blocks and turns: the pieces of a view, each with its origin; and changes: the form in which a view shows a block, or that it leaves it out."""
+"""Blocks and turns: the pieces of a view, each with its origin. Changes: blocks shown in another form or left out."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Block:
         reason: Why it is not shown as it was recorded; None when it is.
         reversible: Whether the handle returns all that was taken out; True when `reason` is None.
         derived: What it is when nobody said it: `record`, `summary`, `notice`, `pending`, `interrupted`; else empty.
-        sources: The entries that a derived text was made from; for a block in another form, those besides the block itself.
-        speaker: Who said it, whatever role carries it.
+        sources: The entries that a derived text was made from; for a block in another form, those other than the block itself.
+        speaker: Who said it, in a message of any role.
         trust: How far it may be believed; a derived text has the lowest trust of its sources.
     """
 

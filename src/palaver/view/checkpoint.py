@@ -29,7 +29,7 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
 
     Args:
         view: The view.
-        spans: What the dialog holds up to `view.at`, oldest first (`held`).
+        spans: The dialog's spans up to `view.at`, oldest first (`held`).
         policy: The policy that made the view.
         tokens_before: The size of the view before, in tokens.
         tokens_after: The size of this view, in tokens.
@@ -83,7 +83,7 @@ def _in_view_order(view: View, spans: Sequence[Span], before: dict[Handle, list[
 
 
 def _in_log_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
-    """Return the runs of each span. A run goes on over entries that no view shows, and stops before a derived text and at what this view leaves out."""
+    """Return the runs of each span. A run includes entries that no view shows, and ends before a derived text and at what this view leaves out."""
     parts: dict[DialogId, list[tuple[int, bool, int]]] = {}
     for span in chain(view.state, (run for exchange in view.exchanges for run in exchange.runs)):
         cuts = (seq for seq in range(span.start + 1, span.stop) if Handle(span.dialog, seq) in before)
@@ -129,7 +129,7 @@ def _derived(block: Block) -> Derived:
 
 
 def _edits(view: View) -> Iterator[BlockEdit]:
-    """Return the blocks in another form. What is set aside or left out is recorded elsewhere: as an entry of the state, as an omission."""
+    """Return the blocks in another form. Quarantines and omissions are recorded elsewhere: as an entry of the state, as an omission."""
     for block in view.system:
         if block.reason is not None and block.reason is not Reason.QUARANTINED and block.origin is not None:
             text = block.content.content if isinstance(block.content, TextContent) else ""
@@ -145,7 +145,7 @@ def _edits(view: View) -> Iterator[BlockEdit]:
 
 
 def held(reader: Reader, dialog_id: DialogId, at: int | None) -> tuple[Span, ...]:
-    """Return the spans that a dialog holds up to its own entry `at`, inclusive (None: the newest; -1: inherited entries only)."""
+    """Return the spans of a dialog up to its own entry `at`, inclusive (None: the newest; -1: inherited entries only)."""
     length = reader.last(dialog_id).seq + 1 if at is None else at + 1
     return lineage(reader.node(dialog_id), length)
 
@@ -165,14 +165,14 @@ def header_at(reader: Reader, dialog_id: DialogId, at: int | None) -> Header:
 def find_start(
     reader: Reader, spans: Sequence[Span], upto: Header
 ) -> tuple[Compaction | None, tuple[Span, ...], list[Handle]]:
-    """Find the newest checkpoint that holds for these spans.
+    """Find the newest checkpoint that is valid for these spans.
 
-    An ancestor's checkpoint holds for a fork only when the fork shares everything that the checkpoint was made of: a fork that keeps a window asked for
+    An ancestor's checkpoint is valid for a fork only when the fork shares everything that the checkpoint was made of. A fork that keeps a window wants
     exactly those messages.
 
     Args:
         reader: The log.
-        spans: What the dialog holds, oldest first; the last span ends at `upto`.
+        spans: The dialog's spans, oldest first; the last one ends at `upto`.
         upto: The header of the last own entry, or `NOTHING`.
 
     Returns:
@@ -198,7 +198,7 @@ def find_start(
 
 
 def _complete(entry: Compaction, spans: Iterable[Span]) -> bool:
-    """Return whether the spans hold every entry that a checkpoint shows or leaves out."""
+    """Return whether the spans contain every entry that a checkpoint shows or leaves out."""
     held_of: dict[DialogId, list[Span]] = {}
     for span in spans:
         held_of.setdefault(span.dialog, []).append(span)

@@ -22,8 +22,7 @@ from palaver.messages import (
 from palaver.view.blocks import NO_CHANGES, Block, Change, Reason, Turn, change_of, shown_turns
 
 NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
-"""The result of a call that has none. The words are the same while the call is open and after it was given up, so that the request sent while it
-was open stays a prefix of the next."""
+"""The result of a call that has none. The words do not change when an open call is abandoned: a request sent while it was open stays a prefix of the next."""
 
 OTHER_BRANCH = "The result of this tool call is not part of this branch, which was forked while the call was open."
 """The result of an inherited call that was open where the branch begins."""
@@ -48,7 +47,7 @@ def read(reader: Reader, places: Iterable[Handle]) -> Mapping[Handle, Entry]:
 
 
 def _scans(places: Sequence[Handle]) -> Iterator[Span]:
-    """Return the spans that hold these sorted places, joined where little lies between."""
+    """Return spans that contain these sorted places, joined where few entries lie between."""
     scan: Span | None = None
     for dialog, seq, _ in places:
         if scan is not None and scan.dialog == dialog and seq - scan.stop < _NEAR:
@@ -81,14 +80,14 @@ class Result(NamedTuple):
 class Recorded:
     """What an exchange shows before any change.
 
-    Entries, runs and answers are plain tuples of strings and numbers: a view may hold tens of thousands, and the garbage collector does not visit them.
+    Entries, runs and answers are plain tuples of strings and numbers: a view may have tens of thousands, and the garbage collector does not visit them.
 
     Attributes:
         read: Reads its entries.
         role: The role of its first turn.
         entries: The entries of its first turn: dialog, number, and the shape of the message. Empty where a program made the turns.
         runs: All its entries, in order: dialog, first, and the number after the last.
-        aside: The blocks of its message that this exchange does not show: results that stand with their calls, or second results.
+        aside: The blocks of its message that this exchange does not show: results shown with their calls, or second results.
         answers: For each of its calls, in order, the block of the result (dialog, number, block) and its size; or why there is none: `pending`,
             `interrupted` or `parted`.
     """
@@ -167,7 +166,7 @@ class Recorded:
 
 
 SUMMARY = "summary"
-"""Stands for the shape of a summary, whose one block has the handle of its entry."""
+"""The shape of a summary, whose one block has the handle of its entry."""
 
 
 def _result(place: Handle, call_id: str, entries: Mapping[Handle, Entry]) -> Block | None:
@@ -184,7 +183,7 @@ def _result(place: Handle, call_id: str, entries: Mapping[Handle, Entry]) -> Blo
 
 
 def _missing(block: Block, call: ToolCallContent, why: str) -> Block:
-    """Return what stands for the result of a call that has none. It claims an error only where the call did not finish."""
+    """Return the result of a call that has none. It reports an error only where the call did not finish."""
     parted, origin = why == "parted", block.origin
     text = OTHER_BRANCH if parted else NO_RESULT
     return Block(
@@ -297,7 +296,7 @@ class Exchange:
         messages: int = 0,
         size: int = 0,
     ) -> Exchange:
-        """Return an exchange of turns that are at hand; `role` and `speaker` are those of the first turn."""
+        """Return an exchange of turns in memory; `role` and `speaker` are those of the first turn."""
         role, entries = turns[0].role, tuple((run.dialog, run.start, run.stop) for run in runs)
         return cls(
             source=Recorded(_nothing, role, (), entries, _turns=tuple(turns)),

@@ -37,7 +37,7 @@ def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: b
     Args:
         reader: The log.
         dialog_id: The dialog.
-        at: The last own entry to take into account, inclusive; None for the newest, -1 for inherited entries only.
+        at: The last own entry to include; None for the newest, -1 for inherited entries only.
         whole: Whether to ignore compactions and context edits, so that everything is in the view.
 
     Raises:

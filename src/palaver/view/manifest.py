@@ -1,7 +1,7 @@
 """Manifests: what one model call saw, small enough to keep for every call.
 
-A manifest records how a view differs from the fold of its dialog: which exchanges of the fold it shows, which blocks it shows in another form, and
-what no entry holds. With the log it gives the view back, byte for byte. Little changes between two calls, so a call keeps the difference to the one
+A manifest records how a view differs from the fold of its dialog: which exchanges of the fold it shows, which blocks it shows in another form, and texts of
+no entry. With the log it restores the view, byte for byte. Little changes between two calls, so a call keeps the difference to the one
 before.
 """
 
@@ -30,7 +30,7 @@ Manifest: TypeAlias = dict[str, Any]
 """A manifest as JSON values, with these keys:
 
 `at`
-    The number of the dialog's last own entry that the view takes into account.
+    The number of the dialog's last own entry that the view includes.
 `system`, `items`
     The blocks of the instructions and the exchanges that are shown, in order: `[start, stop]` for those of the fold at `at` (stop exclusive), or one
     written out.
@@ -115,7 +115,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
 
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
-    """Return a manifest as a difference to an earlier one: for each list, the runs that the earlier one has too and what is new."""
+    """Return a manifest as a difference to an earlier one: for each list, the runs that both share and the new items."""
     return {"at": stored["at"], "edited": stored["edited"]} | {
         name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS
     }
@@ -171,7 +171,7 @@ def _same(folded: Exchange, exchange: Exchange) -> bool:
 
 
 def _runs(places: Iterable[int | Any]) -> list[Any]:
-    """Return indexes as runs, and what is written out as it is."""
+    """Return indexes as runs, and other items unchanged."""
     items: list[Any] = []
     for place in places:
         if not isinstance(place, int):
@@ -184,7 +184,7 @@ def _runs(places: Iterable[int | Any]) -> list[Any]:
 
 
 def _chosen(items: Iterable[Any], known: Sequence[_T], read: Callable[[Any], _T]) -> Iterator[_T]:
-    """Return what a list of runs names, and what it has written out."""
+    """Return the items that a list of runs names or contains."""
     for item in items:
         if isinstance(item, Mapping):
             yield read(item)

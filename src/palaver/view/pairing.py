@@ -87,7 +87,7 @@ class Pairing:
         read: Reads entries of the log.
         open_at: Returns the ids of the calls that were open where the branch begins, for an entry that an ancestor owns.
         holes: What the branch does not share between entries that it shares.
-        apart: The results that are shown where they came, whatever call waits for them.
+        apart: The results that are shown where they came, even if a call waits for them.
         exchanges: The exchanges so far, unchanged.
         response: The newest response.
         omissions: The entries left out.
@@ -206,7 +206,7 @@ class Pairing:
         return frozenset(aside)
 
     def finish(self, *, live: bool = True) -> list[Exchange]:
-        """Return the exchanges, with the newest response as it stands.
+        """Return the exchanges, with the newest response so far.
 
         Args:
             live: Whether its calls can still be answered. Those of a response that an ancestor owns never wait.
@@ -252,7 +252,7 @@ class Pairing:
 _EMPTY = {"": Reason.EMPTY, "!": Reason.FAILED_RESPONSE}
 _NO_BLOCKS: frozenset[int] = frozenset()
 _COMING = Exchange.of((Turn(role=Role.ASSISTANT, blocks=()),))
-"""Holds the place of a response until it is finished."""
+"""Reserves the place of a response until it is finished."""
 
 
 def _goes_on(response: Response, dialog: DialogId, header: Header) -> bool:

@@ -1,4 +1,4 @@
-"""Plans: what a policy wants changed in a view; and applying one: a smaller view, with an omission for everything that left."""
+"""Plans: the changes that a policy wants in a view. Applying one makes a smaller view, with an omission for everything that left."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Rewrite:
         text: What the model sees instead; it names the handle.
         reason: Why.
         reversible: Whether the handle returns all that was taken out.
-        sources: The entries that the text was made from besides the block.
+        sources: The entries other than the block that the text was made from.
         trust: The lowest trust among them; None for that of the block.
     """
 
@@ -102,7 +102,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a policy wants. An empty plan leaves the view as it is.
+    """The changes that a policy wants. An empty plan leaves the view as it is.
 
     Attributes:
         policy: The policy's name.
@@ -126,7 +126,7 @@ class Plan:
 
 
 def apply(view: View, plan: Plan) -> View:
-    """Return the view as a plan wants it: valid by construction, with an omission for everything left out.
+    """Return the view with a plan's changes: valid by construction, with an omission for everything left out.
 
     Reads no body: exchanges that change are read when they are shown.
 
@@ -165,7 +165,7 @@ def _dropped(view: View, plan: Plan) -> Mapping[int, Reason]:
     forbidden = sorted(index for index in view.protected() if index in dropped)
     if forbidden:
         message = (
-            f"The plan of {plan.policy} drops exchange {forbidden[0]}, which every view must hold: "
+            f"The plan of {plan.policy} drops exchange {forbidden[0]}, which every view must show: "
             "the newest user message, pinned exchanges and open calls stay."
         )
         raise InvalidInput(message)
@@ -305,7 +305,7 @@ def _leaving(
 def _pieces(
     view: View, dropped: Mapping[int, Reason], kept: Sequence[int], parted: _Entries
 ) -> Iterator[tuple[int, int]]:
-    """Iterate over what is dropped, first index and the one after the last: exchanges in the order of the log that nothing parts, or single ones."""
+    """Iterate over dropped exchanges, as first index and the one after the last: unbroken runs in the order of the log, or single ones."""
     exchanges, breaks = view.exchanges, view.columns.breaks
     single = len(set(dropped.values())) > 1
     places: dict[DialogId, list[int]] = {}

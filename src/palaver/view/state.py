@@ -1,4 +1,4 @@
-"""What is in force after some entries: exchanges, marks on their blocks, pins, instructions, tools, the model."""
+"""The state after some entries: exchanges, marks on their blocks, pins, instructions, tools, the model."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Marks:
         edits: The blocks shown in another form; the newest edit of a block wins.
         removed: The blocks left out.
         apart: The results that a checkpoint found without their call: what answered the call before may have left the view since.
-        flags: Of each pin and quarantine the newest entry about it, and whether that entry sets it or takes it away. One that takes it away counts, too,
-            as long as the one before it may be read.
+        flags: The newest entry about each pin and quarantine, and whether it sets or removes it. A removal counts, too, as long as the entry before it may be
+            read.
         touched: The entries whose marks changed since they were last asked for.
     """
 
@@ -74,7 +74,7 @@ class Marks:
         self.removed[block] = gone
 
     def flag(self, place: Handle, kind: str, target: Handle, *, holds: bool) -> None:
-        """Set a pin or a quarantine, or take it away."""
+        """Set or remove a pin or a quarantine."""
         self._touch(target)
         self.flags.pop((kind, target), None)
         self.flags[kind, target] = place, holds
@@ -105,7 +105,7 @@ class Marks:
         return replace(exchange, changes=changes, pinned=pinned) if changes or pinned else exchange
 
     def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, Change]:
-        """Return the changes of the blocks of entries. A quarantine comes before an edit, which may show just what was refused."""
+        """Return the changes of the blocks of entries. A quarantine wins over an edit, which may show just what was refused."""
         found: dict[Handle, Change] = {}
         for entry in entries:
             for target in self._targets.get((entry.dialog, entry.seq), ()):
@@ -129,7 +129,7 @@ def _sections(place: Handle, entry: Instructions, *, behind: bool) -> Iterator[B
 
 @dataclass(slots=True)
 class State:
-    """What is in force after the entries read so far.
+    """The state after the entries read so far.
 
     Attributes:
         node: The dialog.
@@ -140,7 +140,7 @@ class State:
         pairing: The exchanges, without marks.
         leading: The system messages before the conversation.
         in_force: The newest instructions, toolset and model change.
-        marks: What is said about entries and blocks.
+        marks: Edits, pins and quarantines of entries and blocks.
         omissions: What the checkpoint left out.
         policies: The policies that decided, in order.
         edited: How many exchanges were said before the newest edit.
@@ -180,7 +180,7 @@ class State:
         self.pairing = Pairing(self.read, self._open_at, self._columns.between, self.marks.apart)
 
     def resume(self, checkpoint: Compaction) -> None:
-        """Begin with what a checkpoint records."""
+        """Begin with a checkpoint."""
         self.leads = checkpoint.leading
         self._edit(checkpoint.edits, checkpoint.omitted, checkpoint.policy)
         for piece in checkpoint.pieces:
@@ -268,7 +268,7 @@ class State:
         self.in_force[kind] = place
 
     def _edit(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
-        """Put what a compaction or a context edit says in force."""
+        """Apply the edits and omissions of a compaction or a context edit."""
         self.marks.edit(edits)
         for gone in map(Omission.of, omitted):
             if gone.handle is None or gone.handle.block is None:
@@ -279,7 +279,7 @@ class State:
             self.policies.append(policy)
 
     def view(self, at: int) -> View:
-        """Return the view of what was read."""
+        """Return the view of the entries read so far."""
         self._read_beside()
         state = (*self.in_force.values(), *self.leading, *self.marks.places())
         exchanges = self._exchanges()
@@ -327,14 +327,14 @@ class State:
         return tuple([each for index, each in enumerate(shown) if index not in self._hidden])
 
     def _open_at(self, place: Handle) -> Collection[str]:
-        """Return the calls that were open at the end of the inherited span that holds a place."""
+        """Return the calls that were open at the end of the inherited span that contains a place."""
         for span in self.node.ranges:
             if place in span:
                 return next(self.headers(Span(place.dialog, span.stop - 1, span.stop))).open_calls
         return ()
 
     def _read_beside(self) -> None:
-        """Read what holds beside the conversation, once until other entries say so."""
+        """Read instructions, tools and model again when other entries decide them."""
         places = (*self.in_force.values(), *self.leading, *self.damaged)
         if self._beside == places:
             return

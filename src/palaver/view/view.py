@@ -23,7 +23,7 @@ class Omission:
         span: The entries left out; None when it is a single block.
         handle: The block left out; None when it is whole entries.
         by: The policy that decided it, or `palaver`.
-        messages: How many messages it held.
+        messages: How many messages it had.
         size: Its size in bytes of its recorded form.
     """
 
@@ -76,7 +76,7 @@ class Columns:
         humans: The indexes of the human's messages.
         summaries: The indexes of summaries.
         parts: Where entries of another part of the log begin: the index, and the part's name (`part_of`).
-        breaks: Where the entries do not go on in the order of one dialog; and before and after each exchange that is derived or part of two dialogs.
+        breaks: Where the entries leave the order of one dialog; and before and after each exchange that is derived or part of two dialogs.
         between: What the dialog does not share between entries that it shares.
     """
 
@@ -141,17 +141,17 @@ class View:
 
     Attributes:
         dialog_id: The dialog.
-        at: The number of the dialog's last own entry that the view takes into account, or -1.
+        at: The number of the dialog's last own entry that the view includes, or -1.
         system: The instructions, in order.
         tools: The declared tools.
         exchanges: The conversation, in order.
-        omissions: What the log holds up to `at` and the view does not show, with the reason.
+        omissions: The entries and blocks up to `at` that the view does not show, with the reason.
         model: The model in force, or empty.
-        state: The entries besides messages that the view depends on: instructions, toolset, model change, pins, quarantines.
+        state: Other entries that the view depends on: instructions, toolset, model change, pins, quarantines.
         leading: How many system messages are part of the instructions because they came before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
-        edited: How many of the first exchanges were said before the view was last edited: what a provider signed in them was signed for other words.
+        edited: How many of the first exchanges are older than the view's last edit: signatures in them were made for other words.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
     """

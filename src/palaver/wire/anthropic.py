@@ -110,7 +110,7 @@ def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
 
 
 def _ended(part: Part, notes: Notes) -> Part:
-    """Return the assistant's last part without white space at its end, wherever it stands: a request may end on it, and the next begins alike."""
+    """Return the assistant's last part without white space at its end, in every message: a request may end on it, and the next begins alike."""
     if not isinstance(part, TextPart) or part.text == part.text.rstrip():
         return part
     notes.add(part.origin, "text", How.CHANGED, "white space at the end of words that the model may go on from")
@@ -176,7 +176,7 @@ def finished(
 def _wanted(
     messages: Sequence[Mapping[str, Any]], draft: Draft, origins: Sequence[Sequence[Handle | None]]
 ) -> Iterator[tuple[int, int]]:
-    """Return message and block of each place where the call wants a mark, as far as a mark can stand there."""
+    """Return message and block of each place where the call wants a mark and the provider accepts one."""
     for number, (message, said) in enumerate(zip(messages, origins, strict=True)):
         for index, (block, origin) in enumerate(zip(message["content"], said, strict=True)):
             if origin is not None and origin in draft.call.cache_at and block["type"] in draft.profile.cache.places:

@@ -2,8 +2,8 @@
 
 Every exchange is compiled alone, in a row of passes: `gather` spells it out, `pairing` has every call answered, `reasoning` sends thinking back
 only to the model that thought it, and the provider's module writes it. Then the exchanges are put together: neighbours of one role are joined,
-and `media` chooses the images and sounds that the whole request can have. The same view, profile, call and bytes give the same request on any
-machine, with and without the memo of an earlier request.
+and `media` chooses the images and sounds that the whole request can have. The same view, profile, call and bytes make the same request on any machine, with
+and without the memo of an earlier request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from palaver.wire.table import Profile
 class Writer(Protocol):
     """The module that writes one provider's body.
 
-    One that takes neighbours for one item also has `neighbours`: it returns two items as one, or None. One whose items change with their place
+    A module that joins neighbours also has `neighbours`: it returns two items as one, or None. One whose items change with their place
     in the request has `finished`: it returns the head, and the changed items by index.
     """
 
@@ -75,7 +75,7 @@ def compile(  # noqa: A001 - the word for it
     Args:
         view: What the model is to see.
         profile: What the provider accepts: `palaver.wire.profile(name, model)`.
-        call: The model and what is asked of it.
+        call: The model, and the options of the call.
         media: Returns the bytes of a payload by its digest; called only for payloads that are not in memory.
         memo: The exchanges of an earlier request of the conversation; those of this one replace them.
 
@@ -159,7 +159,7 @@ class _Exchanges:
     thinks: bool
 
     def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
-        """Compile the exchanges of a view in order; what is known is compiled anew only where its ids or its age differ."""
+        """Compile the exchanges of a view in order. Known ones are compiled again only where their ids or age differ."""
         taken: set[str] = set()
         out: list[Compiled] = []
         said_before = view.edited
@@ -202,7 +202,7 @@ class _Exchanges:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
         found: list[Cleaned] = []
         listed = [item for speech in script for item in self.writer.written(speech, self.profile, notes)]
-        # as deep in a list of an object as they lie in a body, so that what is nested too deeply there is so here
+        # as deep as in a body, so that nesting that is too deep there fails here, too
         items = tuple(freeze({"": listed}, "body", found)[""])
         return items, tuple(map(canonical_json, items)), bool(found)
 
@@ -224,7 +224,7 @@ class _Said:
     """The conversation while it is put together.
 
     Attributes:
-        neighbours: Returns two items as one where the provider takes them for one; None where it never does.
+        neighbours: Returns two items as one where the provider joins them; None where it never does.
         items: The messages, items or contents.
         data: The canonical bytes of each.
         origins: The blocks that each shows; only where the call places cache marks.
@@ -240,7 +240,7 @@ class _Said:
     cleaned: bool = False
 
     def follow(self, sent: _Sent, draft: Draft) -> tuple[int, int]:
-        """Append what is sent, and return the first of its items and the one after its last."""
+        """Append the items of an exchange, and return the index of the first and the one after the last."""
         start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.cache.field == "cache_control"
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
@@ -262,7 +262,7 @@ class _Said:
 
 
 def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load, notes: Notes) -> Iterator[_Sent]:
-    """Return what is sent of each exchange, with the media that the whole request can have."""
+    """Return each exchange as it is sent, with the media that the whole request can have."""
     having = [one.script for one in compiled if one.media]
     placed: Iterator[Sequence[Speech]] = iter(())
     if having:
@@ -279,7 +279,7 @@ def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load
 
 
 def _put_together(said: _Said, sent: Sequence[_Sent], draft: Draft, each: _Exchanges) -> list[tuple[int, int]]:
-    """Put the exchanges together, with what must stand before and after them; return where each begins and ends."""
+    """Put the exchanges together, with what must come before and after them; return where each begins and ends."""
     then = draft.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
     opening = next((one.script[0].role for one in sent if one.script), "user" if following else "")
@@ -289,7 +289,7 @@ def _put_together(said: _Said, sent: Sequence[_Sent], draft: Draft, each: _Excha
 
 
 def _leading(opening: str, draft: Draft) -> Iterator[Speech]:
-    """Return what must stand before the first words: instructions that are a message, and a notice where the user must speak first."""
+    """Return what must come before the first words: instructions that are a message, and a notice where the user must speak first."""
     turns = draft.profile.turns
     if draft.system and turns.system == "message":
         yield Speech("system", tuple(draft.system))

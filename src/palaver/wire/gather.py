@@ -1,7 +1,7 @@
 """The first pass: an exchange spelled out as a script.
 
-This pass decides whom a provider will take for the speaker. Words in a user's turn that the user did not say are marked; instructions inside
-the conversation stay instructions where the provider accepts them there, and become marked words elsewhere.
+This pass decides who speaks, as the provider sees it. Words in a user's turn that the user did not say are marked. Instructions inside the conversation stay
+instructions where the provider accepts them, and become marked words elsewhere.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: Notes) -> S
 def _takes_inside(profile: Profile) -> bool:
     """Return whether instructions may stand anywhere in the conversation.
 
-    The Anthropic models that accept them inside accept them in few places, which depend on what is said after them: a request would not
-    begin like the one before it. They get marked words, like the others.
+    Some Anthropic models accept them in few places, which depend on later messages: a request would not begin like the one before it. These models get marked
+    words, too.
     """
     return profile.turns.system == "message" or (profile.turns.system_inside and not profile.turns.alternate)
 
@@ -180,9 +180,9 @@ def _call(voice: _Voice, block: Block, content: ToolCallContent) -> Iterator[Par
 
 
 def _arguments(content: ToolCallContent, voice: _Voice, origin: Handle | None) -> tuple[Mapping[str, Any], str]:
-    """Return a call's arguments as an object and as JSON text; both are valid whatever the model wrote.
+    """Return a call's arguments as an object and as JSON text. Both are valid, even if the model wrote invalid JSON.
 
-    A server parses the arguments of the history: what is no JSON object makes it refuse every later request (vllm-project/vllm#43995,
+    A server parses the arguments of the history: anything but a JSON object makes it refuse every later request (vllm-project/vllm#43995,
     sgl-project/sglang#28035). Such a text is sent under a key of its own.
     """
     too_deep = voice.profile.calls.arguments == "object" and _depth(content.args, _DEPTH) > _DEPTH

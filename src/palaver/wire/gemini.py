@@ -53,7 +53,7 @@ def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
 
 
 def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
-    """Return two contents as one where they are one turn: no call may stand right after the model's words, and results stand alone."""
+    """Return two contents as one where they are one turn: no call may follow the model's words directly, and results are alone."""
     results = ["functionResponse" in content["parts"][0] for content in (before, item)]
     return together(before, item, "parts") if before["role"] == item["role"] and results[0] == results[1] else None
 

@@ -1,8 +1,8 @@
 """The head of a request: everything but the conversation, decided before a provider's module writes it.
 
 Tools are declared in the provider's dialect. The structure of an answer goes into the provider's own field where it has one, otherwise into words.
-Tools that the provider runs itself (web search, code execution and their like) have one name for all providers; a value of true stands for the
-provider's defaults, and a mapping has options in the provider's own words.
+Tools that the provider runs itself, such as web search and code execution, have one name for all providers. True asks for the provider's defaults; a mapping
+has options in the provider's own words.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def draft(  # noqa: PLR0913, PLR0917 - what a head is written from
 
 
 def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
-    """Return the choice between tools as it is sent: `none` where the tools of the history are gone, nothing where there are none."""
+    """Return the choice between tools as it is sent: `none` where the tools of the history are no longer declared, nothing where there are none."""
     wanted = call.tool_choice
     if tools and not view.tools:
         return "none"
@@ -238,7 +238,7 @@ def structure(
         call: The call.
         profile: The provider's rules.
         tools: Whether any tools are declared.
-        prefill: Whether the answer goes on from the assistant's words.
+        prefill: Whether the answer continues the assistant's words.
         notes: The changes so far.
 
     Raises:

@@ -1,7 +1,7 @@
 """The fourth pass: images and sounds, as far as the provider accepts them.
 
-A text with the handle replaces what cannot be sent: a kind that is not accepted, bytes that are missing or too many, and, where all together
-are too many, the oldest ones. The oldest leave in steps of a quarter of the limit, so that a growing conversation does not change its
+A text with the handle replaces what cannot be sent: a kind that is not accepted, or bytes that are missing or too many. Where all together are too many, the
+oldest leave. The oldest leave in steps of a quarter of the limit, so that a growing conversation does not change its
 beginning with every new image.
 """
 
@@ -68,7 +68,7 @@ def with_media(
 
 
 def without_media(script: Sequence[Speech], profile: Profile) -> tuple[Speech, ...]:
-    """Return a script with a text instead of each medium: what it needs besides the media's bytes, and a little more."""
+    """Return a script with a text instead of each medium: about what it needs without the media's bytes."""
     verdicts = iter(["it cannot be sent with this request to this provider"] * len(list(media_parts(script))))
     return _placed([script], verdicts, profile, Notes())[0]
 
@@ -156,7 +156,7 @@ def _judged_bytes(part: MediaPart, data: bytes, profile: Profile, side: int | No
     return replace(part, media_type=media_type, data=base64.b64encode(data).decode("ascii"))
 
 
-# --- where they stand ----------------------------------------------------------------------------------------------------
+# --- places ----------------------------------------------------------------------------------------------------
 
 
 def _placed(

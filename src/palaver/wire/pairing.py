@@ -1,7 +1,7 @@
 """The second pass: every call answered exactly once, with ids and names that the provider accepts.
 
-A view made by the fold is paired already; one that a program put together need not be, and an id that one provider made need not suit
-another. Ids and names depend only on what stands before them, so that a longer conversation keeps those of a shorter one.
+A view made by the fold is paired already. A view that a program made may not be, and one provider's ids may not suit another. Ids and names depend only on
+what comes before them, so that a longer conversation keeps those of a shorter one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from palaver.wire.table import Profile
 _ID_DIGITS = 24
 """Hexadecimal digits of a derived call id: 96 bits; with `call_` 29 characters, which every profile accepts."""
 _NAME_DIGITS = 8
-"""Hexadecimal digits that keep two tools apart whose names are spelled alike after the provider's pattern is applied."""
+"""Hexadecimal digits that distinguish two tools whose names are equal after the provider's pattern is applied."""
 _NAME_CHARACTERS = 48
-"""Characters of a tool's own name that stand before those digits; every profile accepts 64 in all."""
+"""Characters of a tool's own name before those digits; every profile accepts 64 in all."""
 
 
 class Names:
@@ -104,7 +104,7 @@ class _Pairing:
             yield replace(speech, parts=speech.parts[start:stop])
 
     def sent(self, speech: Speech) -> Speech:
-        """Return an assistant's calls the ids and names of the wire."""
+        """Return an assistant's words with the ids and names of the wire."""
         parts = tuple(self._renamed(part) if isinstance(part, CallPart) else part for part in speech.parts)
         return self.without_results(speech if parts == speech.parts else replace(speech, parts=parts))
 
@@ -138,7 +138,7 @@ class _Pairing:
         return replace(answer, id=call.id, name=call.name)
 
     def without_results(self, speech: Speech) -> Speech:
-        """Show results without a call as text; what a tool's turn then holds, the harness says."""
+        """Show results without a call as text; the harness speaks what is left of a tool's turn."""
         role: Literal["system", "user", "assistant"] = "user" if speech.role == "tool" else speech.role
         parts: list[Part] = []
         for part in speech.parts:
@@ -154,7 +154,7 @@ class _Pairing:
 
 
 def _rounds(script: Iterable[Speech]) -> Iterator[tuple[Speech | None, list[Speech]]]:
-    """Return each assistant's words with all that is said before the next ones; what stands before any comes first, under None."""
+    """Return each assistant's words with the replies before the next ones. What comes before the first has the key None."""
     speaker: Speech | None = None
     replies: list[Speech] = []
     for speech in script:

@@ -1,9 +1,9 @@
 """The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
-Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it: from Claude
-Fable 5.1 on, a block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). So the
+Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it. From Claude Fable 5.1 on, a
+block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). So the
 thinking of all exchanges that were said before the view's last edit is left out, as that page advises for kept turns after a compaction.
-Models that go on from the assistant's words get none while thinking is off: such a request may hold none, and each begins like the one before.
+Models that continue the assistant's words get none while thinking is off: such a request may not have any, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
 
 Tools of a provider's own leave blocks in answers. They go back while such tools are asked for: Anthropic wants a call with its result, Gemini
@@ -146,7 +146,7 @@ _ITEM_ID = re.compile(r"rs[a-zA-Z0-9_-]{0,62}")
 def reasoning_item(part: ThinkingPart) -> dict[str, object]:
     """Return OpenAI's reasoning item as it is sent back, or an empty one where the recorded one is not whole.
 
-    An item goes back with its id, its summary and its encrypted content; without the latter only a provider that stored it finds it
+    An item goes back with its id, its summary and its encrypted content. Without the latter only a provider that stored it finds it
     (github.com/microsoft/agent-framework-go/pull/784 lists the answers to each mistake).
     """
     artefact = part.content.artefact
@@ -176,7 +176,7 @@ def thought_signature(part: ThinkingPart) -> str:
 
 
 def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: Notes) -> Iterator[Part]:
-    """Return a turn with the signatures of this model, and a dummy on the first call where one must stand."""
+    """Return a turn with the signatures of this model, and a dummy on the first call where one is required."""
     ours = _maker(speech.provider or _AROUND.sub("", speech.model.lower())) in {"google", ""}
     ours = ours and _same_model(speech.model, model)
     first = True
@@ -245,7 +245,7 @@ def _sound(part: ProviderPart) -> bool:
 
 
 def _id(part: ProviderPart) -> str:
-    """Return the id that binds an Anthropic tool's call and result; empty for blocks that stand alone."""
+    """Return the id that connects an Anthropic tool's call and result; empty for single blocks."""
     bound = part.kind == _SERVER_CALL or part.kind.endswith("_tool_result")
     found = part.fields.get("id" if part.kind == _SERVER_CALL else "tool_use_id")
     return found if bound and isinstance(found, str) else ""

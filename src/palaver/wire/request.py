@@ -28,7 +28,7 @@ is not reproduced."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is asked of the provider besides the conversation.
+    """The options of a request, besides the conversation.
 
     Attributes:
         model: The model, in the provider's spelling.
@@ -37,7 +37,7 @@ class Call:
         temperature: The sampling temperature; None for the provider's own.
         stream: Whether the answer arrives in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
-        strict_tools: Whether to ask that arguments hold to the tools' schemas, where provider and schema permit it.
+        strict_tools: Whether to ask that arguments follow the tools' schemas, where provider and schema permit it.
         format: The structure of the answer, or None. It goes into the provider's own field, in its dialect; where a model accepts no schema,
             the instructions ask for it in words.
         provider_tools: Tools that the provider runs itself, by name, such as `web_search`: true, or their options in the provider's words.
@@ -88,15 +88,15 @@ class Compiled:
         edited: Whether the view was edited before it, after it was said.
         script: Its speeches before media are chosen.
         changes: What compiling it changed.
-        items: Its messages, items or contents, read-only; with media, what they are without.
+        items: Its messages, items or contents, read-only and without media.
         data: The canonical bytes of each item.
-        met: Ids that earlier exchanges had taken.
+        met: Ids that earlier exchanges already used.
         ids: Ids that it uses.
-        media: Whether it holds images or sounds.
-        calls: Whether it holds tool calls.
+        media: Whether it has images or sounds.
+        calls: Whether it has tool calls.
         asks: Whether it begins with a user's words.
         cleaned: Whether something in it had to be cleaned.
-        checked: Whether a request that holds it was found valid.
+        checked: Whether a request that contains it was found valid.
     """
 
     exchange: Exchange
@@ -114,14 +114,14 @@ class Compiled:
     checked: bool = False
 
     def fits(self, edited: bool, taken: AbstractSet[str]) -> bool:  # noqa: FBT001 - the two facts that it depends on
-        """Return whether compiling it anew would give the same, after other exchanges took these ids."""
+        """Return whether compiling it again would change nothing, after other exchanges used these ids."""
         return self.edited is edited and self.ids.isdisjoint(taken) and self.met <= taken
 
 
 class Memo:
     """The exchanges of a conversation's last request, compiled for one provider and model.
 
-    It never changes a request: compiling without it gives the same.
+    It never changes a request: compiling without it returns the same.
     """
 
     def __init__(self) -> None:
@@ -130,11 +130,11 @@ class Memo:
         self._compiled: dict[int, Compiled] = {}
 
     def known(self, label: object) -> Mapping[int, Compiled]:
-        """Return what was compiled under a label, by the id of the exchange: nothing when the label is another one."""
+        """Return the exchanges compiled under a label, by the id of the exchange; nothing for another label."""
         return self._compiled if label == self._label else {}
 
     def keep(self, label: object, compiled: list[Compiled]) -> None:
-        """Replace what is kept."""
+        """Replace the compiled exchanges."""
         self._label, self._compiled = label, {id(each.exchange): each for each in compiled}
 
 
@@ -143,7 +143,7 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Where a compiled exchange stands in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
+    """The place of a compiled exchange in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
 
     compiled: Compiled
     start: int
@@ -152,7 +152,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Request(Mapping[str, Any]):
-    """A request, ready to be sent. As a mapping it holds the arguments of the provider's SDK: `client.chat.completions.create(**request)`.
+    """A request, ready to be sent. As a mapping it has the arguments of the provider's SDK: `client.chat.completions.create(**request)`.
 
     Attributes:
         profile: The profile it was compiled for.
@@ -163,7 +163,7 @@ class Request(Mapping[str, Any]):
         history: Whether it ends on the assistant's words. It is then valid as a history, and becomes a request with words after it.
         view: The view it was compiled from; None where it was not compiled here.
         call: The call it was compiled for; None likewise.
-        pieces: Where the exchanges of the view stand; empty likewise.
+        pieces: The places of the view's exchanges; empty likewise.
         written: The canonical bytes of each item of the conversation; empty likewise.
     """
 
@@ -252,9 +252,9 @@ class Request(Mapping[str, Any]):
     def _excerpt(self) -> Mapping[str, Any] | None:
         """Return the body with only those items that are not yet checked, their neighbours and the beginning of their turn.
 
-        Return None where this does not do: nothing was checked before, what is new is not at the end, or the body may be too large. An
-        excerpt may break a rule that the whole keeps, never the other way round: what is counted over a conversation (ids, images, cache
-        marks) is counted when it is compiled.
+        Return None where an excerpt is not enough: nothing was checked before, new items are not at the end, or the body may be too large. An excerpt may
+        break a
+        rule that the whole keeps, never the other way round: compiling counts ids, images and cache marks over the whole conversation.
         """
         pieces, items = self.pieces, self.body[self.profile.conversation]
         new = next((index for index, each in enumerate(pieces) if not each.compiled.checked), len(pieces))

@@ -25,7 +25,7 @@ from palaver.wire.table import Dialect
 
 Schema: TypeAlias = dict[str, Any]
 
-# JSON Schema 2020-12: keywords that hold a schema, a list of schemas, or schemas by name (core, section 10).
+# JSON Schema 2020-12: keywords whose value is a schema, a list of schemas, or schemas by name (core, section 10).
 _ONE = frozenset({
     "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties",
@@ -42,7 +42,7 @@ _DEPTH = 24
 
 
 def _is(*kinds: type) -> Callable[[object], bool]:
-    """Return a test for values of these types; a truth value is no number."""
+    """Return a test for values of these types; a truth value is not a number."""
     return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
@@ -124,7 +124,7 @@ def in_dialect(parameters: Mapping[str, object], dialect: Dialect) -> tuple[Sche
 
 
 def not_strict(schema: Mapping[str, object]) -> str:
-    """Return why OpenAI could not hold a tool's arguments to a schema as it is, or an empty text."""
+    """Return why OpenAI could not enforce a tool's schema as it is, or an empty text."""
     found = narrowed(schema, "openai")
     if found.obstacle or found.required:
         return found.obstacle or f"{found.required[0]} may be left out"
@@ -178,13 +178,13 @@ class _Dialect:
     """What one provider compiles.
 
     Attributes:
-        words: The keywords that it knows, besides those that hold schemas.
+        words: The keywords that it knows, besides those with schemas.
         enum: What may be enumerated.
         formats: The formats that it knows; None for all.
         closed: Whether objects must name all their members.
         complete: Whether objects must require all their members.
         typed: Whether every schema must have a type.
-        cycles: Whether a schema may hold itself.
+        cycles: Whether a schema may contain itself.
         items: The values of `minItems` that it knows; None for all.
         levels: The most levels of objects and arrays; None for no published figure.
     """
@@ -222,7 +222,7 @@ _SILENT = frozenset({
     "$schema", "$id", "$comment", "$defs", "definitions", "examples", "example", "deprecated", "readOnly", "writeOnly", "discriminator",
     "contentEncoding", "contentMediaType", "xml", "externalDocs",
 })  # fmt: skip
-"""Keywords that say nothing about a value, or stand elsewhere."""
+"""Keywords that say nothing about a value, or are written elsewhere."""
 _HOLDERS = frozenset({"$ref", "properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf", "allOf"})
 
 
@@ -232,7 +232,7 @@ class Narrowed:
 
     Attributes:
         schema: The schema.
-        told: Keywords that stand in descriptions only, each as `place.word`.
+        told: Keywords that only descriptions mention, each as `place.word`.
         required: Members that are required now and could be left out before, each by its place.
         obstacle: Why the dialect cannot say it, a clause; empty when it can.
     """
@@ -326,7 +326,7 @@ class _Writer:
         return level + 1
 
     def _tells(self, word: str, schema: Schema, place: str, out: Schema) -> bool:
-        """Write a keyword where the dialect knows it; return whether only a description can tell it."""
+        """Write a keyword where the dialect knows it; return whether only a description can express it."""
         value, dialect = schema[word], self._dialect
         if word in _HOLDERS or word in _SILENT:
             return False
@@ -350,7 +350,7 @@ class _Writer:
         """Return whether a value is a truth value where only numbers may be listed; for Python it is a number."""
         return isinstance(value, bool) and bool not in self._dialect.enum
 
-    # --- what holds other schemas -------------------------------------------------------------------------------------------
+    # --- nested schemas -------------------------------------------------------------------------------------------
 
     def _members(self, schema: Schema, out: Schema, place: str, level: int) -> None:
         properties = schema.get("properties", {})
@@ -409,7 +409,7 @@ class _Writer:
     # --- references ---------------------------------------------------------------------------------------------------------
 
     def _reference(self, schema: Schema, place: str, level: int) -> Schema:
-        """Keep a reference that stands alone; replace one with other words beside it, which no dialect accepts."""
+        """Keep a reference without other keywords; replace one with others, which no dialect accepts."""
         name = _definition(schema)
         beside = {word: value for word, value in schema.items() if word != "$ref" and word not in _SILENT}
         if name not in self._defs:
@@ -436,7 +436,7 @@ class _Writer:
         return merged
 
     def _reached(self, name: str) -> frozenset[str]:
-        """Return the definitions that one definition leads to, itself only when it holds itself."""
+        """Return the definitions that one definition leads to, itself only when it contains itself."""
         reached: set[str] = set()
         waiting = list(_references(self._defs[name]))
         while waiting:

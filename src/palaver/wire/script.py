@@ -1,7 +1,7 @@
 """The script: exchanges spelled out as speeches, what changed in them on the way, and the words that palaver adds.
 
 Compiling is a row of passes. The first turns an exchange into a script; each later pass returns a changed script; the provider's module
-writes the last one. A script holds only what may be sent: no metadata, no times, no ids of ours.
+writes the last one. A script has only what may be sent: no metadata, no times, no ids of ours.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class MediaPart:
     Attributes:
         kind: `image` or `audio`.
         media: The value in the view.
-        origin: The block that holds it, or None.
+        origin: The block that contains it, or None.
         number: Its place among the media of its block, from 1.
-        of: How many media its block holds.
+        of: How many media its block has.
         media_type: The type of its bytes, once they are read; empty for an address.
         data: Its bytes as base64, once they are read; empty for an address.
     """
@@ -109,7 +109,7 @@ class ResultPart:
         name: The tool's name; after pairing, the one that is sent.
         body: What the tool returned.
         error: Whether the tool failed.
-        origin: The block, or None for a result that no entry holds.
+        origin: The block, or None for a result of no entry.
     """
 
     id: str
@@ -147,7 +147,7 @@ class Speech:
     """What one role says without a break.
 
     Attributes:
-        role: Who speaks; `tool` holds results only.
+        role: Who speaks; `tool` has results only.
         parts: What is said.
         name: The speaker's own name, or empty.
         provider: The provider whose model said it, or empty.
@@ -172,7 +172,7 @@ def media_parts(script: Iterable[Speech]) -> Iterator[MediaPart]:
 
 
 class Taken:
-    """The ids that are taken in a request: those of earlier exchanges, and those of the exchange being compiled.
+    """The ids that a request uses: those of earlier exchanges, and those of the exchange being compiled.
 
     Attributes:
         met: The ids of earlier exchanges that this one would have used.
@@ -187,7 +187,7 @@ class Taken:
         self.added: set[str] = set()
 
     def __contains__(self, one: str) -> bool:
-        """Return whether an id is taken."""
+        """Return whether an id is used."""
         if one in self._before:
             self.met.add(one)
             return True
@@ -219,7 +219,7 @@ class Change:
     """One difference between the view and the request.
 
     Attributes:
-        handle: The block it is about; None for what no entry holds (a derived text, a tool's schema, a parameter).
+        handle: The block it is about; None for parts of no entry (a derived text, a tool's schema, a parameter).
         what: What it is about: `text`, `image`, `audio`, `thinking`, `call id`, `tool name`, `tool schema`, `parameter` and so on.
         how: What happened to it.
         why: The reason, a clause that starts with a small letter.
@@ -346,5 +346,5 @@ def follows(what: str) -> str:
 
 
 def returned(call_id: str) -> str:
-    """Return the text before media that a tool returned and its result cannot hold."""
+    """Return the text before media that a tool returned and its result cannot contain."""
     return f"What follows was returned by tool call {call_id}."

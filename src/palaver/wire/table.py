@@ -16,9 +16,9 @@ class Turns:
     """Who may speak, in what order, and what a text may be.
 
     Attributes:
-        name: The pattern of a participant's whole name; None where messages carry no names.
+        name: The pattern of a participant's whole name; None where messages have no names.
         system: Where instructions go: a ``message`` or a ``field`` of the body.
-        system_inside: Whether a system message may also stand among the turns, after a user turn.
+        system_inside: Whether a system message may also come among the turns, after a user turn.
         first: The role of the first message; empty for any.
         alternate: Whether two neighbours may not have the same role.
         assistant_last: Whether a request may end on the assistant's words (a prefill). Where it may not, a session that
@@ -46,7 +46,7 @@ class Calls:
         unique: Whether ids differ in the whole ``request`` or only within one ``turn``.
         arguments: Whether arguments are JSON in a ``string`` or an ``object``.
         most: The most calls of one turn; None for no published figure.
-        media: The media types that a result may hold; empty where results are text only.
+        media: The media types that a result may have; empty where results are text only.
     """
 
     id: re.Pattern[str]
@@ -64,7 +64,7 @@ class Tools:
         name: The pattern of a tool's whole name.
         most: The most tools of one request; None for no published figure.
         needed: Whether tools must be defined while calls or results are in the history.
-        mixed: Whether tools of the provider's own may stand beside defined ones.
+        mixed: Whether tools of the provider's own may be mixed with defined ones.
     """
 
     name: re.Pattern[str]
@@ -80,7 +80,7 @@ class Answers:
     Attributes:
         native: Whether a schema may be sent in a field of its own; otherwise the instructions ask for it in words.
         beside_tools: Whether it may be sent while tools are declared.
-        loose: Whether a schema may be sent that the provider does not hold the model to.
+        loose: Whether a schema may be sent that the provider does not enforce.
         fields: The provider's own parameters for it, each a path into the body.
     """
 
@@ -97,7 +97,7 @@ class Reasoning:
     Attributes:
         form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn,
             or ``none`` where the API takes no reasoning back.
-        signed_calls: Whether the first call of every step in the current turn must carry its signature.
+        signed_calls: Whether the first call of every step in the current turn must have its signature.
         manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
@@ -146,7 +146,7 @@ class Cache:
     Attributes:
         marks: The most marks of one request; 0 where the provider has none.
         field: The field that makes a block or tool a mark.
-        places: What may carry a mark: kinds of blocks, ``system`` and ``tool``.
+        places: What may have a mark: kinds of blocks, ``system`` and ``tool``.
         choice: Whether another tool choice invalidates the cached conversation.
     """
 
@@ -164,10 +164,10 @@ class Profile:
 
     Attributes:
         name: The API: ``openai-chat``, ``openai-responses``, ``anthropic`` or ``gemini``.
-        model: The provider's model that stands in where the caller names none.
+        model: The model that is assumed where the caller names none.
         dialect: The dialect of its schemas, for tools and for answers: see :mod:`palaver.wire.schemas`.
         request_bytes: The most bytes of the body.
-        conversation: The field of the body that holds the conversation.
+        conversation: The field of the body with the conversation.
         pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
         provided: How each tool that the provider runs itself is declared, before its options.
     """

@@ -25,7 +25,7 @@ class Dialect(ABC):
     Attributes:
         name: Its name, which is also the name of the profile its lists are checked against.
         items: The key of the list in a request.
-        system: The key of instructions beside the list; empty where instructions are messages of the list.
+        system: The key of the instructions; empty where instructions are messages of the list.
         model_role: The role of the model where roles alternate and the user begins; empty where they need not.
         content: The keys of an item that hold what it says.
         beside: What else a request needs, so that its list can be checked.
@@ -95,7 +95,7 @@ class Dialect(ABC):
         return item.get("role") == (self.model_role or "assistant")
 
     def instructions(self, body: Item) -> str:
-        """Return the instructions beside the list of a request, as one text."""
+        """Return the instructions that are not in the list of a request, as one text."""
         found = body.get(self.system) or ""
         if isinstance(found, str):
             return found

@@ -1,7 +1,7 @@
 """Writing: a view of a list, written as a list of the same dialect.
 
-Whatever a view shows as it was given is the caller's own item. An item of which something is left out or shown in another form is patched. What no item
-says (a record, a missing result) is written anew. The validator of the provider checks the whole; an exchange that it refuses is compiled by the wire instead.
+An item that the view shows unchanged is the caller's own object. An item of which something is left out or shown in another form is patched. Texts of no item
+(a record, a missing result) are new items. The validator of the provider checks the whole; an exchange that it refuses is compiled by the wire instead.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class ListWriter:
     # --- checking and compiling -------------------------------------------------------------------------------------------
 
     def _faults(self, made: Sequence[_Made]) -> Mapping[int, list[Violation]]:
-        """Return what the provider refuses, by place in the list; -1 for what is not in one of its items."""
+        """Return the provider's objections by index in the list; -1 for those outside its items."""
         found: dict[int, list[Violation]] = {}
         for place, fault in self._violations(made):
             if not (self.lenient and fault.rule is Rule.FIELD_UNKNOWN):

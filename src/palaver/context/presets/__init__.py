@@ -22,10 +22,10 @@ __all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
 
 
 class Preset(Policy):
-    """A policy as a recipe: what it does at every step, and its phases when the view exceeds the limit.
+    """A policy as a recipe: its work at every step, and its phases when the view exceeds the limit.
 
-    The first phase with a cut at or under the limit is the last one. Where the system it is named after breaks a pair of call and result, drops
-    the newest user message or loses what it leaves out, a preset does not. What the system leaves to a model is a record, to which a summary can be added.
+    The first phase with a cut at or under the limit is the last one. A preset never separates a call from its result, drops the newest user message or loses
+    what it leaves out, even where its source does. What the system leaves to a model is a record, to which a summary can be added.
 
     A parameter is a class attribute with the default of the source, and a row of `parameters`.
 
@@ -130,7 +130,7 @@ class Palaver(Preset):
         return shorten(layout, largest=int(layout.limit * _LARGE), shown=int(layout.limit * _SHOWN))
 
     def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
-        """Clear, and fold what is too much even so; else fold all."""
+        """Clear, and fold what still exceeds the limit; else fold all."""
         from palaver.context.cut import Phase  # noqa: PLC0415 - as above
         from palaver.context.operators import clear_then_drop, drop  # noqa: PLC0415 - as above
 
@@ -141,7 +141,7 @@ class Palaver(Preset):
 
 
 def newest_outputs(layout: Layout, count: int) -> int:
-    """Return the first index of the newest exchanges with so many tool outputs; 0 where there are fewer."""
+    """Return the first index of the newest exchanges with `count` tool outputs; 0 where there are fewer."""
     index = layout.end
     while index > 0 and count > 0:
         index -= 1

@@ -1,4 +1,4 @@
-"""The preset `aider`: what is done is summarised within a small budget; what the user asked last stays in full."""
+"""The preset `aider`: finished work is summarised within a small budget; the user's last request stays in full."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MAP_SHARE = 8
 
 
 class Aider(Preset):
-    """Summarise what is done when it outgrows its budget; with a repository, show a map of it beside the record.
+    """Summarise finished work when it outgrows its budget; with a repository, add a map of it to the record.
 
     Source: Aider-AI/aider, aider/history.py and aider/models.py: what is done may have clamp(input / 16, 1,024, 8,192) tokens, its tail half of that; it is
     summarised when the user begins anew. aider/repomap.py: the map. Aider sends a map with every request; here it comes with the first fold, and the tool `repo_map` gives one
     at any time.
 
     Attributes:
-        history: Tokens that what is done may have; None for the clamp.
+        history: Tokens that finished work may have; None for the clamp.
         map_tokens: The most tokens of a map; at most an eighth of the limit.
         repo_map: Draws the map; None for none.
     """
@@ -66,7 +66,7 @@ class Aider(Preset):
         self.repo_map = RepoMap.shared(repo_map) if isinstance(repo_map, str | Path) else repo_map
 
     def always(self, layout: Layout) -> Layout:
-        """Fold what is done when it is too large; the newest message of the user and what came of it stay."""
+        """Fold finished work when it is too large; the user's newest message and everything after it stay."""
         begun = layout.newest_turns(1)
         history = self._history(layout)
         current = layout.fixed + sum(layout.size(index) for index in range(begun, layout.end))
@@ -81,7 +81,7 @@ class Aider(Preset):
         return (Phase(self._fold),)
 
     def _fold(self, layout: Layout, cut: int) -> Layout:
-        """Drop what is old. The record has shares of the budget of what is done."""
+        """Drop what is old. The record has shares of the budget of finished work."""
         return replace(drop(replace(layout, target=self._history(layout)), cut), target=layout.target)
 
     def _history(self, layout: Layout) -> int:

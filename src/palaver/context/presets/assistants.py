@@ -211,7 +211,7 @@ class Dynamiq(Preset):
 
 
 def largest_messages(layout: Layout, messages: int) -> int:
-    """Return the most that so many messages in a row have, by recorded bytes: it never shrinks as the log grows."""
+    """Return the most tokens of this many messages in a row, by recorded bytes: it never shrinks as the log grows."""
     most = size = number = start = 0
     exchanges = layout.view.exchanges
     for each in exchanges if messages else ():

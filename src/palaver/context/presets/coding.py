@@ -139,7 +139,7 @@ class OpenCode(Preset):
 
 
 def _newest_output_tokens(layout: Layout, tokens: int) -> int:
-    """Return the first index of the newest exchanges whose outputs have at most so many tokens together, by recorded bytes."""
+    """Return the first index of the newest exchanges whose outputs have at most `tokens` together, by recorded bytes."""
     left, index = tokens * layout.meter.recorded_per_unit, layout.end
     while index > 0:
         left -= sum(each.size for each in layout.view.exchanges[index - 1].results)
@@ -153,7 +153,8 @@ class OpenCodeDCP(OpenCode):
     """Clean up what later work made pointless, then do what OpenCode does.
 
     Source: Opencode-DCP/opencode-dynamic-context-pruning, lib/strategies: of calls with the same tool and arguments the last output stays
-    (deduplication.ts); a file that is written again takes the earlier write along (supersede-writes.ts); failed calls that were made again without failure leave
+    (deduplication.ts); the earlier write of a file that is written again leaves (supersede-writes.ts); failed calls that were made again without failure
+    leave
     (purge-errors.ts purges their inputs after 4 turns).
     """
 
@@ -301,7 +302,7 @@ def _messages(exchange: Exchange) -> int:
 
 
 def _reaching(layout: Layout, messages: int) -> int:
-    """Return the first boundary before which so many messages stand."""
+    """Return the first boundary that comes after this many messages."""
     index = 0
     while index < layout.end - 1 and messages > 0:
         messages -= _messages(layout.view.exchanges[index])

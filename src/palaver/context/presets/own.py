@@ -79,7 +79,7 @@ class DefaultContextManager(Preset):
 
 
 class LLLM(DefaultContextManager):
-    """Keep the first message and the newest ones, and drop what is between them.
+    """Keep the first message and the newest ones, and drop those between them.
 
     Source: as for `default`. The original keeps the beginning of the border message although its mark says otherwise, and parts calls from results.
     """
@@ -98,12 +98,12 @@ def _drop_to_border(layout: Layout, cut: int, *, first: int) -> Layout:
 
 
 def _ending(layout: Layout, index: int, room: int) -> Form | None:
-    """Return an exchange with the end of its text in so many tokens; None where it does not fit, or fits as it is."""
+    """Return an exchange with the end of its text in `room` tokens; None where it does not fit, or fits as it is."""
     present, size = layout.form(index), layout.size(index)
     if size <= room:
         return present or Form(size)
     rewrites: list[Rewrite] = []
-    for block in layout.view.exchanges[index].blocks():  # the oldest texts of it give way first
+    for block in layout.view.exchanges[index].blocks():  # its oldest texts leave first
         text = text_of(block.content)
         if size > room and text and block.origin is not None and block.reason is None:
             tokens = layout.meter.block(block.content)

@@ -25,14 +25,13 @@ __all__ = ["Rule", "Violation", "validate"]
 def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
     """Return everything in a request that its provider would refuse, in the order found.
 
-    The conversation and the tools are checked whole. Of the body's other fields, those are checked that palaver writes or that a rule concerns;
-    the others pass, and so do tools that the provider runs itself.
+    The conversation and the tools are checked whole. Of the body's other fields, only those that palaver writes or a rule concerns are checked. Tools that
+    the provider runs itself pass, too.
 
     Args:
         request: The body as it is sent: JSON's types, or mappings and tuples instead of objects and lists.
         profile: What the provider accepts.
-        as_history: Whether the body is the record of a conversation: one that ends on the assistant's words is then complete, also where the
-            provider refuses it as the next request.
+        as_history: Whether the body is the record of a conversation. It may then end on the assistant's words, even if the provider refuses such a request.
     """
     subject = Subject(Place(request), profile, as_history)
     rules = import_module(f"palaver.wire.check.{profile.name.replace('-', '_')}")
@@ -55,7 +54,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_cir
 
 
 def _encoded(request: Place, limit: int) -> Iterator[Violation]:
-    """Check that the body can be written as JSON, holds only readable strings and has at most ``limit`` bytes of compact UTF-8 JSON."""
+    """Check that the body can be written as JSON, has only readable strings and at most ``limit`` bytes of compact UTF-8 JSON."""
     written = _written(request.value)
     faults = list(_walked(request)) if written is None else []
     yield from faults
@@ -66,7 +65,7 @@ def _encoded(request: Place, limit: int) -> Iterator[Violation]:
 
 
 def _written(body: object) -> bytes | None:
-    """Return the JSON of a read-only body, which holds JSON with string keys all the way down; None where a string may have a fault."""
+    """Return the JSON of a read-only body, whose keys are strings at every level; None where a string may have a fault."""
     if type(body) is not FrozenDict:
         return None
     try:

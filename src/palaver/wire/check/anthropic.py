@@ -1,7 +1,7 @@
-"""Anthropic's Messages API (POST /v1/messages): its fields, and what it would refuse.
+"""Anthropic's Messages API (POST /v1/messages): its fields, and the rules by which it refuses a request.
 
 After the API reference, the request types of the ``anthropic`` package 2.12 (``message_create_params`` and what it names), the guides named in
-:mod:`palaver.wire.profiles`, and the API's own answers as quoted in the threads beside the rules. Where the reference is milder than what some
+:mod:`palaver.wire.profiles`, and the API's own answers, quoted in the threads that the rules name. Where the reference is milder than what some
 models and hosts answer, the rule is the stricter. Sampling parameters have left the types and are still accepted by older models; the profile
 decides.
 """
@@ -16,7 +16,7 @@ from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rul
 from palaver.wire.check.rules import Attachment, Round, Subject
 
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
-_MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may carry a mark is a rule of its own
+_MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may have a mark is a rule of its own
 _FILE: dict[str, Shape] = {"file_id": str}
 _URL: dict[str, Shape] = {"url": str}
 _BASE64: dict[str, Shape] = {"media_type": str, "data": str}  # the media types are the profile's
@@ -125,7 +125,7 @@ _LEAST_BUDGET = 1024  # thinking.budget_tokens: «must be ≥1024 and less than 
 _LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
 
 
-# --- where things stand ------------------------------------------------------------------------------------------------
+# --- places ------------------------------------------------------------------------------------------------
 
 
 def _blocks(message: Place, *kinds: str) -> Iterator[Place]:
@@ -153,7 +153,7 @@ def _thinks(body: Place) -> bool:
 
 
 def _order(subject: Subject) -> Iterator[Violation]:
-    """Check that the two sides take turns, and where system messages stand (mid-conversation-system-messages, limitations)."""
+    """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
     messages = list(subject.body["messages"])
     yield from rules.ordered([each for each in messages if each["role"].text != "system"], subject.profile.turns)
     for before, message, after in zip([Place(None), *messages], messages, [*messages[1:], Place(None)], strict=False):
@@ -236,7 +236,7 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
 
 
 def _results(subject: Subject) -> Iterator[Violation]:
-    """Check what the result of a failed call holds: something, and nothing but text."""
+    """Check that the result of a failed call has text, and nothing else."""
     for result in _everywhere(subject.body, "tool_result"):
         if result["is_error"].value is not True:
             continue
@@ -353,7 +353,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
 
 
 def _format(subject: Subject) -> Iterator[Violation]:
-    """Check the structure that is asked of the answer, and what it may not stand beside."""
+    """Check the structure of the answer, and fields that conflict with it."""
     body, wanted = subject.body, subject.body["output_config"]["format"]
     if not wanted:
         return
@@ -375,7 +375,7 @@ def _cache_marks(subject: Subject) -> Iterator[Violation]:
     marks = [("tool", tool["cache_control"]) for tool in body["tools"]]
     marks += [("system", block["cache_control"]) for block in body["system"]]
     marks += [(block["type"].text, block["cache_control"]) for block in _everywhere(body)]
-    marks.append(("text", body["cache_control"]))  # the mark that finds the last block that can carry it
+    marks.append(("text", body["cache_control"]))  # the mark that finds the last block that can have it
     marks = [(kind, mark) for kind, mark in marks if mark]
     if len(marks) > limits.marks:
         yield marks[limits.marks][1].breaks(Rule.CACHE_COUNT, f"{len(marks)} cache marks, {limits.marks} are taken")

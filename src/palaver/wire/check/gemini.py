@@ -1,7 +1,7 @@
-"""The Gemini API (POST /v1beta/models/MODEL:generateContent): its fields, and what it would refuse.
+"""The Gemini API (POST /v1beta/models/MODEL:generateContent): its fields, and the rules by which it refuses a request.
 
-After ai.google.dev/api/generate-content, the types of the ``google-genai`` package 3.4, in the camel case of JSON, and the API's own answers as
-quoted in the threads beside the rules. The API reads the same names in snake case too; palaver writes camel case and reads nothing else.
+After ai.google.dev/api/generate-content, the types of the ``google-genai`` package 3.4, in the camel case of JSON, and the API's own answers, quoted in the
+threads that the rules name. The API reads the same names in snake case too; palaver writes camel case and reads nothing else.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ REQUEST: Final[Shape] = {
 _CALL, _RESPONSE = "functionCall", "functionResponse"
 
 
-# --- where things stand ------------------------------------------------------------------------------------------------
+# --- places ------------------------------------------------------------------------------------------------
 
 
 def _having(content: Place, name: str) -> list[Place]:
-    """Return what stands under this field in a content's parts."""
+    """Return the values of this field in a content's parts."""
     return [part[name] for part in content["parts"] if part[name]]
 
 
@@ -183,8 +183,8 @@ def _answered(made: list[Place], responses: list[Place]) -> Iterator[Violation]:
 def _signed(contents: list[Place]) -> Iterator[Violation]:
     """Check that the first call of each step of the current turn has its signature (thought-signatures, «validation»).
 
-    The current turn begins with the last thing that the user said and that is not a response. Calls from elsewhere carry the placeholder that
-    page names. «Function call is missing a thought_signature in functionCall parts»: goose#5792.
+    The current turn begins with the last thing that the user said and that is not a response. Calls from elsewhere have the placeholder that page names.
+    «Function call is missing a thought_signature in functionCall parts»: goose#5792.
     """
     asked = [n for n, each in enumerate(contents) if _role(each) == "user" and not _having(each, _RESPONSE)]
     for content in contents[max(asked, default=-1) + 1 :]:
@@ -242,7 +242,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
 
 
 def _mixed(subject: Subject) -> Iterator[Violation]:
-    """Check functions beside the provider's own tools, and answers that must be JSON beside either."""
+    """Check functions together with the provider's own tools, and JSON answers together with either."""
     body, profile = subject.body, subject.profile
     functions = [tool for tool in body["tools"] if tool["functionDeclarations"]]
     built_in = [tool for tool in body["tools"] if any(name != "functionDeclarations" for name, _ in tool.members())]

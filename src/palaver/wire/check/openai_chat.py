@@ -1,7 +1,7 @@
-"""OpenAI's Chat Completions API (POST /v1/chat/completions): its fields, and what it would refuse.
+"""OpenAI's Chat Completions API (POST /v1/chat/completions): its fields, and the rules by which it refuses a request.
 
-After the specification in github.com/openai/openai-openapi, ``completion_create_params`` of the ``openai`` package, and the API's own answers
-as quoted in the threads beside the rules. The fields that tools replaced (``functions``, ``function_call``, role ``function``) are left out:
+After the specification in github.com/openai/openai-openapi, ``completion_create_params`` of the ``openai`` package, and the API's own answers, quoted in the
+threads that the rules name. The fields that tools replaced (``functions``, ``function_call``, role ``function``) are left out:
 palaver writes none. A tool message may have a name, as the provider's older examples write it.
 """
 
@@ -104,7 +104,7 @@ REQUEST: Final[Shape] = {
 }
 
 
-# --- where things stand ------------------------------------------------------------------------------------------------
+# --- places ------------------------------------------------------------------------------------------------
 
 
 def _parts(body: Place, kind: str) -> Iterator[Place]:

@@ -1,7 +1,7 @@
-"""OpenAI's Responses API (POST /v1/responses): its fields, and what it would refuse.
+"""OpenAI's Responses API (POST /v1/responses): its fields, and the rules by which it refuses a request.
 
-After the specification in github.com/openai/openai-openapi, ``response_create_params`` of the ``openai`` package, and the API's own answers as
-quoted in the threads beside the rules.
+After the specification in github.com/openai/openai-openapi, ``response_create_params`` of the ``openai`` package, and the API's own answers, quoted in the
+threads that the rules name.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _TOOL_CHOICE = (
 
 
 class _Input:
-    """An item of the input: a message, told by its role, where it names no type."""
+    """An item of the input: a message, recognised by its role, where it names no type."""
 
     _items = Kinds(_ITEMS)
 
@@ -129,7 +129,7 @@ _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-# --- where things stand ------------------------------------------------------------------------------------------------
+# --- places ------------------------------------------------------------------------------------------------
 
 
 def _kind(item: Place) -> str:

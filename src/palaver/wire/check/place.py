@@ -1,7 +1,7 @@
-"""What a provider would refuse, as values: the rules, a violation of one, its place in the request, and the shape of what belongs there.
+"""Rules and shapes: the rules that a request can break, a violation of one, its place in the request, and the shape of valid values.
 
-A shape is plain data: a type, a `frozenset` of strings to choose from, a list with the shape of its elements, an object as a dict of its fields
-(``name?`` may be missing, ``*`` permits others), or a tuple of alternatives told apart by their JSON types (None for null). Rules over more than
+A shape is plain data: a type; a `frozenset` of allowed strings; a list with the shape of its elements; or a dict of an object's fields, where ``name?`` may
+be missing and ``*`` permits others. A tuple lists alternatives of different JSON types, with None for null. Rules over more than
 one field are functions in the validators.
 """
 
@@ -119,7 +119,7 @@ _OBJECT = (dict, Mapping)
 class Place:
     """A value and its place in a request: validators walk over places instead of bare values.
 
-    A place is total: a key or element that is missing gives a place whose value is ``None`` and that is not ``there``. So a rule reads the
+    A place is total: a missing key or element is a place whose value is ``None`` and that is not ``there``. So a rule reads the
     request as if it were well formed and leaves missing fields to the shapes.
 
     Attributes:
@@ -181,7 +181,7 @@ class Place:
         return self.value if isinstance(self.value, int | float) and not isinstance(self.value, bool) else None
 
     def breaks(self, rule: Rule, message: str) -> Violation:
-        """Return the violation of ``rule`` at this place; what UTF-8 cannot carry is escaped in its path."""
+        """Return the violation of ``rule`` at this place; its path escapes what UTF-8 cannot encode."""
         spelled = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
         return Violation(rule, spelled.removeprefix(".").encode("utf-8", "backslashreplace").decode("utf-8"), message)
 
@@ -255,13 +255,13 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """An object of one of several kinds, told apart by one of its fields.
+    """An object of one of several kinds, which one of its fields names.
 
     Attributes:
         cases: The shape of each kind, without the field that names it.
         key: The field that names the kind.
         elsewhere: Kinds that the provider knows and refuses here, for a truer message.
-        others: Whether other kinds are accepted, whatever they hold.
+        others: Whether other kinds are accepted, with any fields.
         default: The kind of an object without that field; empty where the field is required.
         rule: The rule that an unknown kind breaks.
     """

@@ -43,7 +43,7 @@ def conflicting(body: Place, *pairs: tuple[str, str]) -> Iterator[Violation]:
 
 
 def ordered(messages: Sequence[Place], rules: Turns) -> Iterator[Violation]:
-    """Check who speaks first and that the two sides take turns; a missing role is the first side's."""
+    """Check who speaks first and that the two sides alternate; a missing role is the first side's."""
     roles = [message["role"].text or rules.first for message in messages]
     if roles and rules.first and roles[0] != rules.first:
         yield messages[0]["role"].breaks(Rule.ROLE_FIRST, f"the first message must be the {rules.first}'s")
@@ -66,7 +66,7 @@ def worded(texts: Iterable[Place], rules: Turns) -> Iterator[Violation]:
 
 
 def named(names: Iterable[Place], rules: Turns) -> Iterator[Violation]:
-    """Check the names of participants, where messages carry any."""
+    """Check the names of participants, where messages have any."""
     for name in names:
         if rules.name is not None and isinstance(name.value, str) and not rules.name.fullmatch(name.value):
             yield name.breaks(Rule.PARTICIPANT_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
@@ -79,7 +79,7 @@ def named(names: Iterable[Place], rules: Turns) -> Iterator[Violation]:
 class Round:
     """The calls of one assistant turn and the results where they are expected, each by the place of its id.
 
-    Results that stand anywhere else make a round of their own, without calls.
+    Results at any other place make a round of their own, without calls.
     """
 
     calls: tuple[Place, ...] = ()
@@ -92,7 +92,7 @@ def _spelled(ids: Iterable[Place]) -> list[Place]:
 
 
 def identified(rounds: Iterable[Round], rules: Calls) -> Iterator[Violation]:
-    """Check the form of every call's id, that no other call has it, and how many calls one turn holds."""
+    """Check the form of every call's id, that no other call has it, and how many calls one turn has."""
     seen: set[str] = set()
     for each in rounds:
         if rules.unique == "turn":
@@ -263,7 +263,7 @@ def held(schema: Place, dialect: Dialect, name: Place | None = None, *, strict: 
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://[^/\s]")
 SNIFFED = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""The image types that `sniff` can tell apart."""
+"""The image types that `sniff` recognises."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 AttachmentKind = Literal["image", "audio", "document"]
@@ -292,10 +292,7 @@ def inline(kind: AttachmentKind, data: Place, media_type: str) -> Attachment:
 
 
 def linked(kind: AttachmentKind, url: Place, limits: Media, *, data_urls: bool) -> Iterator[Violation | Attachment]:
-    """Return the attachment at an address, or what is wrong with the address.
-
-    ``data_urls`` says whether the address may hold the payload itself.
-    """
+    """Return the attachment at an address, or the fault of the address. ``data_urls`` permits an address that contains the payload."""
     if not isinstance(url.value, str):
         return  # a missing or mistyped field is the shape's business
     if url.text.startswith("data:"):
