@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from palaver import Session, SqliteStore
 from palaver.session import Dialog
 from tests.explorer.browser import Tab
-from tests.explorer.running import looked_at
+from tests.explorer.running import explorer, looked_at
 from tests.store.backends import SqliteBackend
 
 LARGE = 50_000_000
@@ -52,16 +53,30 @@ def test_each_state_of_a_session_is_said_in_words(tmp_path: Path) -> None:
             _read_again(tab, "Said meanwhile.")
             dialog.compaction.commit(dialog.compaction.compose("fold", 300))
             _read_again(tab, "1 compaction")
-            assert "The only thing" in tab.go(at["erased"])
+            with store.transaction():
+                dialog.put_text("A write on its way, for which no reader waits.")
+                assert "The only thing" in tab.go(at["erased"])
             Session.open(store, "erased").erase()
         tab.until("document.querySelector('header').innerText.includes('erased')")
-        second = tab.ask("location.href").replace(at["erased"], at["one"])
+        second = tab.ask("location.href").replace(at["erased"], f"{at['one']}?e=0")
         tab.open(second)
         assert "The only thing" in tab.text()
+        link = tab.ask("location.href")
         process.kill()
         process.wait()
         tab.until("document.querySelector('header').innerText.includes('The server has ended.')")
         assert "palaver open" in tab.go(at["empty"])
+        _open_again(tab, link, tmp_path / "store.db")
+
+
+def _open_again(tab: Tab, link: str, store: Path) -> None:
+    """Follow a link of a server that has ended: to another server without its login, then with the address that `palaver open` gives for it."""
+    with explorer(link, "--store", store, login=False) as (_, page):
+        tab.open(link.replace(urlsplit(link).netloc, page.host))
+        assert "not logged in" in tab.text()
+        tab.open(page.address)
+        assert "The only thing" in tab.text()
+        assert tab.ask("location.hash") == f"#{urlsplit(link).fragment}"
 
 
 def _read_again(tab: Tab, words: str) -> None:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from palaver.browsing.places import Found
     from palaver.explorer.api import Source
 
-_WHAT = "A session, one of its dialogs, an entry (a handle), or a transcript, which is read and not kept. Default: every session."
+_WHAT = (
+    "A session, one of its dialogs, an entry (a handle), the address of a screen, or a transcript, which is read and not kept. "
+    "Default: every session."
+)
 
 
 def run(
-    what: Annotated[str | None, Argument(metavar="[SESSION|FILE]", help=_WHAT)] = None,
+    what: Annotated[str | None, Argument(metavar="[SESSION|FILE|ADDRESS]", help=_WHAT)] = None,
     *,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
     store: StoreOption = None,
@@ -71,10 +74,12 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
     place = store_url(url)
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
     marks, option = Marks(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
-    if what is None:
+    screen = "/" if what is None else urlsplit(what).fragment
+    if screen.startswith("/"):
         with opened(url, read_only=True) as store:
-            yield Source(store=store, url=place, name=name, option=option, marks=marks), "/"
+            yield Source(store=store, url=place, name=name, option=option, marks=marks), screen
         return
+    assert what is not None  # noqa: S101 - it has no screen
     with found(what, url, read_only=True) as there:
         yield Source(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
 

@@ -39,7 +39,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 
 _ASKING, _CHANGING = frozenset({"GET", "HEAD"}), frozenset({"POST", "DELETE"})
 _ALLOWED = ", ".join(sorted(_ASKING | _CHANGING))
-_AGAIN = "Run `palaver open` again and use the page that it opens."
+_AGAIN = "Run `palaver open` with the address of this page, and use the page that it opens."
 
 
 def problem(status: int, kind: str, message: str, hint: str = "", **facts: Any) -> JSONResponse:  # noqa: ANN401 - JSON values

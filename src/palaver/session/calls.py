@@ -158,8 +158,14 @@ class CallHistory(Sequence[ModelCall]):
     def __getitem__(self, index: int | slice) -> ModelCall | tuple[ModelCall, ...]:
         """Return one call, numbered from 0, or several as a tuple."""
         if isinstance(index, slice):
-            return tuple(self[number] for number in range(*index.indices(len(self))))
-        number = range(len(self))[index]
+            return tuple(map(self._call, range(*index.indices(len(self)))))
+        return self._call(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[ModelCall]:
+        """Yield the calls that there are now."""
+        return map(self._call, range(len(self)))
+
+    def _call(self, number: int) -> ModelCall:
         inherited = self._places(self._node.ranges)
         own = number - len(inherited)
         place = inherited[number] if own < 0 else Handle(self._node.dialog_id, self._own[own])

@@ -17,7 +17,6 @@ export class Problem extends Error {
   }
 }
 
-const GONE = ["gone", "The server has ended.", "Run `palaver open` again; then load the page that it opens."];
 const inflated = new Map();
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~"; // of base 85
@@ -59,7 +58,8 @@ async function asked(path, options) {
     response = await fetch(path, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(...GONE);
+    const again = about.option === null ? "Open the file with `palaver open` again." : `Run \`palaver open '${location.href}'${about.option}\` to come back to this screen.`;
+    throw new Problem("gone", "The server has ended.", again);
   }
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({ error: { kind: "unknown", message: `The server answered ${response.status}.` } }));
