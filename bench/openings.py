@@ -14,7 +14,7 @@ from bench.appends import grown
 from bench.measure import Row, compared, in_turn, numbers, raw, text
 from palaver import Agent, Prompt, ScriptedProvider, Session, UserMessage
 from palaver.agent.turn import read_turn
-from palaver.log import Run
+from palaver.log import MessageEntry, Run, decode_entry, draft
 from palaver.store import SqliteStore
 from palaver.view import Drop, Plan, View, apply, checkpoint, fold, held
 
@@ -43,7 +43,10 @@ def run_fork(folder: Path, *, quick: bool) -> list[Row]:
 
 
 def run_open(folder: Path, *, quick: bool) -> list[Row]:
-    """Time opening a long session for a view of 50 messages, against open, read and decode of those rows; and its memory."""
+    """Time opening a long session for a view of 50 messages, against open, read and decode of those rows; and its memory.
+
+    A view reads bodies when they are first shown; `loaded` reads them all. The limits decode their rows into dictionaries, and into messages.
+    """
     rows: list[Row] = []
     for size in (1_000, 10_000, MESSAGES):
         if quick and size == MESSAGES:
@@ -51,28 +54,43 @@ def run_open(folder: Path, *, quick: bool) -> list[Row]:
         path = folder / f"ours-{size}.db"
         session_id = _prepared(path, size)
         plain = folder / f"raw-{size}.db"
-        _plain(path, plain, size)
+        _plain(plain, size)
 
-        def ours(_number: int, path: Path = path, session_id: str = session_id) -> View:
+        def opened(_number: int, path: Path = path, session_id: str = session_id) -> View:
+            with closing(SqliteStore(path)) as store:
+                return Session.open(store, session_id).root.view()
+
+        def loaded(_number: int, path: Path = path, session_id: str = session_id) -> View:
             with closing(SqliteStore(path)) as store:
                 view = Session.open(store, session_id).root.view()
                 view.load()
                 return view
 
-        def limit(_number: int, plain: Path = plain) -> list[object]:
-            with closing(apsw.Connection(str(plain))) as connection:
-                query = "SELECT body FROM rows ORDER BY id DESC LIMIT ?"
-                return [json.loads(body) for (body,) in connection.execute(query, (SHOWN,))]
+        def dicts(_number: int, plain: Path = plain) -> list[object]:
+            return [json.loads(body) for body in _read(plain, "rows")]
 
-        assert sum(len(exchange.turns) for exchange in ours(0).exchanges) == SHOWN
-        mine, theirs = in_turn(ours, limit, 30)
+        def messages(_number: int, plain: Path = plain) -> list[object]:
+            return [decode_entry(body) for body in _read(plain, "entries")]
+
+        assert sum(len(exchange.turns) for exchange in loaded(0).exchanges) == SHOWN
         tracemalloc.start()
-        ours(0)
+        loaded(0)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        rows.append(compared(f"open {size:,} messages, view of {SHOWN}", mine, theirs, "≤ 3"))
-        rows.append(Row(f"  its memory at the most, log of {size:,}", f"{peak / 1024:,.0f} KiB", "", "", "flat"))
+        what = f"open {size:,} messages, view of {SHOWN}"
+        rows += [
+            compared(what, *in_turn(opened, dicts, 30), "≤ 2.5"),
+            compared(f"{what}, all bodies read", *in_turn(loaded, dicts, 30)),
+            compared(f"{what}, all bodies read; limit decodes into messages", *in_turn(loaded, messages, 30), "≤ 2.5"),
+            Row(f"  its memory at the most, log of {size:,}", f"{peak / 1024:,.0f} KiB", "", "", "flat"),
+        ]
     return rows
+
+
+def _read(plain: Path, table: str) -> list[bytes]:
+    with closing(apsw.Connection(str(plain))) as connection:
+        query = f"SELECT body FROM {table} ORDER BY id DESC LIMIT ?"  # noqa: S608 - one of two
+        return [body for (body,) in connection.execute(query, (SHOWN,))]
 
 
 def run_take_up(folder: Path, *, quick: bool) -> list[Row]:
@@ -123,10 +141,13 @@ def _prepared(path: Path, size: int) -> str:
         return dialog.session_id
 
 
-def _plain(ours: Path, path: Path, size: int) -> None:
-    """Put the same rows into a plain table, for the limit."""
-    del ours
+def _plain(path: Path, size: int) -> None:
+    """Put the same messages into two plain tables, as dictionaries and as entries, for the limits."""
     with closing(raw(path)) as connection, connection:
+        connection.execute("CREATE TABLE entries (id INTEGER PRIMARY KEY, body BLOB)")
         for number in range(size):
-            body = UserMessage.text(text(200, number % 2_000)).to_dict()
-            connection.execute("INSERT INTO rows VALUES (?, ?)", (number, json.dumps(body).encode()))
+            message = UserMessage.text(text(200, number % 2_000))
+            body = json.dumps(message.to_dict()).encode()
+            connection.execute("INSERT INTO rows VALUES (?, ?)", (number, body))
+            entry = draft(MessageEntry(message=message))[0].body
+            connection.execute("INSERT INTO entries VALUES (?, ?)", (number, entry))

@@ -168,6 +168,7 @@ class ToolCallContent(Value):
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
+    _reread: ClassVar[str | None] = "raw_args"
 
     type: Literal["tool_call"] = "tool_call"
     id: str = ""
@@ -211,10 +212,6 @@ class ToolCallContent(Value):
         if was_text and canonical_json(args).decode() == raw:
             values["raw_args"] = None
         return values | {"args": args}
-
-    @classmethod
-    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        return cls._normalise(cls._prepare(dict(values))) if "raw_args" in values else values
 
     def stored_fields(self) -> list[tuple[str, Any]]:
         """Leave out arguments that are read again from their text."""

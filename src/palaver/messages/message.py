@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -84,6 +85,7 @@ class MessageFields(TypedDict, total=False):
 
 # --- fields that follow from others, unless they are given -------------------------------------------------------------------------
 
+_TYPE = attrgetter("type")
 _RICHEST_FIRST = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
 
 
@@ -100,7 +102,7 @@ def _default_name(known: Mapping[str, Any]) -> str:
 
 def _default_modality(known: Mapping[str, Any]) -> Modalities:
     """Return the richest modality of the blocks; text is the least."""
-    types = [block.type for block in known["contents"]]
+    types = set(map(_TYPE, known["contents"]))
     for kind, modality in _RICHEST_FIRST.items():
         if kind in types:
             return modality
@@ -358,7 +360,8 @@ def _member_name(data: object) -> str | None:
     if not isinstance(data, Mapping):
         return None
     member = _member(data)
-    _refuse_silence(member, data)
+    if data.get("contents") is None:
+        _refuse_silence(member, data)
     return member.__name__
 
 

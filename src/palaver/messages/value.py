@@ -125,23 +125,21 @@ class Stored(BaseModel):
 
     _never_stored: ClassVar[frozenset[str]] = frozenset()
 
+    _reread: ClassVar[str | None] = None
+    """The field from which others are read again, because the stored form leaves them out."""
+
     @model_validator(mode="before")
     @classmethod
     def _enter(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever is validated
         if type(data) is not dict and not isinstance(data, Mapping):
             return data
-        if info.context is STORED:
-            return cls._restored(data)
+        if info.context is STORED and cls._reread not in data:
+            return data
         return cls._normalise(cls._prepare(dict(data)))
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Fill in and convert fields before they are normalised."""
-        return values
-
-    @classmethod
-    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Derive fields that the stored form leaves out."""
         return values
 
     @classmethod

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite, isnan
-from struct import pack
+from struct import Struct
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -274,18 +274,17 @@ def check_node(
 # --- headers ----------------------------------------------------------------------------------------------------------------------
 
 
-_CALLS, _OPEN_CALLS = (Header._fields.index(name) for name in ("calls", "open_calls"))
+_LISTS = tuple(Header._fields.index(name) for name in ("calls", "open_calls"))
 _QUOTES = 2  # of one id
+_NUMBERS = Struct("<7qd")
 
 
 def _ids_text(ids: Sequence[str]) -> str | None:
     return json.dumps(ids) if ids else None
 
 
-def _ids_in(text: str | None) -> tuple[str, ...]:
-    """Read a list of ids; None is an empty one. One id, as most headers have, is read without a JSON decoder."""
-    if text is None:
-        return ()
+def _ids_in(text: str) -> tuple[str, ...]:
+    """Read a list of ids. One id, as most lists have, is read without a JSON decoder."""
     if text.count('"') == _QUOTES and "\\" not in text and text[:2] == '["' and text[-2:] == '"]':
         return (text[2:-2],)
     return tuple(_stored_json(text, list, "a list of call ids"))
@@ -296,7 +295,7 @@ def header_sum(header: Header) -> int:
     seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest = (
         header[:14]
     )
-    numbers = pack("<7qd", seq, turn_head, view_base, open_turn, number, size, total, at)
+    numbers = _NUMBERS.pack(seq, turn_head, view_base, open_turn, number, size, total, at)
     texts = "\0".join((kind, role, response, *header[14:], *calls, "", *open_calls))
     return crc32(texts.encode("utf-8", "surrogatepass"), crc32(numbers + digest))
 
@@ -313,7 +312,8 @@ def header_in(row: Sequence[Any]) -> Header | None:
     """Return the header of a row; None when it is not what its checksum says."""
     *values, check = row
     try:
-        values[_CALLS], values[_OPEN_CALLS] = _ids_in(values[_CALLS]), _ids_in(values[_OPEN_CALLS])
+        for column in _LISTS:
+            values[column] = () if values[column] is None else _ids_in(values[column])
         made = Header._make(values)
         return made if header_sum(made) == check else None
     except Exception:  # noqa: BLE001 - whatever a damaged value makes of it
