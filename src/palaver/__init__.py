@@ -160,7 +160,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split
 __all__ = sorted(_ROOM_OF)  # noqa: PLE0605 - type checkers read the aliases above
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a room holds
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
     """Load the room that a name comes from."""
     room = _ROOM_OF.get(name)
     if room is None:

@@ -12,20 +12,20 @@ invariant of palaver itself raises :class:`InvalidRequest` or :class:`StoreDamag
     ├── NotFound (KeyError)              no session, dialog, handle, model, tool … of this name (`what`)
     │   └── MissingFile (FileNotFoundError)
     ├── Erased                           it existed and was erased; a receipt says when
-    ├── Ambiguous                        one name, several things
+    ├── Ambiguous                        a name matches several things
     ├── Conflict                         another writer was first: reload or fork
-    ├── StoreError                       the store cannot do it (`reason`)
-    │   ├── StoreDamaged                 what was read is not what was written
+    ├── StoreError                       the store failed (`reason`)
+    │   ├── StoreDamaged                 stored bytes are not the bytes that were written
     │   └── StoreBusy                    another process holds the store
-    ├── InfeasibleBudget                 what must be sent is larger than the budget
-    ├── ProviderError                    a model gave no whole answer (`kind`)
+    ├── InfeasibleBudget                 the content that must be sent is larger than the budget
+    ├── ProviderError                    a model returned no complete answer (`kind`)
     │   ├── ContextOverflow              the request is longer than the model's window
     │   └── RateLimited                  too many requests for now
     ├── AgentFailure                     a turn ended without an answer (`kind`, `error`, `session`)
-    │   └── RepairFailed                 no answer had the declared form, however often it was asked for
+    │   └── RepairFailed                 no answer had the declared form, even after repairs
     ├── DecisionNeeded                   a turn waits for a person's decision
     ├── ParseError (ValueError)          an answer lacks what its prompt declared
-    ├── InvalidRequest                   a request that the validator refuses: a defect of palaver
+    ├── InvalidRequest                   a request that the validator refuses: a bug in palaver
     ├── MissingExtra                     an optional package is not installed
     └── NotReproducible                  a past call cannot be rebuilt byte for byte
 """
@@ -164,7 +164,7 @@ class InvalidConfig(InvalidInput):
         super().__init__(f"{', '.join(filter(None, (place, key)))}: {what}{near}".removeprefix(": "), hint=hint)
 
 
-# --- the caller named something that is not there ---------------------------------------------------------------------
+# --- the caller named something that does not exist ---------------------------------------------------------------------
 
 
 class NotFound(PalaverError, KeyError):
@@ -255,7 +255,7 @@ class Conflict(PalaverError):
 
 
 class StoreError(PalaverError):
-    """The store could not do what it was asked; what was acknowledged before is safe.
+    """The store could not perform an operation. Everything acknowledged before is safe.
 
     Attributes:
         reason: `too_new`, `read_only`, `full`, `closed`, `moved`, `unavailable` or `unsupported`; empty for anything else.
@@ -343,7 +343,7 @@ class ProviderError(PalaverError):
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model's window; ``limit`` and ``asked`` in tokens, each None when unknown."""
+    """The request is longer than the model's window; ``limit`` and ``asked`` are in tokens, or None if unknown."""
 
     kind = "overflow"
 
@@ -376,10 +376,10 @@ class RateLimited(ProviderError):
 
 
 class AgentFailure(PalaverError):
-    """An agent's turn ended without an answer. The dialog is whole up to its last durable step; `respond()` continues from there.
+    """An agent's turn ended without an answer. The dialog has every durable step; `respond()` continues from the last one.
 
     Attributes:
-        session: The `AgentCallSession` of the call, with everything that was asked and answered.
+        session: The `AgentCallSession` of the call, with all its requests and answers.
         kind: `provider`, `repair`, `steps` or `callback`.
         error: What failed: a `ProviderError`, a text or an exception; None where there is nothing to name.
     """
@@ -442,13 +442,13 @@ class DecisionNeeded(PalaverError):
 
 
 class InfeasibleBudget(PalaverError):
-    """What must be sent needs ``needed`` and the ``budget`` is smaller; ``breakdown`` lists what needs it.
+    """The content that must be sent needs ``needed``, more than the ``budget``; ``breakdown`` lists its parts.
 
-    All figures are in ``unit``: tokens, unless it is the bytes of a request's body, or its images and sounds. The breakdown's values add
+    All figures are in ``unit``: tokens, or the bytes of a request's body, or images and sounds. The breakdown's values add
     up to ``needed``.
     """
 
-    hint = "Raise the budget, or shorten what the breakdown names."
+    hint = "Raise the budget, or shorten the content that the breakdown names."
 
     def __init__(
         self, budget: int, needed: int, breakdown: Mapping[str, int], *, unit: str = "tokens", hint: str = ""
@@ -465,7 +465,7 @@ class InfeasibleBudget(PalaverError):
 
     @property
     def breakdown(self) -> Mapping[str, int]:
-        """How much by what needs it, read-only."""
+        """The size of each part, read-only."""
         return MappingProxyType(self._breakdown)
 
 
@@ -480,7 +480,7 @@ class ParseError(PalaverError, ValueError):
 
 
 class InvalidRequest(PalaverError):
-    """A compiled request breaks its provider's rules: a defect of palaver, found before anything was sent."""
+    """A compiled request breaks its provider's rules: a bug in palaver, found before anything was sent."""
 
     hint = "Please report this with the violations."
 
@@ -496,7 +496,7 @@ class MissingExtra(PalaverError):
     """``feature`` needs the package ``package``, which the extra ``extra`` of palaver installs."""
 
     def __init__(self, feature: str, extra: str, *, package: str = "", hint: str = "") -> None:
-        """Say what is missing and how it is installed."""
+        """Say what is missing and how to install it."""
         self.feature = feature
         self.extra = extra
         self.package = package or extra
@@ -507,11 +507,11 @@ class MissingExtra(PalaverError):
 
 
 class NotReproducible(PalaverError):
-    """A past request cannot be rebuilt byte for byte; ``request`` is what compiling gives today, or None."""
+    """A past request cannot be rebuilt byte for byte; ``request`` is the request as compiled today, or None."""
 
     hint = "The recorded view of the call may still be readable."
 
     def __init__(self, message: str = "", *, request: object = None, hint: str = "") -> None:
-        """Keep what compiling gives today."""
+        """Keep the request as compiled today."""
         super().__init__(message, hint=hint)
         self.request = request

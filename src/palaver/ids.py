@@ -1,6 +1,6 @@
 """Ids and the one clock.
 
-An id is an opaque string of lower-case hexadecimal digits. New ids are random. The ids of imported things are derived from their source, so
+An id is an opaque string of lower-case hexadecimal digits. New ids are random. The ids of imported data are derived from the source, so
 importing twice gives the same ids.
 """
 
@@ -28,10 +28,10 @@ SessionId = NewType("SessionId", str)
 """Names one session: 32 hexadecimal digits."""
 
 DialogId = NewType("DialogId", str)
-"""Names one dialog: 32 hexadecimal digits, the last four of which are its session's: they name its database where a store is split."""
+"""Names one dialog: 32 hexadecimal digits. The last four are its session's, and name its database if a store is sharded."""
 
 MessageId = NewType("MessageId", str)
-"""Names one message: 32 hexadecimal digits when palaver made it, a provider's spelling when it was imported."""
+"""Names one message: 32 hexadecimal digits when palaver made it, the provider's own id when it was imported."""
 
 BlobId = NewType("BlobId", str)
 """Names one payload by its SHA-256: 64 hexadecimal digits."""
@@ -42,7 +42,7 @@ _SHARED_DIGITS = 4  # 65,536 parts: more databases than one application spreads 
 
 
 def now() -> float:
-    """Return the time in seconds since 1970-01-01 UTC, leap seconds aside."""
+    """Return the time in seconds since 1970-01-01 UTC, ignoring leap seconds."""
     return time.time()
 
 

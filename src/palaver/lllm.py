@@ -1,4 +1,4 @@
-"""The names of the documents that palaver grew from: `from lllm... import X` becomes `from palaver.lllm import X`.
+"""The names that LLLM's documents use: `from lllm... import X` becomes `from palaver.lllm import X`.
 
 A name comes from `palaver` itself, or from the room that `MOVED` lists.
 """
@@ -26,8 +26,8 @@ MOVED = {
 """The room of each name that is not in `palaver`."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a room holds
-    """Return a name of the documents."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
+    """Return a name of LLLM's documents."""
     if name in MOVED:
         return getattr(import_module(MOVED[name]), name)
     if name in palaver.__all__:

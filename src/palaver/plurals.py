@@ -8,14 +8,14 @@ _VOWELS = frozenset("aeiou")
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Say how many of something there are.
+    """Return a count with its noun.
 
-    A verb can be said with it: `counted(count, "message stays", "messages stay")`.
+    The noun can include a verb: `counted(count, "message stays", "messages stay")`.
 
     Args:
-        count: How many; printed with thousands separators.
-        one: What stands behind 1, such as `message`, and behind no other number.
-        many: What stands behind all others; unless given, `one` with `s`, or with `ies` for a `y` behind a consonant.
+        count: The count; printed with thousands separators.
+        one: The noun after 1, such as `message`.
+        many: The noun after any other count. Default: `one` with `s`, or with `ies` for a `y` after a consonant.
     """
     return f"{count:,} {one if count == 1 else many or _several(one)}"
 

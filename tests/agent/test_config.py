@@ -131,14 +131,14 @@ WRONG: list[tuple[str, int, str, tuple[str, ...], str]] = [
         (AGENT + "    retry: {atempts: 3}\n", 6, "agent_configs[0].retry.atempts", ("attempts",), "no such key"),
         (AGENT + "    max_llm_recall: true\n", 6, "agent_configs[0].max_llm_recall", (), "must be a valid integer"),
         (AGENT + "    api_type: chat\n", 6, "agent_configs[0].api_type", (), "'completion' or 'response'"),
-        (AGENT + "    name: two\n", 6, "", (), "'name' is given twice"),
-        (AGENT + "    system_prompt_path: p\n", 6, "agent_configs[0].system_prompt_path", (), "system_prompt already"),
+        (AGENT + "    name: two\n", 6, "", (), "'name' appears twice"),
+        (AGENT + "    system_prompt_path: p\n", 6, "agent_configs[0].system_prompt_path", (), "also has a system_prompt"),
         (AGENT + "    metadata: {1: [a}\n", 6, "", (), "not YAML"),
         (AGENT + "    system: !!python/name:os.system\n", 6, "", (), "not YAML"),
         (AGENT.replace("    model_name: gpt-4o\n", ""), 2, "agent_configs[0]", (), "model_name is missing"),
         (AGENT.replace("    system_prompt: hi\n", ""), 2, "agent_configs[0]", (), "has no system_prompt or system_prompt_path"),
-        (AGENT + AGENT[15:], 6, "agent_configs[1].name", (), "two agents called 'one'"),
-        ("global: {name: x}\n" + AGENT, 1, "global.name", (), "a name of its own"),
+        (AGENT + AGENT[15:], 6, "agent_configs[1].name", (), "two agents are called 'one'"),
+        ("global: {name: x}\n" + AGENT, 1, "global.name", (), "its own name"),
 ]  # fmt: skip
 
 

@@ -144,7 +144,7 @@ def test_a_sub_agent_that_calls_itself_comes_to_an_end() -> None:
         said = request.body["messages"][-1]
         if said["role"] != "tool":
             return calling("digger", task="Dig.")
-        refused.extend([said["content"]] if "no more" in said["content"] else [])
+        refused.extend([said["content"]] if "no deeper" in said["content"] else [])
         return "dug"
 
     helper, _ = worker(answer)

@@ -141,7 +141,7 @@ def test_build_tactic_finds_the_class_and_the_configuration(runtime: Runtime) ->
     with pytest.raises(NotFound) as caught:
         build_tactic(CONFIG, "relai", runtime=runtime)
     assert "relay" in caught.value.close
-    with pytest.raises(InvalidConfig, match="names no tactic_type"):
+    with pytest.raises(InvalidConfig, match="tactic_type is missing"):
         build_tactic({"agent_configs": []}, runtime=runtime)
 
 

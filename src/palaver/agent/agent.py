@@ -59,7 +59,7 @@ __all__ = ["Agent", "AgentWarning"]
 
 
 _MAIN = "main"
-"""The alias of the dialog that `respond` and `receive` open when the agent has none."""
+"""The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
 
 
 class AgentWarning(UserWarning):
@@ -67,32 +67,32 @@ class AgentWarning(UserWarning):
 
 
 class Agent(Generic[OutputT]):
-    """Answers in durable dialogs: a prompt, a model, tools, and the dialogs it has.
+    """An agent answers in durable dialogs, with a prompt, a model and tools.
 
-    Every step of a turn is durable before the next one. A turn that was killed, cut off or waits for a person is continued by the
-    next `respond()`, in this process or another: `palaver.agent.steps` has the table.
+    Every step of a turn is durable before the next one. The next `respond()`, in this process or another, continues a turn that was
+    killed, was cut off or waits for a person. `palaver.agent.steps` has the table of outcomes.
 
-    One thread at a time runs a turn of a dialog; `receive` and the decisions may come from any.
+    One thread at a time runs a turn of a dialog. Any thread may call `receive` and record decisions.
 
     Attributes:
         name: The agent's name; it owns its dialogs.
-        system_prompt: What opens each dialog.
+        system_prompt: The prompt that opens each dialog.
         model: The model.
         llm_invoker: Sends requests to the model.
         tools: Tools of every turn, in addition to those of the prompt in force.
-        context_manager: The policy or context manager that shapes each request; None for everything. May be assigned.
-        budget: What one request may occupy; None for the policy's own budget.
+        context_manager: The policy or context manager that shapes each request; None sends everything. May be assigned.
+        budget: The budget of one request; None for the policy's own.
         model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
-        options: The options it was given; see `AgentOptions`.
-        store: Where its dialogs are.
+        options: The options passed to the constructor; see `AgentOptions`.
+        store: The store of its dialogs.
         runtime: Resolves references.
-        output: The format of its answers, in place of one of their prompts; None for text.
+        output: The format of its answers, which overrides the prompt's; None for text.
         active_alias: The alias of the active dialog, or None.
         last_call: The trace of the newest call, however it ended; None before the first.
         on_session: Called with the trace of each call when it begins, or None.
     """
 
-    def __init__(  # noqa: PLR0913 - what an agent is; everything else is an option
+    def __init__(  # noqa: PLR0913 - the parts of every agent; everything else is an option
         self,
         name: str,
         system_prompt: Prompt | PromptRef | str,
@@ -112,16 +112,16 @@ class Agent(Generic[OutputT]):
 
         Args:
             name: Its name.
-            system_prompt: A prompt, `Prompt.ref(path)` for a registered one, or plain words.
-            model: The model as its provider spells it; `provider/model` when no invoker is given.
+            system_prompt: A prompt, `Prompt.ref(path)` for a registered one, or a plain string.
+            model: The provider's name of the model; `provider/model` without an invoker.
             llm_invoker: An invoker or a provider; it sends the requests.
-            output: What each answer is, as `answer.output`: a Pydantic model, a dataclass, or whatever else `Prompt(format=...)` takes. An
-                answer that does not fit is repaired. Without it the output is the text.
+            output: The type of each answer's `output`: a Pydantic model, a dataclass, or any other type that `Prompt(format=...)` accepts. If an
+                answer does not fit, the model is asked to repair it. Without `output`, an answer's output is its text.
             tools: Functions, callables, tactics, or references to registered ones.
             context_manager: A policy or context manager, its name, or its configuration.
             budget: A budget, tokens, or a configuration; with a budget alone the policy is `palaver`.
-            store: A store, or the path or address of one; in memory when not given.
-            runtime: Resolves references; the default runtime when not given.
+            store: A store, or the path or address of one. Default: in memory.
+            runtime: Resolves references. Default: the default runtime.
             model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
             options: See `AgentOptions`.
 
@@ -132,9 +132,11 @@ class Agent(Generic[OutputT]):
         require_options(options)
         given: object = name
         if not isinstance(given, str) or not given:
-            raise InvalidInput(f"The agent's name is {given!r}.", hint="Give it a name; it owns its dialogs.")
+            raise InvalidInput(
+                f"The agent's name is {given!r}.", hint="Pass a non-empty name; it owns the agent's dialogs."
+            )
         if isinstance(tools, str) or not isinstance(tools, Iterable):
-            raise InvalidInput(f"tools is {tools!r}.", hint="Put tools into a list.")
+            raise InvalidInput(f"tools is {tools!r}.", hint="Pass a list of tools.")
         self.name = name
         self.runtime = runtime or get_default_runtime()
         self.system_prompt = self._prompt(system_prompt)
@@ -169,7 +171,7 @@ class Agent(Generic[OutputT]):
             return self.runtime.get_prompt(given.path)
         words: object = given
         if not isinstance(words, str):
-            hint = 'Give a text, a Prompt, or Prompt.ref("path") for a registered one.'
+            hint = 'Pass a string, a Prompt, or Prompt.ref("path") for a registered one.'
             raise InvalidInput(f"system_prompt is {words!r}.", hint=hint)
         return verbatim_prompt(f"{self.name}/system", given)
 
@@ -180,7 +182,7 @@ class Agent(Generic[OutputT]):
 
     @property
     def dialogs(self) -> dict[str, Dialog]:
-        """Its dialogs by alias, a copy."""
+        """The agent's dialogs by alias, as a copy."""
         return dict(self._dialogs)
 
     @property
@@ -188,7 +190,7 @@ class Agent(Generic[OutputT]):
         """The active dialog.
 
         Raises:
-            InvalidInput: There is none.
+            InvalidInput: No dialog is active.
         """
         return self._named(None)
 
@@ -196,8 +198,8 @@ class Agent(Generic[OutputT]):
         """Return the dialog of an alias, or the active one.
 
         Raises:
-            InvalidInput: None is active.
-            NotFound: There is none of this alias; the error lists the others.
+            InvalidInput: No dialog is active.
+            NotFound: No dialog has this alias; the error lists the others.
         """
         wanted = self.active_alias if alias is None else alias
         if wanted is None:
@@ -235,20 +237,20 @@ class Agent(Generic[OutputT]):
         subject: str = "",
         switch: bool = True,
     ) -> Self:
-        """Begin a dialog, in a session of its own, with the system prompt as its first message. All of it is one step.
+        """Begin a dialog in a new session, with the system prompt as its first message, in one step.
 
         Args:
             alias: The agent's name for the dialog.
             prompt_args: The variables of the system prompt.
-            session_name: The session's name; `{agent}_{alias}` when not given.
-            first: What the user says first, if anything.
-            resume: Whether to take up the session of this name where the store has one, as it is and without `first`. Of several processes
-                that do so at once, one makes it.
+            session_name: The session's name. Default: `{agent}_{alias}`.
+            first: The user's first message, if any.
+            resume: Whether to continue the session of this name if the store has one, without adding `first`. If several processes do so at
+                once, one of them creates it.
             subject: The person whose data it is; selects a `SubjectMemory`.
             switch: Whether it becomes the active dialog.
 
         Raises:
-            InvalidInput: The alias is in use, or variables are missing; nothing was made.
+            InvalidInput: The alias is in use, or variables are missing; nothing was created.
         """
         self._require_free(alias)
         name = session_name or f"{self.name}_{alias}"
@@ -264,7 +266,7 @@ class Agent(Generic[OutputT]):
         return add(alias, dialog, switch=switch)
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
-        self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # refused before anything is made
+        self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # raises before anything is created
         dialog = Session.create(store, name, owner=self.name, subject=subject, runtime=self.runtime).root
         dialog.put_prompt(self.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
         return dialog
@@ -272,12 +274,12 @@ class Agent(Generic[OutputT]):
     def resume(
         self, reference: str, alias: str | None = None, *, dialog: str | None = None, switch: bool = True
     ) -> Self:
-        """Open a session of its store. `respond()` continues a turn that was cut off or waits.
+        """Open a session of the agent's store. `respond()` then continues a turn that was cut off or waits.
 
         Args:
             reference: The session's id or name, or the first digits of its id.
-            alias: The agent's name for the dialog; the reference when not given.
-            dialog: The id of the dialog; when not given the newest that this agent owns, else the newest.
+            alias: The agent's name for the dialog. Default: the reference.
+            dialog: The id of the dialog. Default: the newest that this agent owns, or else the newest.
             switch: Whether it becomes the active dialog.
 
         Raises:
@@ -291,13 +293,13 @@ class Agent(Generic[OutputT]):
         return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
 
     def _newest(self, reference: str) -> Dialog:
-        """Return the newest dialog of a session that this agent owns, else the newest."""
+        """Return the newest dialog of a session that this agent owns, or else the newest."""
         session = Session.open(self.store, reference, runtime=self.runtime)
         own = [one for one in session.dialogs if one.owner == self.name]
         return max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
 
     def adopt(self, alias: str, dialog: Dialog, *, switch: bool = True) -> Self:
-        """Add a dialog that the program opened itself. Warn where it has another system prompt (R27).
+        """Add a dialog that the program opened. Warn if it has another system prompt (R27).
 
         Raises:
             InvalidInput: The alias is in use.
@@ -308,25 +310,25 @@ class Agent(Generic[OutputT]):
             own = None if self.system_prompt.template_vars else self.system_prompt()
             known = own is not None or dialog.owner != self.name
             if known and head.text_content() != own:
-                text = f"The dialog {alias!r} was begun by {dialog.owner!r} with another system prompt, which stays in force."
+                text = f"{dialog.owner!r} began the dialog {alias!r} with another system prompt, which stays in force."
                 warnings.warn(text, AgentWarning, stacklevel=2)
         return self._add(alias, dialog, switch=switch)
 
     def switch(self, alias: str) -> Self:
-        """Activate another of its dialogs.
+        """Activate another dialog of the agent.
 
         Raises:
-            NotFound: There is none of this alias; the error lists the others.
+            NotFound: No dialog has this alias; the error lists the others.
         """
         self._named(alias)
         self.active_alias = alias
         return self
 
     def fork(self, alias: str, child_alias: str, last_n: int = 0, first_k: int = 1, *, switch: bool = True) -> Self:
-        """Branch off from one of its dialogs; as `Dialog.fork`.
+        """Fork one of the agent's dialogs; see `Dialog.fork`.
 
         Raises:
-            NotFound: There is none of this alias.
+            NotFound: No dialog has this alias.
             InvalidInput: The child's alias is in use.
         """
         self._require_free(child_alias)
@@ -337,10 +339,10 @@ class Agent(Generic[OutputT]):
         return self._add(child_alias, dialog.fork(last_n, first_k), switch=switch)
 
     def close(self, alias: str) -> Dialog:
-        """Release an alias and return its dialog, which stays in the store.
+        """Remove an alias and return its dialog, which stays in the store.
 
         Raises:
-            NotFound: There is none of this alias.
+            NotFound: No dialog has this alias.
         """
         dialog = self._named(alias)
         del self._dialogs[alias]
@@ -354,8 +356,8 @@ class Agent(Generic[OutputT]):
     ) -> Message:
         """Append a text to a dialog.
 
-        While a turn runs, here or in another process, the text is kept in the inbox at once, and delivered at the next call of the
-        model or after the turn's answer. So are prompts and images.
+        While a turn runs, here or in another process, the text is stored in the inbox at once. It is delivered at the next call of the
+        model, or after the turn's answer. The same applies to prompts and images.
         """
         dialog = self._addressed(alias)
         return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
@@ -368,7 +370,7 @@ class Agent(Generic[OutputT]):
         role: Role | str = Role.USER,
         name: str | None = None,
     ) -> Message:
-        """Append a rendered prompt, given or by its path, which governs the next turn.
+        """Append a rendered prompt, which governs the next turn. Pass the prompt or its path.
 
         Raises:
             NotFound: The runtime has no prompt of this path.
@@ -388,7 +390,7 @@ class Agent(Generic[OutputT]):
         role: Role | str = Role.USER,
         name: str | None = None,
     ) -> Message:
-        """Append an image: a path, bytes, base64, an address or a Pillow image."""
+        """Append an image: a path, bytes, base64, a URL or a Pillow image."""
         dialog = self._addressed(alias)
         shown = ImageContent(images=(media_from(image),))
         contents: tuple[Content, ...] = (shown,) if caption is None else (TextContent(content=caption), shown)
@@ -402,7 +404,7 @@ class Agent(Generic[OutputT]):
         name: str | None,
         put: Callable[[], Message],
     ) -> Message:
-        """Append to a dialog in which no turn runs; else write to its inbox."""
+        """Append to the dialog if no turn runs in it; otherwise write to its inbox."""
 
         def in_turn() -> bool:
             return dialog.store.last(dialog.dialog_id).open_turn >= 0
@@ -412,7 +414,7 @@ class Agent(Generic[OutputT]):
                 dialog.reload()
                 try:
                     return put()
-                except Conflict:  # another process was first: with a turn, or with something that it said
+                except Conflict:  # another process was first, with a turn or a message
                     if not in_turn():
                         raise
         made = message_of(dialog.dialog_id, content, name, None, role)
@@ -423,11 +425,11 @@ class Agent(Generic[OutputT]):
     # --- decisions ------------------------------------------------------------------------------------------------------------------
 
     def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
-        """Return the calls that have neither a result nor a decision, and have not begun."""
+        """Return the calls that have not begun and have neither a result nor a decision."""
         return open_calls(self._named(alias))
 
     def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
-        """Let a call run; the next `respond()` runs it.
+        """Approve a call; the next `respond()` runs it.
 
         Raises:
             NotFound: No such call is open.
@@ -443,7 +445,7 @@ class Agent(Generic[OutputT]):
         return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by))
 
     def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
-        """Let a call run with other arguments. The model reads them.
+        """Approve a call with other arguments, which the model reads.
 
         Raises:
             NotFound: No such call is open.
@@ -467,7 +469,7 @@ class Agent(Generic[OutputT]):
         return_session: bool = False,
         **call: Unpack[CallArguments],
     ) -> Answer[OutputT] | AgentCallSession:
-        """Answer; as `arespond`, for synchronous callers. Ctrl-C interrupts the turn, and the next call continues it."""
+        """Answer; the synchronous form of `arespond`. Ctrl-C interrupts the turn, and the next call continues it."""
         session, work = self._called(input, call)
         run_sync(work)
         return session if return_session else _delivered(session)
@@ -490,28 +492,28 @@ class Agent(Generic[OutputT]):
         """Answer in a dialog: continue its turn, or begin the next one.
 
         Args:
-            input: A text to answer: in the dialog, or after `messages`. An agent without any dialog opens `main` for it.
-            return_session: Whether to return the trace in place of the answer. A turn that waits for a decision has a trace, too.
+            input: A text to answer, appended to the dialog or to `messages`. An agent without a dialog opens `main`.
+            return_session: Whether to return the trace instead of the answer, also of a turn that waits for a decision.
             call: See `CallArguments`.
 
         Raises:
-            AgentFailure: There is no answer; the error has the trace.
-            DecisionNeeded: A call waits for a person, and no trace was asked for.
-            InfeasibleBudget: What must be sent is larger than the budget.
+            AgentFailure: The turn ended without an answer.
+            DecisionNeeded: A call waits for a person, and `return_session` is False.
+            InfeasibleBudget: The content that must be sent is larger than the budget.
             PolicyFailed: The context manager raised.
             Conflict: Another process continued the turn.
-            StoreError: The store failed. All of these have the trace as `session`, too.
+            StoreError: The store failed. All of these errors have the trace as `session`.
         """
         session, work = self._called(input, call)
         await work()
         return session if return_session else _delivered(session)
 
     def stream(self, input: str = "", **call: Unpack[CallArguments]) -> TurnStream:  # noqa: A002 - a public signature
-        """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. Arguments as for `arespond`."""
+        """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. The arguments are those of `arespond`."""
         return TurnStream(*self._called(input, call))
 
     async def answer_in(self, dialog: Dialog) -> AgentCallSession:
-        """Answer in a dialog that has no alias, or continue answering; what it has answered is delivered again."""
+        """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again."""
         session, work = self._call(dialog, self._settings({}))
         await work()
         return session
@@ -520,7 +522,7 @@ class Agent(Generic[OutputT]):
         unknown = sorted(call.keys() - CallArguments.__annotations__.keys())
         if unknown:
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
-        settings = self._settings(call)  # refused before anything is written
+        settings = self._settings(call)  # raises before anything is written
         dialog = self._with_input(text, call)
         session, work = self._call(dialog, settings)
 
@@ -532,7 +534,7 @@ class Agent(Generic[OutputT]):
         return session, delivered
 
     def _call(self, dialog: Dialog, settings: CallSettings) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
-        """Return the trace of a call, and what runs the call."""
+        """Return the trace of a call, and the function that runs it."""
         session = AgentCallSession(
             agent_name=self.name,
             dialog_id=dialog.dialog_id,
@@ -544,10 +546,10 @@ class Agent(Generic[OutputT]):
         return session, partial(self._answer, dialog, session, settings)
 
     def _with_input(self, text: str, call: CallArguments) -> Dialog:
-        """Return the dialog to answer in, with what was said in the same call."""
+        """Return the dialog to answer in, with the call's messages appended."""
         messages, alias, given = call.get("messages"), call.get("alias"), text
         if not isinstance(given, str):
-            raise InvalidInput(f"input is {given!r}.", hint="Give a text; messages=[...] takes a conversation.")
+            raise InvalidInput(f"input is {given!r}.", hint="Pass a string; messages=[...] accepts a conversation.")
         if messages is None:
             if alias is None and not self._dialogs:
                 if not text:
@@ -592,12 +594,12 @@ class Agent(Generic[OutputT]):
             except Exception as error:  # the trace records every failure
                 if session.state == "initial":  # it failed before the turn began: a tool, a server, the store
                     session.state, session.error = "failure", error
-                if isinstance(error, PalaverError):  # those that are not an AgentFailure lead to the trace as well
+                if isinstance(error, PalaverError):  # give those that are not an AgentFailure the trace, too
                     vars(error).setdefault("session", session)
                 raise
 
     def _was_answered(self, dialog: Dialog, turn: TurnState) -> bool:
-        """Return whether this agent has returned the newest answer already, and nothing was said since."""
+        """Return whether this agent has already returned the newest answer, and no message followed."""
         return turn.over and turn.response is not None and self._delivered.get(dialog.dialog_id) == turn.response.id
 
     async def _turn(
@@ -631,12 +633,12 @@ class Agent(Generic[OutputT]):
                 await go(run)
             finally:
                 self._last = {dialog.dialog_id: (run.measured, memo)}
-        if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
+        if dialog.top_prompt is before:  # no prompt was put meanwhile: the one that governed the answer stays
             dialog.top_prompt = task
 
 
 def _is_empty(dialog: Dialog) -> bool:
-    """Return whether a dialog has its system prompt at most."""
+    """Return whether a dialog has at most its system prompt."""
     head, count = dialog.head, len(dialog.messages)
     return count == 0 or (count == 1 and head is not None and head.role is Role.SYSTEM)
 
@@ -656,19 +658,19 @@ def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
     """Return a caller's conversation as messages, with the text as the last one (R255-R258).
 
     Raises:
-        InvalidInput: There is nothing to answer, or the last message is neither the user's nor the result of a tool.
-        InvalidMessage: One of them is not a message.
+        InvalidInput: There is nothing to answer, or the last message is neither the user's nor a tool's result.
+        InvalidMessage: A value is not a message.
     """
     try:
         found = [message for message, _ in messages_of(messages, None)] + ([UserMessage.text(text)] if text else [])
     except TypeError as error:
-        hint = 'Give messages=[{"role": "user", "content": "..."}] or Message objects; a text alone is the input.'
-        raise InvalidInput("messages contains something else than messages.", hint=hint) from error
+        hint = 'Pass messages=[{"role": "user", "content": "..."}] or Message objects; pass a single text as input.'
+        raise InvalidInput("messages contains values that are not messages.", hint=hint) from error
     if not found:
-        raise InvalidInput("There is nothing to answer.", hint="Give a text, or at least one message.")
+        raise InvalidInput("There is nothing to answer.", hint="Pass a text, or at least one message.")
     if found[-1].role not in {Role.USER, Role.TOOL}:
         raise InvalidInput(
             f"The last message has the role {found[-1].role.value!r}: there is nothing to answer.",
-            hint="End with the user's message, or with the result of a tool to continue from there.",
+            hint="End with a user message, or with a tool's result to continue from there.",
         )
     return tuple(found)

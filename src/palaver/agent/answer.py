@@ -1,4 +1,4 @@
-"""The answer of an agent: a message, and what it says as a value of the type that the agent was asked for."""
+"""The answer of an agent: a message with a value of the agent's output type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, Self
 
 from pydantic import PrivateAttr
-from typing_extensions import TypeVar  # before Python 3.13, one of typing has no default
+from typing_extensions import TypeVar  # typing.TypeVar has no default before Python 3.13
 
 from palaver.messages import AssistantMessage, Message
 from palaver.prompts import Format
@@ -18,24 +18,24 @@ OutputT = TypeVar("OutputT", default=str)
 
 
 class Answer(AssistantMessage, Generic[OutputT]):
-    """The message that an agent returns: equal to the one in the dialog, and stored as that, with its `output` besides."""
+    """The message that an agent returns, with its `output`. It equals the message in the dialog and is stored as that."""
 
     _format: Format | None = PrivateAttr(default=None)
     _read: tuple[Any] | None = PrivateAttr(default=None)
 
     @classmethod
     def of(cls, message: Message, output: Format | None) -> Self:
-        """Return a message as an answer in a format; None for its text."""
+        """Return a message as an answer in a format; None for text."""
         answer = cls.from_dict(dict(message))
         answer._format = output  # noqa: SLF001 - its own class's
         return answer
 
     @property
     def output(self) -> OutputT:
-        """What the agent was asked for: an instance of `Agent(output=...)`, or without that the text.
+        """The output: an instance of the type `Agent(output=...)`, or by default the text.
 
         Raises:
-            ParseError: A tool ended the turn, and what it returned does not fit.
+            ParseError: A tool ended the turn, and its result does not fit the type.
         """
         if self._read is None:
             text = self.text_content()
@@ -44,7 +44,7 @@ class Answer(AssistantMessage, Generic[OutputT]):
         return found
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the answer; as `Message.model_copy`."""
+        """Copy the answer; see `Message.model_copy`."""
         return self.of(super().model_copy(update=update, deep=deep), self._format)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What any process may write beside a turn: messages that arrive during it, and decisions about calls that need approval.
+"""Writes that any process may make during a turn: messages that arrive, and decisions about calls that need approval.
 
 Both are entries of the log, stored at once. Nothing waits in memory, so the process that made a call may have ended.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
-    """Write an entry beside the turn and return its handle. It uses no dialog object, because another thread may be using one."""
+    """Write an entry outside the turn and return its handle. Do not use a dialog object: another thread may be using it."""
     ready, payloads = draft(entry)
     with store.transaction() if payloads else nullcontext():
         for payload in payloads.values():
@@ -58,15 +58,16 @@ def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
 
 
 def require_no_transaction(store: Store) -> None:
-    """Raise if this thread is inside a transaction of the store: a turn works in several threads, and each of its steps is durable."""
+    """Raise if this thread is inside a transaction of the store. A turn uses several threads, and each step must be durable."""
     if store.in_transaction:
         raise InvalidInput(
-            "A turn cannot run inside a transaction of its store.", hint="Put the transaction around writes alone."
+            "A turn cannot run inside a transaction of its store.",
+            hint="Use the transaction only around your own writes.",
         )
 
 
 class Busy:
-    """The dialogs that have a turn running in this process: one in each, whichever agents and objects there are for it."""
+    """The dialogs in which a turn runs in this process: at most one turn per dialog, across all agents and objects."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -80,7 +81,7 @@ class Busy:
         """Reserve a dialog for a turn.
 
         Raises:
-            InvalidInput: A turn of it is running, or this thread is inside a transaction.
+            InvalidInput: A turn is running in it, or this thread is inside a transaction.
         """
         require_no_transaction(store)
         with self.lock:
@@ -98,7 +99,7 @@ class Busy:
 
 
 BUSY = Busy()
-"""Those of this process."""
+"""The dialogs of this process that have a running turn."""
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------------
@@ -106,13 +107,13 @@ BUSY = Busy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What somebody decided about a call.
+    """A person's decision about a call.
 
     Attributes:
         decision: `approve`, `deny` or `edit`.
         by: Who decided, or empty.
         reason: Why, for the model; may be empty.
-        arguments: The arguments to run it with instead: required by `edit`, and by nothing else.
+        arguments: The arguments to use instead; only for `edit`, which requires them.
     """
 
     decision: Literal["approve", "deny", "edit"] = "approve"
@@ -121,17 +122,17 @@ class Decision:
     arguments: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Check it: a decision that is not understood must never let a call run.
+        """Check the decision: an unknown one must never let a call run.
 
         Raises:
-            InvalidInput: It is none of the three words, or its arguments and its word do not go together.
+            InvalidInput: `decision` is unknown, or `arguments` do not match it.
         """
         if self.decision not in {"approve", "deny", "edit"}:
             raise InvalidInput(f"There is no decision {self.decision!r}.", hint="Use approve, deny or edit.")
         if (self.decision == "edit") is not isinstance(self.arguments, Mapping):
             raise InvalidInput(
                 f"The decision {self.decision!r} has the arguments {self.arguments!r}.",
-                hint="edit takes a mapping with all arguments of the call; the other two take none.",
+                hint="Pass arguments only with edit: a mapping with all arguments of the call.",
             )
 
     def entry(self, call_id: str) -> Approval:
@@ -146,14 +147,14 @@ class Decision:
 
 
 Verdict: TypeAlias = bool | Decision | None
-"""True to run a call, False to refuse it, a decision with its reason; None to leave it to somebody else."""
+"""True runs a call, False refuses it, a Decision can add a reason, and None leaves it to somebody else."""
 
 Approver: TypeAlias = Callable[[ToolCallContent], Verdict | Awaitable[Verdict]]
-"""Decides about a call at once, plainly or to be awaited."""
+"""A function, plain or async, that decides about a call at once."""
 
 
 def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
-    """Return the calls of a dialog's turn, and of its sub-agents', that have neither a result nor a decision and have not begun."""
+    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and have neither a result nor a decision."""
     found: list[ToolCallContent] = []
     for one in _with_subagents(dialog.store, dialog.session_id, dialog.dialog_id):
         turn = read_turn(dialog.store, one)
@@ -162,15 +163,15 @@ def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
 
 
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
-    """Record a decision and return its handle. The newest one counts; one about a call that has begun changes nothing.
+    """Record a decision and return its handle. The newest decision counts; after the call has begun, a decision changes nothing.
 
     Args:
-        dialog: The dialog of the call, or one above it, opened by any process.
-        call_id: The call, as `open_calls` names it.
-        decision: What was decided.
+        dialog: The dialog of the call, or an ancestor of it, opened by any process.
+        call_id: The id of the call from `open_calls`.
+        decision: The decision.
 
     Raises:
-        NotFound: Neither the dialog's newest answer nor one of its sub-agents' has such a call, or the call has its result.
+        NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has a result.
     """
     known: list[str] = []
     for one in _with_subagents(dialog.store, dialog.session_id, dialog.dialog_id):
@@ -190,10 +191,10 @@ def _with_subagents(store: Store, session_id: SessionId, dialog_id: DialogId) ->
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""C0 but line feed, C1, and the bidirectional controls of Unicode (UAX 9): none may reach a terminal."""
+"""Characters that must not reach a terminal: C0 except line feed, C1, and Unicode's bidirectional controls (UAX 9)."""
 
 
 def question(call: ToolCallContent) -> str:
-    """Return a call as text for the person who decides, with control characters escaped: they come from the model."""
+    """Return a call as text for the person who decides. Control characters are escaped, because the text comes from the model."""
     text = f"{call.name}({call.arguments})"
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

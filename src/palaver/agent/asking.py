@@ -38,19 +38,19 @@ from palaver.wire import Request
 __all__ = ["MEMORY_SECTION", "ask"]
 
 MEMORY_SECTION = "palaver.memory"
-"""The section of the instructions that has the core memory."""
+"""The name of the instructions' section with the core memory."""
 
 _MOST_REQUESTS = 3
-"""How often a request is compiled again when an erasure or a compaction comes between compiling and recording it."""
+"""How often a request is recompiled after an erasure or a compaction came between compiling and recording it."""
 
 
 async def ask(run: AgentRun, *, final: bool) -> None:
     """Ask the model once, and record its answer; `final` when no more tools are allowed.
 
     Raises:
-        AgentFailure: There is no answer, or it calls tools where no more are allowed; or something of the caller's raised.
+        AgentFailure: There is no answer, it calls tools although no more are allowed, or a callback of the caller raised.
         RepairFailed: The answer is refused, and no repair is left.
-        InfeasibleBudget: What must be sent is larger than the budget.
+        InfeasibleBudget: The content that must be sent is larger than the budget.
         PolicyFailed: The context manager raised.
     """
     await _deliver(run)
@@ -72,7 +72,7 @@ async def _deliver(run: AgentRun) -> None:
 
 
 async def _declare(run: AgentRun) -> None:
-    """Record tools, core memory and model where others are in force."""
+    """Record tools, core memory and model if they differ from those in force."""
     view = await run_in_worker(run.dialog.view)
     changed: list[Entry] = []
     if view.tools != run.toolbox.specs:
@@ -112,7 +112,7 @@ def _sections(run: AgentRun, view: View) -> tuple[Section, ...]:
 def _closing(run: AgentRun) -> str:
     try:
         return run.prompt.on_interrupt_final(run.session).render({})
-    except Exception as error:  # a handler of the caller's
+    except Exception as error:  # a handler of the caller
         raise callback_failed("handler", error, run.session) from error
 
 
@@ -122,7 +122,7 @@ def _closing(run: AgentRun) -> str:
 class _Answering:
     """One running call of the model. It records the request, passes events on, and assembles the answer so far.
 
-    The assembled part is recorded when the call is cut off and no error has a partial answer.
+    If the call is cut off and no error has a partial answer, the assembled part is recorded.
     """
 
     def __init__(self, run: AgentRun) -> None:
@@ -144,12 +144,12 @@ class _Answering:
         self._come = self._come or Assembly(model=model)
         try:
             self._come.add(event)
-        except ProviderError:  # the caller's invoker asks several models in turn: another answer begins
+        except ProviderError:  # the invoker asks several models in turn, and another answer begins
             self._come = Assembly(model=model)
             self._come.add(event)
 
     def cut_off(self, error: ProviderError | None = None) -> Iterator[Entry]:
-        """Yield the entry of a partial answer, once; nothing where nothing arrived."""
+        """Yield the entry of a partial answer, once; yield nothing if nothing arrived."""
         come, self._come = self._come, None
         partial = None if error is None else error.partial
         if error is not None and isinstance(partial, Message) and partial.contents:
@@ -159,11 +159,11 @@ class _Answering:
 
 
 async def _answered(run: AgentRun, closing: str) -> InvokeResult:
-    """Send the request. One that is too long is made smaller once."""
+    """Send the request. If it is too long, make it smaller once."""
     try:
         return await _recompiled(run, closing, None)
     except ContextOverflow as error:
-        if is_plain(run):  # what a plain context manager returns is not cut further
+        if is_plain(run):  # the result of a plain context manager is not cut further
             raise _failed(run, error) from error
         overflow = error
     except ProviderError as error:
@@ -177,7 +177,7 @@ async def _answered(run: AgentRun, closing: str) -> InvokeResult:
 
 
 async def _recompiled(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
-    """Send the request; compile it again when an erasure or a compaction came first."""
+    """Send the request; recompile it if an erasure or a compaction came first."""
     for left in reversed(range(_MOST_REQUESTS)):
         try:
             return await _with_retries(run, closing, limit)
@@ -188,7 +188,7 @@ async def _recompiled(run: AgentRun, closing: str, limit: int | None) -> InvokeR
 
 
 def _still_ours(run: AgentRun) -> bool:
-    """Return whether this process still has the turn, and read what was written beside it."""
+    """Return whether this process still has the turn, after reading the entries written meanwhile."""
     try:
         run.dialog.record()
     except Conflict:
@@ -199,10 +199,10 @@ def _still_ours(run: AgentRun) -> bool:
 
 
 def _failed(run: AgentRun, error: ProviderError, hint: str = "") -> AgentFailure:
-    """Return the failure. A refusal names the block it is about, which every later request would contain."""
+    """Return the failure. A refusal names the block it concerns, which every later request would contain."""
     request = None if run.answering is None else run.answering.request
     place = None if request is None or error.kind != "refused" else blamed(run.dialog.store, request, error.message)
-    about = f"It is about {place}: dialog.marks.quarantine({str(place)!r}) sets that block aside." if place else ""
+    about = f"It concerns {place}: dialog.marks.quarantine({str(place)!r}) sets that block aside." if place else ""
     hints = " ".join(filter(None, (about, hint or error.hint)))
     return AgentFailure(error.message, session=run.session, kind="provider", error=error, hint=hints)
 
@@ -236,7 +236,7 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     args: dict[str, Any] = {"stream": bool(run.listeners), **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.dialog.record()  # raises Conflict where another process took over, before anything is paid for
+    run.dialog.record()  # raises Conflict if another process took over, before anything is paid for
     run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(
@@ -253,10 +253,10 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
         _require_answer(result)
     except PalaverError:
         raise
-    except Exception as error:  # an invoker of the caller's
+    except Exception as error:  # an invoker of the caller
         raise callback_failed("invoker", error, run.session) from error
     run.answering = None
-    if answering.request is None:  # an invoker that does not say what it sends
+    if answering.request is None:  # an invoker that does not report its request
         run.dialog.record(Invocation(model=settings.model, manifest={"at": working.view().at}), beside=True)
     elif result.message is not None:
         run.measured = answering.request, result.message.usage.invoke_cost.prompt_tokens
@@ -266,10 +266,10 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
 def _require_answer(result: object) -> None:
     """Raise TypeError unless the caller's invoker returned an InvokeResult."""
     if not isinstance(result, InvokeResult):
-        raise TypeError(f"it returned a {type(result).__name__}, not an InvokeResult")
+        raise TypeError(f"invoke returned a {type(result).__name__}, not an InvokeResult")
     said: object = result.message
     if said is not None and not (isinstance(said, Message) and said.is_assistant_side):
-        raise TypeError(f"the message of its InvokeResult is a {type(said).__name__}, not an AssistantMessage")
+        raise TypeError(f"the message of the InvokeResult is a {type(said).__name__}, not an AssistantMessage")
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------------
@@ -287,14 +287,16 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
         rounds = counted(run.settings.rounds, "round")
         raise AgentFailure(
-            f"After {rounds} of tools the model was asked for its answer and called tools again.",
+            f"After {rounds} of tools, the model was asked for a final answer but called tools again.",
             session=run.session,
             kind="steps",
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
     if kept.is_function_call or (paused(kept) and not final):
         run.record(MessageEntry(message=kept))
-        run.turn.response = kept  # a store may redact what it writes: what runs at once gets the model's own arguments
+        run.turn.response = (
+            kept  # a store may redact what it writes, but the call must run with the model's own arguments
+        )
         return
     run.look()
     run.deliver(kept)
@@ -337,5 +339,5 @@ async def _refuse(run: AgentRun, message: Message, text: str, cause: BaseExcepti
 def _repair(run: AgentRun, text: str) -> tuple[str, Exception | None]:
     try:
         return run.prompt.on_exception(run.session).render({"error_message": text}), None
-    except Exception as fault:  # noqa: BLE001 - a handler of the caller's: the answer is kept first
+    except Exception as fault:  # noqa: BLE001 - a handler of the caller; the answer is recorded first
         return "", fault

@@ -1,4 +1,4 @@
-"""Building: agents from specifications. Here references are resolved."""
+"""Build agents from specifications, and resolve their references."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLAIN = (
     "inherit_system_contract",
     "parallel_tools",
 )
-"""What an agent takes as the configuration says it."""
+"""Options that an agent takes unchanged from the configuration."""
 
 _T = TypeVar("_T")
 
@@ -52,17 +52,17 @@ def build_agents(
     llm_invoker: Invoker | Provider | None = None,
     store: StoreLike | None = None,
 ) -> dict[str, Agent]:
-    """Build agents of a configuration. Agents whose invokers are described alike share one.
+    """Build the agents of a configuration. Agents with equal invoker descriptions share one invoker.
 
     Args:
         config: The configuration.
-        names: Which agents; all when not given.
-        runtime: Resolves references; the default runtime when not given.
+        names: The agents to build. Default: all.
+        runtime: Resolves references. Default: the default runtime.
         llm_invoker: Replaces the invokers of the configuration.
-        store: The store of their dialogs; in memory when not given.
+        store: The store of their dialogs. Default: in memory.
 
     Raises:
-        NotFound: A reference leads nowhere: an agent, a prompt, a tool, a context manager, an invoker; the hint names the place.
+        NotFound: An agent, a prompt, a tool, a context manager or an invoker does not exist; the hint names the place.
         InvalidConfig: A value cannot be used.
         MissingExtra: A provider's package is not installed.
     """
@@ -108,7 +108,7 @@ class _Builder:
         return agent
 
     def _prompt(self, spec: AgentSpec) -> Prompt:
-        """Return the system prompt, with the servers, the provider's tools and the format of the configuration added to its own."""
+        """Return the system prompt with the configuration's servers, provider tools and format added."""
         path = spec.system_prompt_path
         if path is None:
             prompt = verbatim_prompt(f"{spec.name}/system", spec.system_prompt or "")
@@ -143,7 +143,7 @@ class _Builder:
         return _used(spec, ("context_manager", "type"), made, config)
 
     def _invoker(self, words: Mapping[str, Any]) -> Invoker:
-        """Return the invoker of a description: what is described alike is one; the runtime's own builders come first."""
+        """Return the invoker for a description. Equal descriptions share one; the runtime's own builders come first."""
         key = canonical_json(words)
         if key not in self._invokers:
             self._invokers[key] = build_invoker(words, runtime=self._runtime)
@@ -158,8 +158,8 @@ class _Builder:
             invoker = _used(spec, ("summarizer", "invoker"), partial(self._invoker, described))
         provider = getattr(invoker, "provider", None)
         if not isinstance(provider, Provider):
-            what = f"{type(invoker).__name__} has no provider that could be asked for a summary."
-            raise spec.place.fault(("summarizer",), what, hint="Name an invoker that has one under `summarizer`.")
+            what = f"{type(invoker).__name__} has no provider to ask for a summary."
+            raise spec.place.fault(("summarizer",), what, hint="Set an invoker that has a provider under `summarizer`.")
         return ModelSummarizer(provider, wanted.model_name or spec.model_name, max_tokens=wanted.max_tokens)
 
     def _memory(self, spec: AgentSpec, wanted: MemorySpec, agent: Agent) -> CoreMemory | SubjectMemory:
@@ -167,7 +167,7 @@ class _Builder:
         name = wanted.name or spec.name
         blocks = {label: block.model_dump(exclude_none=True) for label, block in wanted.blocks.items()}
         scratch = CoreMemory(Dialog(owner="memory"))
-        for label, block in blocks.items():  # what is wrong with a block is said now, not at the first conversation
+        for label, block in blocks.items():  # report a wrong block now, not at the first conversation
             _used(spec, ("memory", "blocks", label), partial(scratch.create, label, **block))
         if wanted.shared:
             return shared_memory(agent.store, name, blocks=blocks)
@@ -188,13 +188,13 @@ def _trigger(spec: AgentSpec, index: int, words: Mapping[str, Any]) -> Trigger:
 
 
 def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T], words: Iterable[str] = ()) -> _T:
-    """Build something from a value; an error names the place of the value.
+    """Build an object from a value. An error names the place of the value.
 
     Args:
         spec: The specification.
         steps: The path of the value.
-        make: Makes it.
-        words: Keys of the value; an error that names one of them is about that key.
+        make: Builds it.
+        words: Keys of the value. An error that names one of them concerns that key.
     """
     try:
         return make()

@@ -1,4 +1,4 @@
-"""The traces of calls: of an agent (answers, repairs, rounds of tools) and of a tactic (the calls of its agents and parts)."""
+"""Traces of calls: of an agent (answers, repairs, rounds of tools) and of a tactic (calls of its agents and sub-tactics)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AgentCallSession", "State", "TacticCallSession", "TacticState"]
 State: TypeAlias = Literal[
     "initial", "exception", "interrupt", "llm_recall", "success", "failure", "interrupted", "waiting"
 ]
-"""Where a call is, or how it ended: the last four.
+"""The state of a call, or how it ended (the last four).
 
 `exception`: an answer is being repaired. `interrupt`: tools run. `llm_recall`: the model is asked again after its provider failed.
 `interrupted`: it was cancelled. `waiting`: a person has to decide.
@@ -28,30 +28,30 @@ State: TypeAlias = Literal[
 
 @dataclass(slots=True, kw_only=True)
 class AgentCallSession:
-    """What happened in one agent call, as far as this process saw it. The log has the rest.
+    """The trace of one agent call in this process. The log has the rest.
 
-    The keys of the mappings are rounds of tools, from 0: an answer before any result has the key 0, one after the first round's results the
-    key 1. Calls have the key of the answer that made them.
+    The keys of the mappings are rounds of tools, from 0. An answer before any result has the key 0, one after the first round's results the
+    key 1. A tool call has the key of the answer that made it.
 
     Attributes:
         agent_name: The agent.
         dialog_id: The dialog.
-        dialog: The dialog itself.
-        max_exception_retry: How many repairs it may ask for.
-        max_interrupt_steps: How many rounds of tools it may have.
-        max_llm_recall: How often it may ask again after its provider failed.
-        state: Where it is, or how it ended.
-        exception_retries: What was wrong with the answers that were refused.
-        interrupts: The calls of tools with their results.
+        dialog: The dialog object.
+        max_exception_retry: The maximum number of repairs.
+        max_interrupt_steps: The maximum number of rounds of tools.
+        max_llm_recall: The maximum number of retries after the provider failed.
+        state: The state of the call, or how it ended.
+        exception_retries: The errors of the refused answers.
+        interrupts: The tool calls with their results.
         llm_recalls: The failures after which the provider was asked again.
-        invoke_traces: Every answer of the model, refused ones included; the newest with its request (`dialog.calls` has all).
-        delivery: The answer, once there is one.
-        error: What the call failed with, or None.
-        error_message: What was wrong with the newest answer, for handlers; empty when nothing was.
-        call_results: What the newest call of a tool returned, as text, for handlers.
+        invoke_traces: Every answer of the model, including refused ones; the newest with its request (`dialog.calls` has all).
+        delivery: The answer, once it exists.
+        error: The error that ended the call, or None.
+        error_message: The error of the newest answer, for handlers; empty if the answer was accepted.
+        call_results: The newest result of a tool, as text, for handlers.
         waiting: The calls that wait for a decision.
-        late: Messages that came too late for this turn: they are in the dialog, and the next call answers them.
-        resumed: Whether an earlier call began the turn, perhaps of another process.
+        late: Messages that came too late for this turn. They are in the dialog, and the next call answers them.
+        resumed: Whether an earlier call, perhaps in another process, began the turn.
     """
 
     agent_name: str = ""
@@ -74,7 +74,7 @@ class AgentCallSession:
     resumed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what can go to another process: everything but the dialog, which is in a store."""
+        """Return the state to pickle: everything but the dialog, which is in a store."""
         return {each.name: None if each.name == "dialog" else getattr(self, each.name) for each in fields(self)}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -82,7 +82,7 @@ class AgentCallSession:
             setattr(self, name, value)
 
     def add_answer(self, step: int, result: InvokeResult) -> None:
-        """Keep an answer. Only the newest keeps its request, which holds the whole conversation; the log gives back each."""
+        """Add an answer. Only the newest keeps its request, which contains the whole conversation; the log can rebuild the others."""
         last = next((found for found in reversed(self.invoke_traces.values()) if found), None)
         if last is not None:
             last[-1] = replace(last[-1], request=None)
@@ -90,17 +90,17 @@ class AgentCallSession:
 
     @property
     def exception_retries_count(self) -> int:
-        """How many answers were refused."""
+        """The number of refused answers."""
         return _count(self.exception_retries)
 
     @property
     def interrupts_count(self) -> int:
-        """How many calls of tools there were."""
+        """The number of tool calls."""
         return _count(self.interrupts)
 
     @property
     def llm_recalls_count(self) -> int:
-        """How often the provider failed and was asked again."""
+        """The number of retries after the provider failed."""
         return _count(self.llm_recalls)
 
     @property
@@ -110,12 +110,12 @@ class AgentCallSession:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of every answer, refused ones included."""
+        """Tokens and dollars of every answer, including refused ones."""
         return sum((one.cost for one in self.invokes), InvokeCost())
 
     @property
     def ended(self) -> bool:
-        """Whether this call is over, one way or another."""
+        """Whether this call has ended."""
         return self.state in {"success", "failure", "interrupted", "waiting"}
 
     def __repr__(self) -> str:
@@ -147,23 +147,23 @@ def _count(by_step: Mapping[int, Iterable[Any]]) -> int:
 
 
 TacticState: TypeAlias = Literal["initial", "running", "success", "failure"]
-"""Where a call of a tactic is, or how it ended."""
+"""The state of a tactic's call, or how it ended."""
 
 
 @dataclass(kw_only=True)
 class TacticCallSession:
-    """What happened in one call of a tactic. Threads may add to it at the same time.
+    """The trace of one call of a tactic. Several threads may add to it at the same time.
 
     Attributes:
         tactic_name: The tactic.
-        tactic_path: The key it is registered under; its name when it is not registered.
-        state: Where it is, or how it ended.
-        agent_sessions: The calls of its agents, by the agent's name, failed ones included.
-        sub_tactic_sessions: The calls of tactics it holds, by the attribute that holds them.
-        delivery: What `call` returned.
-        error: What it failed with, as `Class: message`, or None.
-        error_traceback: Where that was raised, or None.
-        exception: The exception itself, or None.
+        tactic_path: The key it is registered under, or its name if it is not registered.
+        state: The state of the call, or how it ended.
+        agent_sessions: The calls of its agents, by the agent's name, including failed ones.
+        sub_tactic_sessions: The calls of its sub-tactics, by their attribute.
+        delivery: The return value of `call`.
+        error: The error, as `Class: message`, or None.
+        error_traceback: The traceback of the error, or None.
+        exception: The exception, or None.
     """
 
     tactic_name: str
@@ -178,28 +178,28 @@ class TacticCallSession:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def record_agent_call(self, session: AgentCallSession) -> None:
-        """Add the call of an agent."""
+        """Add a call of an agent."""
         with self._lock:
             self.agent_sessions.setdefault(session.agent_name, []).append(session)
 
     def record_sub_tactic_call(self, name: str, session: TacticCallSession) -> None:
-        """Add the call of a tactic."""
+        """Add a call of a sub-tactic."""
         with self._lock:
             self.sub_tactic_sessions.setdefault(name, []).append(session)
 
     def success(self, delivery: object) -> None:
-        """Note that the call ended with a result."""
+        """Record that the call ended with a result."""
         self.state, self.delivery = "success", delivery
 
     def failure(self, error: BaseException) -> None:
-        """Note that the call ended with an error."""
+        """Record that the call ended with an error."""
         self.state, self.exception = "failure", error
         self.error = f"{type(error).__name__}: {error}"
         self.error_traceback = "".join(traceback.format_exception(error))
 
     @property
     def agent_cost(self) -> InvokeCost:
-        """Tokens and dollars of its own agents, failed calls included."""
+        """Tokens and dollars of the tactic's own agents, including failed calls."""
         return sum((each.cost for each in _all(self.agent_sessions)), InvokeCost())
 
     @property
@@ -209,19 +209,19 @@ class TacticCallSession:
 
     @property
     def cost(self) -> InvokeCost:
-        """Both; `total_cost` is another name for it."""
+        """The sum of both; `total_cost` is an alias."""
         return self.agent_cost + self.sub_tactic_cost
 
     total_cost = cost
 
     @property
     def agent_call_count(self) -> int:
-        """How many calls of its own agents there were."""
+        """The number of calls of its own agents."""
         return len(_all(self.agent_sessions))
 
     @property
     def sub_tactic_call_count(self) -> int:
-        """How many calls of other tactics there were."""
+        """The number of calls of other tactics."""
         return len(_all(self.sub_tactic_sessions))
 
     def summary(self) -> dict[str, Any]:

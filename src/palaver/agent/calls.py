@@ -1,4 +1,4 @@
-"""Bringing calls to their results: the intent durable before the effect, each result as soon as it is there."""
+"""Run tool calls: the intent is durable before the effect, and each result as soon as it exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from palaver.tools import CallContext, Function, ToolOutcome, execute_all
 __all__ = ["SUSPENDED", "settle"]
 
 SUSPENDED = "palaver.suspended"
-"""The metadata key of a result by which a tool says that it has none yet: it waits for a decision, and is to be called again."""
+"""The metadata key with which a tool says that it has no result yet. It waits for a decision and will be called again."""
 
 UNKNOWN = (
     "The outcome of this call is unknown: the program stopped after the call had begun and before its result was recorded. "
@@ -32,9 +32,9 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
     """Settle calls: run them, refuse them, or ask the approver after the others have run.
 
     Raises:
-        AgentFailure: A handler or the approver raised; results are recorded all the same.
+        AgentFailure: A handler or the approver raised. The results are recorded anyway.
         Conflict: Another process continued the turn.
-        StoreError: The store refused a result; this process keeps it.
+        StoreError: The store refused a result, which this process keeps.
     """
     run.session.state = "interrupt"
     runnable: list[ToolCallContent] = []
@@ -76,7 +76,7 @@ def _message(result: ToolResultContent, call: ToolCallContent, ending: str, seco
 
 
 def _edited(run: AgentRun, call: ToolCallContent) -> ToolCallContent:
-    """Return a call as it is to run: with the arguments that somebody put in place of the model's."""
+    """Return the call to run, with the arguments of an edit if there is one."""
     decision = run.turn.decisions.get(call.id)
     if decision is None or decision.decision != "edit" or not isinstance(decision.arguments, dict):
         return call
@@ -84,13 +84,13 @@ def _edited(run: AgentRun, call: ToolCallContent) -> ToolCallContent:
 
 
 async def _decide(run: AgentRun, call: ToolCallContent) -> None:
-    """Ask the approver; what it leaves to others waits."""
+    """Ask the approver. A call without a decision waits."""
     try:
         verdict = run.settings.approve(call) if run.settings.approve is not None else None
         if inspect.isawaitable(verdict):
             verdict = await verdict
         decision = _decision(verdict)
-    except Exception as error:  # an approver of the caller's
+    except Exception as error:  # an approver of the caller
         raise callback_failed("approver", error, run.session) from error
     if decision is None:
         run.undecided.add(call.id)
@@ -108,7 +108,7 @@ def _decision(verdict: Verdict) -> Decision | None:
 
 
 class _ToolRound:
-    """The calls of one answer that run. A failure to record one never stops another."""
+    """The running calls of one answer. If recording one fails, the others still run."""
 
     def __init__(self, run: AgentRun) -> None:
         self._run = run
@@ -132,12 +132,12 @@ class _ToolRound:
             raise self._fault
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
-        """Record the intent; when that fails nothing of the call has happened."""
+        """Record the intent. If that fails, the call has not begun."""
         self._run.record(CallStarted(call_id=call.id, tool=call.name, idempotent=function.idempotent))
         await self._run.listeners.emit(CallStarting(call))
 
     async def _outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
-        """Record a result in the handler's words, or in the tool's own where the handler raises."""
+        """Record a result as the handler words it, or unchanged if the handler raises."""
         run = self._run
         if SUSPENDED in outcome.result.metadata:
             run.suspended.add(call.id)
@@ -145,27 +145,27 @@ class _ToolRound:
         run.session.interrupts[max(run.turn.rounds - 1, 0)].append(outcome.function_call)
         try:
             result = self._worded(self._noted(call, outcome.result))
-        except Exception as error:  # noqa: BLE001 - a handler of the caller's; the result is recorded first
+        except Exception as error:  # noqa: BLE001 - a handler of the caller; the result is recorded first
             result = outcome.result
             self._fault = self._fault or callback_failed("handler", error, run.session)
         self._keep(_message(result, call, outcome.ending, outcome.seconds))
         await run.listeners.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
 
     def _noted(self, call: ToolCallContent, result: ToolResultContent) -> ToolResultContent:
-        """Return a result that says where the arguments were not the model's own."""
+        """Return a result that says so if the arguments were edited."""
         decision = self._run.turn.decisions.get(call.id)
         if decision is None or decision.decision != "edit":
             return result
         return _with_text(result, f"{_EDITED.format(arguments=call.arguments)}\n{result.text()}")
 
     def _worded(self, result: ToolResultContent) -> ToolResultContent:
-        """Return a result in the words of the prompt's handler."""
+        """Return a result as the prompt's handler words it."""
         text = self._run.session.call_results = result.text()
         said = self._run.prompt.on_interrupt(self._run.session).render({"call_results": text})
         return result if said == text else _with_text(result, said)
 
     def _keep(self, message: ToolMessage) -> None:
-        """Record a result. This process keeps one that the store refuses; after a takeover it is written beside the turn."""
+        """Record a result. If the store refuses it, this process keeps it; after a takeover it is written outside the turn."""
         run = self._run
         try:
             run.say(message)
@@ -179,7 +179,7 @@ class _ToolRound:
 
 
 def _with_text(result: ToolResultContent, text: str) -> ToolResultContent:
-    """Return a result with another text; its media stay."""
+    """Return a result with another text and the same media."""
     if isinstance(result.content, str):
         return result.model_copy(update={"content": text})
     rest = tuple(part for part in result.content if not isinstance(part, TextContent))

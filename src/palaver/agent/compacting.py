@@ -1,4 +1,4 @@
-"""Shape the view of the next call: commit the policy's plan as one entry, with a summary, and read files again after it."""
+"""Shape the view of the next call: commit the policy's plan as one entry, with a summary, and then read files again."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from palaver.wire import compile as compile_request
 __all__ = ["ModelSummarizer", "is_plain", "room_after", "shaped"]
 
 _OVERFLOW_SHARE = 0.8
-"""The share of what the provider says it reads that the next request may have: answers and results to come need the rest."""
+"""The share of the provider's stated limit for the next request. Coming answers and results need the rest."""
 
 _BLIND_SHARE = 0.5
-"""The share of a refused request that the next one may have where the provider names no figures (OpenHands condenses to half)."""
+"""The share of a refused request for the next one, if the provider states no figures (OpenHands condenses to half)."""
 
 _SEARCHED = 256
-"""Exchanges that are searched, newest first, for files to read again."""
+"""The number of exchanges, newest first, in which to search for files to read again."""
 
 
 def is_plain(run: AgentRun) -> bool:
-    """Return whether a plain context manager shapes the requests: what it returns is obeyed exactly."""
+    """Return whether a plain context manager shapes the requests. Its result is sent exactly."""
     manager = _manager(run)
     return manager is not None and not isinstance(manager, Policy)
 
@@ -61,17 +61,17 @@ def _meter(run: AgentRun) -> Meter:
 
 
 async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> WorkingCopy:
-    """Return what the model is to see, planned in a worker. A plan that makes the view smaller is committed first.
+    """Return the model's next view, planned in a worker. A plan that makes the view smaller is committed first.
 
     Args:
         run: The run.
-        closing: What asks for the answer when no more tools are allowed, or empty.
-        limit: The most tokens that may be sent after the provider refused more; None for what the budget says.
+        closing: The request for the answer when no more tools are allowed, or empty.
+        limit: The maximum number of tokens after the provider refused more; None for the budget's limit.
 
     Raises:
-        InfeasibleBudget: What must be sent is larger than the budget.
+        InfeasibleBudget: The content that must be sent is larger than the budget.
         PolicyFailed: The context manager raised.
-        Conflict: The dialog was compacted, or something in it erased, meanwhile.
+        Conflict: The dialog was compacted meanwhile, or part of it erased.
     """
     after = tuple(notices(run.turn.attempts, closing, run.settings.model))
     manager = _manager(run)
@@ -88,7 +88,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
 
 
 def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Exchange, ...]) -> View:
-    """Return all that the call sees, as a plain context manager shapes it."""
+    """Return the whole view of the call, as a plain context manager shapes it."""
     view = with_notices(run.dialog.view(), after)
     if manager is None:
         return view
@@ -107,7 +107,7 @@ def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget
 
 
 class _Plan(NamedTuple):
-    """What a policy asks for: the view before, what was composed of it for which budget, and why."""
+    """A policy's proposal: the view before, the composed view, its budget, and the trigger."""
 
     before: View
     composed: Composed
@@ -116,7 +116,7 @@ class _Plan(NamedTuple):
 
 
 def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Plan:
-    """Return the plan of a policy for the next request. Its budget is as the provider counts, less the exchanges after the view."""
+    """Return a policy's proposal for the next request. Its budget follows the provider's count, minus the exchanges after the view."""
     settings, meter = run.settings, _meter(run)
     budget = manager.budget_for(settings.model)
     if settings.budget is not None:
@@ -131,14 +131,14 @@ def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit:
 
 
 def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
-    """Return what the last request counted and what the provider reported of it; zeros where there was none."""
+    """Return our count and the provider's count of the last request; zeros if there was none."""
     if run.measured is None or run.measured[0].view is None:
         return 0, 0
     return meter.view(run.measured[0].view).total, run.measured[1]
 
 
 def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
-    """Return the plan of a smaller view where a trigger fires although the view still fits."""
+    """Return the proposal for a smaller view if a trigger fires although the view still fits."""
     dialog, meter, store, model = run.dialog, _meter(run), run.dialog.store, run.settings.model
     view, last = dialog.view(), store.last(dialog.dialog_id)
     said = next((each.at for each in store.headers(dialog.dialog_id, reverse=True) if each.kind == "message"), last.at)
@@ -154,13 +154,13 @@ def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
         return None
     try:
         preview = dialog.compaction.preview(manager, model=model, trigger=cause.trigger)
-    except InfeasibleBudget:  # nothing can be left out; whether the view fits is the budget's business
+    except InfeasibleBudget:  # nothing can be left out; the budget decides whether the view fits
         return None
     return _Plan(preview.before, preview.composed, Budget.of_input(preview.tokens_before), cause.trigger)
 
 
 def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
-    """Return the size of the view after its last compaction, or after the undoing of one; 0 where there was none."""
+    """Return the size of the view after its last compaction or undo; 0 if there was none."""
     entry = entry_at(dialog.store, Handle(dialog.dialog_id, seq)) if seq >= 0 else None
     if not isinstance(entry, Compaction):
         return 0
@@ -168,10 +168,10 @@ def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
 
 
 async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View | None:
-    """Commit a plan that makes the view smaller, with a summary if there is a summarizer, and read files again that it dropped.
+    """Commit a plan that makes the view smaller, with a summary if there is a summarizer, and read dropped files again.
 
     Returns:
-        The view to start from; None where nothing was committed.
+        The view to start from; None if nothing was committed.
     """
     if plan is None or plan.composed.view is plan.before:
         return None
@@ -187,7 +187,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
     attempt: dict[str, Any] = {"trigger": plan.trigger, **asked}
     try:
         await run_in_worker(partial(run.dialog.compaction.commit, made, attempt=attempt))
-    except InvalidInput:  # not smaller when it is counted exactly: it is sent as it is
+    except InvalidInput:  # an exact count shows that it is not smaller: send the view as it is
         return None
     run.look()
     restored = await _restored(run, manager, plan.before, made.view)
@@ -198,7 +198,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
 
 
 async def room_after(run: AgentRun, overflow: ContextOverflow) -> int:
-    """Return how many tokens the next request may have, as they are counted here, after the provider refused one as too long."""
+    """Return the maximum size of the next request, in our tokens, after the provider refused one as too long."""
     request = None if run.answering is None else run.answering.request
     meter = _meter(run)
     view = request.view if request is not None and request.view is not None else await run_in_worker(run.dialog.view)
@@ -215,8 +215,8 @@ def notices(attempts: Sequence[RejectedAnswer], closing: str, model: str) -> Ite
     """Yield the exchanges after the conversation: refused answers with their repairs, and the request for the final answer.
 
     Args:
-        attempts: The answers since the newest message that never became messages.
-        closing: What asks for the answer when no more tools are allowed, or empty.
+        attempts: The answers since the newest message that did not become messages.
+        closing: The request for the answer when no more tools are allowed, or empty.
         model: The model.
     """
     for attempt in attempts:
@@ -230,7 +230,7 @@ def notices(attempts: Sequence[RejectedAnswer], closing: str, model: str) -> Ite
 
 
 def with_notices(view: View, after: Sequence[Exchange]) -> View:
-    """Return a view with derived exchanges at its end; the same view without any."""
+    """Return a view with derived exchanges at its end, or the same view if there are none."""
     return replace(view, exchanges=(*view.exchanges, *after)) if after else view
 
 
@@ -252,9 +252,9 @@ def _notice(text: str) -> Exchange:
 
 
 async def _restored(run: AgentRun, manager: Policy, before: View, after: View) -> tuple[str, ...]:
-    """Read the newest files again whose contents left the view, through the tool that read them, and append what they say.
+    """Read the newest files again whose contents left the view, with the tool that read them, and append their contents.
 
-    How many, and how much of each, the policy says: `restore_files` and `restore_tokens` (Claude Code: 5 files of 5,000 tokens).
+    The policy sets the number of files and the tokens of each: `restore_files` and `restore_tokens` (Claude Code: 5 files of 5,000 tokens).
     """
     most = getattr(manager, "restore_files", 0)
     if not most:
@@ -273,7 +273,7 @@ async def _restored(run: AgentRun, manager: Policy, before: View, after: View) -
 
 
 def _newest_reads(run: AgentRun, before: View, after: View, most: int) -> Iterator[tuple[str, ToolCallContent]]:
-    """Yield the newest calls that read or wrote a file by declaration and are not shown any more, one for each file."""
+    """Yield the newest calls that declare reading or writing a file and are no longer shown, one per file."""
     shown = {block.origin for exchange in after.exchanges[-_SEARCHED:] for block in exchange.blocks()}
     seen: set[str] = set()
     first = max(0, len(before.exchanges) - _SEARCHED)
@@ -295,7 +295,7 @@ def _newest_reads(run: AgentRun, before: View, after: View, most: int) -> Iterat
 
 
 def _cut(run: AgentRun, text: str, tokens: int) -> str:
-    """Return the beginning of a text, about so many tokens of it."""
+    """Return the beginning of a text, about as many tokens as asked."""
     meter = _meter(run)
     size = meter.text(text)
     return text if size <= tokens else f"{text[: len(text) * tokens // size]}\n[… cut]"
@@ -308,12 +308,12 @@ _EMPTY = View(dialog_id=DialogId("0" * 32), at=-1)
 
 
 class ModelSummarizer:
-    """Asks a model for summaries; it may be another, cheaper one than the agent's (R328). The request is one text, without tools.
+    """Asks a model for summaries, possibly a cheaper one than the agent's (R328). The request is one text, without tools.
 
     Attributes:
         provider: The provider.
         model: The model.
-        max_tokens: Tokens that an answer may have; None for the provider's own limit.
+        max_tokens: The maximum length of an answer in tokens; None for the provider's own limit.
     """
 
     def __init__(self, provider: Provider, model: str, *, max_tokens: int | None = None) -> None:
@@ -323,15 +323,15 @@ class ModelSummarizer:
 
     @property
     def window(self) -> int:
-        """What the model reads at once, in tokens; 0 where it is unknown."""
+        """The model's window in tokens; 0 if it is unknown."""
         info = model_info(self.model)
         return info.max_input if info.known else 0
 
     async def __call__(self, request: SummaryRequest) -> SummaryAnswer:
-        """Summarise.
+        """Return a summary.
 
         Raises:
-            ProviderError: The provider gave no whole answer.
+            ProviderError: The provider returned no complete answer.
         """
         sent = await run_in_worker(partial(self._compiled, request.prompt()))
         async with aclosing(self.provider.stream(sent)) as events:

@@ -1,6 +1,6 @@
 """Configurations: agents described in YAML, merged and checked before anything is built.
 
-Only plain values are read: no tag makes an object, no other file is included, dates and `${...}` are text, and a key given twice is an error.
+Only plain values are read. No tag creates an object, no other file is included, dates and `${...}` are text, and a duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class _Loader(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value]
         for index, (key, _) in enumerate(node.value):
             if key.value in keys[:index]:
-                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} appears twice", problem_mark=key.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigPlace:
-    """The file and text of a configuration, to find the lines of its values.
+    """The file and text of a configuration. Finds the lines of its values.
 
     Attributes:
         file: The file, or empty.
         text: Its text; empty for a configuration that came as a mapping.
-        sections: The sections that a value may stand in: its own, then those it is inherited from.
+        sections: The sections that can contain a value: its own, then those it inherits from.
     """
 
     file: str = ""
@@ -74,19 +74,19 @@ class ConfigPlace:
         return InvalidConfig(what, file=self.file, line=line, key=_spelt(path), close=close, hint=hint)
 
     def words(self, steps: Steps) -> str:
-        """Return the place of a value in words, for a hint."""
+        """Return the place of a value as text, for a hint."""
         path, line = self._written(steps)
         at = f"{self.file}:{line}" if self.file and line else self.file or (f"line {line}" if line else "")
         return ", ".join(filter(None, (at, _spelt(path))))
 
     def _written(self, steps: Steps) -> tuple[Steps, int]:
-        """Return the path of a value in the first section that has it, else in the first of all, and its line."""
+        """Return the path and line of a value in the first section that has it, or else in the first section."""
         paths = [(*section, *steps) for section in self.sections]
         found = [(path, *self._find(path)) for path in paths]
         return next(((path, line) for path, depth, line in found if depth > len(path) - len(steps)), found[0][::2])
 
     def _find(self, path: Steps) -> tuple[int, int]:
-        """Return how many steps of a path exist in the text, and the line of the last one; line 0 without a text."""
+        """Return how many steps of a path exist in the text, and the line of the last one (0 without a text)."""
         node = yaml.compose(self.text, Loader=_Loader) if self.text else None
         line = 0 if node is None else node.start_mark.line + 1
         for index, step in enumerate(path):
@@ -102,7 +102,7 @@ class ConfigPlace:
 
 
 def _own(key: str) -> str:
-    """Return our own word for a key."""
+    """Return our name for a key."""
     return _SYNONYMS.get(key, key)
 
 
@@ -119,7 +119,7 @@ class _ConfigSection(BaseModel):
 
 
 def _either(*, name: str, on: bool = False) -> BeforeValidator:
-    """Return a reader of short forms: a name alone is the mapping with that name; true is the empty mapping, false and null are none."""
+    """Return a validator for short forms. A name becomes a mapping with that name, true an empty mapping, false and null None."""
 
     def read(given: object) -> object:
         if on and isinstance(given, bool):
@@ -130,7 +130,7 @@ def _either(*, name: str, on: bool = False) -> BeforeValidator:
 
 
 def _manager(given: object) -> object:
-    """Read a context manager: a name is its type, a mapping without a type is `default`, a type of null is none at all."""
+    """Read a context manager. A name is its type, a mapping without a type means `default`, and the type null means None."""
     words = {"type": given} if isinstance(given, str) else given
     if not isinstance(words, dict):
         return words
@@ -159,7 +159,7 @@ InvokerWords = Annotated[Words, BeforeValidator(_invoker)]
 
 
 class RetrySpec(_ConfigSection):
-    """When and how often to ask again: the figures of `palaver.models.Retry`; a number alone is the number of retries."""
+    """When and how often to retry: the fields of `palaver.models.Retry`. A plain number is the number of retries."""
 
     attempts: Annotated[int, Field(ge=1)] = 5
     base: Annotated[float, Field(ge=0)] = 1.0
@@ -170,7 +170,7 @@ class RetrySpec(_ConfigSection):
 
 
 class SummarizerSpec(_ConfigSection):
-    """Who writes summaries: the agent's own model and invoker unless it says otherwise."""
+    """The model that writes summaries. Default: the agent's own model and invoker."""
 
     model_name: Name | None = None
     invoker: InvokerWords | None = None
@@ -178,7 +178,7 @@ class SummarizerSpec(_ConfigSection):
 
 
 class BlockSpec(_ConfigSection):
-    """A block that core memory begins with: arguments of `CoreMemory.create`."""
+    """An initial block of core memory: arguments of `CoreMemory.create`."""
 
     value: str = ""
     description: str = ""
@@ -188,7 +188,7 @@ class BlockSpec(_ConfigSection):
 
 
 class MemorySpec(_ConfigSection):
-    """Core memory of the subject of each session, or one for everybody (`shared`)."""
+    """Core memory for each session's subject, or one for everybody (`shared`)."""
 
     name: Name | None = None
     blocks: dict[str, Annotated[BlockSpec, _either(name="value")]] = Field(default_factory=dict)
@@ -196,9 +196,9 @@ class MemorySpec(_ConfigSection):
 
 
 class AgentSpec(_ConfigSection):
-    """What a configuration says of one agent, after merging. Keys and headers are never shown in its repr.
+    """The configuration of one agent, after merging. Its repr never shows keys and headers.
 
-    Attributes: the words of the configuration, as docs/how-to/configure.md lists them.
+    Attributes: the keys that docs/how-to/configure.md lists.
     """
 
     name: Name
@@ -230,7 +230,7 @@ class AgentSpec(_ConfigSection):
 
     @property
     def place(self) -> ConfigPlace:
-        """Where its values are written."""
+        """The place of its values in the configuration."""
         return self._place
 
 
@@ -240,8 +240,8 @@ class Config(Mapping[str, AgentSpec]):
 
     Attributes:
         agents: The specifications.
-        tactic_type: The tactic it is for; empty for none.
-        max_workers: Calls of that tactic that run at a time in a batch.
+        tactic_type: The tactic that it configures, or empty.
+        max_workers: The number of calls of that tactic that run in parallel in a batch.
         place: Its file and text.
     """
 
@@ -251,10 +251,10 @@ class Config(Mapping[str, AgentSpec]):
     place: ConfigPlace = field(default_factory=ConfigPlace, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> AgentSpec:
-        """Return one of them.
+        """Return the specification of an agent.
 
         Raises:
-            NotFound: There is none of this name; the error has close matches.
+            NotFound: No agent has this name; the error has close matches.
         """
         if name not in self.agents:
             where = f" in {self.place.file}" if self.place.file else ""
@@ -269,7 +269,7 @@ class Config(Mapping[str, AgentSpec]):
         return iter(self.agents)
 
     def __len__(self) -> int:
-        """Return how many agents it has."""
+        """Return the number of agents."""
         return len(self.agents)
 
 
@@ -279,7 +279,7 @@ Given: TypeAlias = str | Path | Mapping[str, Any] | Config
 # --- loading --------------------------------------------------------------------------------------------------------------
 
 _SHARED_AT_THE_TOP = ("invoker", "llm_invoker", "retry")
-"""Keys of agents that may also stand at the top, for all of them."""
+"""Keys of agents that are also allowed at the top level, for all agents."""
 
 _SYNONYMS: Mapping[str, str] = MappingProxyType(
     {"model": "model_name", "mcp_servers_list": "mcp_servers", "llm_invoker": "invoker"}
@@ -301,15 +301,15 @@ class _Top(_ConfigSection):
 def load_config(source: Given) -> Config:
     """Read the configuration of agents.
 
-    The section `global` holds for every agent; an agent's own section is merged over it, mappings member by member, anything else as a
-    whole. Nothing is built, and nothing is looked up: references are resolved when the agents are built.
+    The section `global` applies to every agent. An agent's own section overrides it: mappings are merged key by key, other values are
+    replaced. Nothing is built or looked up; references are resolved when the agents are built.
 
     Args:
         source: A YAML file; YAML text, which has a line break or begins with `{`; a mapping; or a configuration, which is returned.
 
     Raises:
-        MissingFile: There is no such file.
-        InvalidConfig: It cannot be used; the error names file, line and key, and what is close.
+        MissingFile: The file does not exist.
+        InvalidConfig: The configuration is wrong; the error names file, line, key and similar keys.
     """
     if isinstance(source, Config):
         return source
@@ -318,12 +318,12 @@ def load_config(source: Given) -> Config:
     above = {key: value[key] for key in _SHARED_AT_THE_TOP if key in value}
     shared = _merged(_renamed(above, (), place), _renamed(top.shared or {}, ("global",), place))
     if "name" in shared:
-        raise place.fault(("global", "name"), "every agent has a name of its own.")
+        raise place.fault(("global", "name"), "each agent needs its own name.")
     agents: dict[str, AgentSpec] = {}
     for index, section in enumerate(top.agent_configs):
         spec = _spec(section, shared, index, place)
         if spec.name in agents:
-            raise place.fault(("agent_configs", index, "name"), f"there are two agents called {spec.name!r}.")
+            raise place.fault(("agent_configs", index, "name"), f"two agents are called {spec.name!r}.")
         agents[spec.name] = spec
     return Config(
         agents=MappingProxyType(agents), tactic_type=top.tactic_type, max_workers=top.max_workers, place=place
@@ -334,7 +334,7 @@ def _spec(section: Words, shared: Words, index: int, place: ConfigPlace) -> Agen
     path: Steps = ("agent_configs", index)
     own = _renamed(section, path, place)
     if "system_prompt" in own and "system_prompt_path" in own:
-        raise place.fault((*path, "system_prompt_path"), "there is a system_prompt already.")
+        raise place.fault((*path, "system_prompt_path"), "the agent also has a system_prompt; remove one of the two.")
     prompted = "system_prompt" in own or "system_prompt_path" in own
     inherited = {key: value for key, value in shared.items() if not (prompted and key.startswith("system_prompt"))}
     merged = _merged(inherited, own)
@@ -347,22 +347,22 @@ def _spec(section: Words, shared: Words, index: int, place: ConfigPlace) -> Agen
 
 
 def _renamed(section: Words, path: Steps, place: ConfigPlace) -> Words:
-    """Return a section in our own words.
+    """Return a section with our names for its keys.
 
     Raises:
-        InvalidConfig: Two words for the same thing differ.
+        InvalidConfig: Two keys with the same meaning have different values.
     """
     out: Words = {}
     for key, value in section.items():
         own = _own(key)
         if own in out and out[own] != value:
-            raise place.fault((*path, key), f"it is another word for {own!r}, and the two differ.")
+            raise place.fault((*path, key), f"it means the same as {own!r}, and the two values differ.")
         out[own] = value
     return out
 
 
 def _merged(under: Words, over: Words) -> Words:
-    """Return one mapping over another: mappings are merged member by member, anything else is replaced."""
+    """Merge one mapping over another: mappings are merged key by key, other values are replaced."""
     out = dict(under)
     for key, value in over.items():
         below = out.get(key)
@@ -371,10 +371,10 @@ def _merged(under: Words, over: Words) -> Words:
 
 
 def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
-    """Return a section as what it must be.
+    """Return a section as a validated model.
 
     Raises:
-        InvalidConfig: A key is unknown, one is missing, or a value is not what it must be.
+        InvalidConfig: A key is unknown or missing, or a value is not valid.
     """
     try:
         return kind.model_validate(value)
@@ -389,9 +389,7 @@ def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
         raise place.fault(steps, "there is no such key.", get_close_matches(str(steps[-1]), known), hint)
     if first["type"] == "missing":
         raise place.fault(steps[:-1], f"{steps[-1]} is missing.")
-    shown = (
-        type(given).__name__ if isinstance(given, dict | list) else repr(given)[:80]
-    )  # these may hold keys of services
+    shown = type(given).__name__ if isinstance(given, dict | list) else repr(given)[:80]  # these may contain API keys
     raise place.fault(steps, f"it must be {first['msg'].removeprefix('Input should be ')}, not {shown}.")
 
 
@@ -415,7 +413,7 @@ def _read(source: str | Path | Mapping[str, Any]) -> tuple[Words, ConfigPlace]:
         file, text = _text(source)
         value, place = _parsed(file, text), ConfigPlace(file, text)
     if not isinstance(value, dict):
-        raise place.fault((), "a configuration is a mapping.")
+        raise place.fault((), "a configuration must be a mapping.")
     return value, place
 
 

@@ -1,7 +1,4 @@
-"""What governs an agent call: the prompt in force when it begins, and the tools it offers, those of recall among them.
-
-Neither changes before the call ends.
-"""
+"""The prompt and the tools of an agent call, including the recall tools. Neither changes before the call ends."""
 
 from __future__ import annotations
 
@@ -27,27 +24,27 @@ from palaver.tools.toolbox import without_clashes
 __all__ = ["offered", "task_prompt"]
 
 _HITS = 200
-"""Messages among which one search pages."""
+"""The maximum number of messages that one search pages through."""
 
 
 class _Prompted(Protocol):
-    """What an agent is here: a system prompt, and a runtime."""
+    """The parts of an agent that are needed here: a system prompt and a runtime."""
 
     system_prompt: Prompt
     runtime: Runtime
 
 
 def task_prompt(dialog: Dialog, turn: TurnState, agent: _Prompted, *, inherit: bool) -> Prompt:
-    """Return the prompt that governs the call from its beginning to its end (R44).
+    """Return the prompt that governs the call from beginning to end (R44).
 
-    A turn that continues is governed by the prompt it began with, which another process finds by its path. A new one is governed by
-    what was put last; where that was plain text, by the system prompt, whose tools and parser the text is an answer to (C12).
+    A turn that continues keeps the prompt it began with, which another process finds by its path. In a new turn, the newest prompt
+    governs; after plain text, the system prompt with its tools and parser (C12).
 
     Args:
         dialog: The dialog.
         turn: The state of its turn.
-        agent: Whose system prompt it is.
-        inherit: Whether plain text leaves the system prompt in force.
+        agent: The agent with the system prompt.
+        inherit: Whether the system prompt is in force after plain text.
     """
     top = dialog.top_prompt
     if turn.began >= 0 and turn.prompt:
@@ -60,17 +57,17 @@ def task_prompt(dialog: Dialog, turn: TurnState, agent: _Prompted, *, inherit: b
 
 
 async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack) -> Toolbox:
-    """Return the tools of a call: the prompt's, those of its servers, the agent's, and the memory and recall tools.
+    """Return the tools of a call: the prompt's, its servers', the agent's, and the memory and recall tools.
 
-    Of two of one name the first wins. Servers are connected to for as long as the stack lasts.
+    If two tools have one name, the first wins. Servers stay connected as long as the stack is open.
 
     Raises:
-        NotFound: A reference leads nowhere.
+        NotFound: A reference matches nothing.
         InvalidInput: Two tools of a list have the same name.
     """
     functions: list[Function] = list(prompt.function_list)
     if prompt.mcp_servers_list:
-        adapter = import_module("palaver.tools.mcp")  # it needs a package that few installations have
+        adapter = import_module("palaver.tools.mcp")  # needs an optional package
         for server in prompt.mcp_servers_list:
             functions += (await stack.enter_async_context(adapter.connect(server))).functions
     memory = () if settings.memory is None else core_memory_tools(settings.memory)
@@ -84,9 +81,9 @@ async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack)
 
 
 def _recalls(prompt: Prompt, settings: CallSettings) -> bool:
-    """Return whether the call has the recall tools: by default where a policy may leave something out.
+    """Return whether the call has the recall tools: by default, if a policy may leave something out.
 
-    Not with a format: some models give no structured answer where tools are declared.
+    With a format it has none, because some models return no structured answer when tools are declared.
     """
     if settings.recall is not None:
         return settings.recall
@@ -100,7 +97,7 @@ def _recalls(prompt: Prompt, settings: CallSettings) -> bool:
 
 
 def _recall_tools() -> tuple[Function, ...]:
-    """Return `recall` and `search_history`, which read the dialog that they are called in."""
+    """Return `recall` and `search_history`, which read the dialog of the call."""
     work = {"recall": _recall, "search_history": _search}
     return tuple(
         Function(
@@ -117,7 +114,7 @@ def _recall_tools() -> tuple[Function, ...]:
 
 
 def _recall(context: CallContext, **args: Any) -> tuple[Any, ...]:  # noqa: ANN401 - the arguments of the tool
-    """Return what a handle names, with the images and sounds of a single block."""
+    """Return the content of a handle, with the images and sounds of a single block."""
     dialog: Dialog = context.dialog
     media: list[Content] = []
 
@@ -167,7 +164,7 @@ def _media(block: Content) -> Iterator[Content]:
 
 
 def _search(context: CallContext, **args: Any) -> str:  # noqa: ANN401 - as above
-    """Return the messages of the session that have all words."""
+    """Return the messages of the session that contain all words."""
     dialog: Dialog = context.dialog
     query = str(args.get("query", ""))
     dialog.store.index(searchable, session_id=dialog.session_id)

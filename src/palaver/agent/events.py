@@ -1,4 +1,4 @@
-"""The events of a turn: the models' and the loop's own, one closed union distinguished by `type`."""
+"""The events of a turn, from models and from the loop: one closed union, distinguished by `type`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TurnStarting:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The model is about to be asked; that, and what it sees, is already durable."""
+    """The model is about to be asked. This, and the model's view, is already durable."""
 
     request: Request
     type: Literal["asking"] = field(default="asking", init=False)
@@ -61,7 +61,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class CallStarting:
-    """A call is about to run; that is already durable."""
+    """A tool call is about to run. This is already durable."""
 
     call: ToolCallContent
     type: Literal["call_starting"] = field(default="call_starting", init=False)
@@ -73,13 +73,13 @@ CallProgress: TypeAlias = Progress
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call has its result; that is already durable.
+    """A tool call has its result. This is already durable.
 
     Attributes:
         call: The call.
         result: Its result.
-        ending: How it ended, a word of `palaver.tools.Ending`, or `unknown` or `given_up`.
-        seconds: How long it took.
+        ending: How it ended: a `palaver.tools.Ending`, `unknown` or `given_up`.
+        seconds: The duration.
     """
 
     call: ToolCallContent
@@ -91,11 +91,11 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRefused:
-    """An answer was not what the prompt declared: the model is asked again, and what it streamed is void.
+    """An answer did not fit the prompt's declaration. The model is asked again; discard its streamed text.
 
     Attributes:
         message: The answer.
-        error: What was wrong with it.
+        error: The reason.
     """
 
     message: Message
@@ -105,11 +105,11 @@ class AnswerRefused:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The provider failed and is asked again: what it streamed is void.
+    """The provider failed and is asked again; discard its streamed text.
 
     Attributes:
-        error: How it failed.
-        wait: Seconds until it is asked again.
+        error: The failure.
+        wait: Seconds until the retry.
     """
 
     error: ProviderError
@@ -119,15 +119,15 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The policy's plan was committed as an entry of the log: the view is smaller from here on.
+    """The policy's plan was committed as an entry of the log. The view is smaller from now on.
 
     Attributes:
         tokens_before: The size of the view before, in tokens.
         tokens_after: Its size now.
         policy: The policy that made the plan.
-        trigger: What it was made for: `limit`, `overflow`, or the name of a trigger.
+        trigger: The reason: `limit`, `overflow`, or the name of a trigger.
         summarizer: The model that wrote a summary, or empty.
-        usages: What that model read and wrote.
+        usages: The usage of that model.
         restored: The files that were read again.
     """
 
@@ -151,7 +151,7 @@ class DecisionAwaited:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn is over: always the last event, however it ended.
+    """The turn ended, with or without an answer: always the last event.
 
     Attributes:
         session: The `AgentCallSession`.

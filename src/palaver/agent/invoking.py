@@ -1,4 +1,4 @@
-"""Asking a model on behalf of a dialog: the protocol that an agent calls, and its one implementation over any provider."""
+"""Ask a model for a dialog: the protocol that an agent calls, and its implementation for any provider."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 StreamHandler: TypeAlias = Callable[[Any], object]
-"""Called with each event. What it returns is awaited if it is awaitable, and ignored otherwise."""
+"""Called with each event. An awaitable result is awaited; any other result is ignored."""
 
 _CALL_FIELDS = frozenset(each.name for each in fields(Call)) - {"model", "parameters", "then"}
 
 
 class WorkingCopy:
-    """The dialog as one model call sees it: what an invoker gets.
+    """The dialog as one model call sees it. Invokers get it.
 
     Attributes:
-        dialog: The dialog itself.
+        dialog: The dialog object.
         top_prompt: The prompt that governs the call.
     """
 
@@ -69,18 +69,18 @@ class WorkingCopy:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the model sees, as messages; instructions first."""
+        """The messages that the model sees, with instructions first."""
         return WorkingDialog(self._view).messages
 
     def view(self) -> View:
-        """Return what the model sees."""
+        """Return the view of the model."""
         return self._view
 
     def request(self, profile: Profile, model: str, **call: Any) -> Request:  # noqa: ANN401 - the fields of a Call
         """Compile the request for a provider.
 
         Raises:
-            InvalidRequest: It breaks a rule of its provider: a defect of palaver.
+            InvalidRequest: It breaks a rule of its provider, which is a bug in palaver.
         """
         store = self.dialog.store
         made = Call(model=model, **call)
@@ -91,14 +91,14 @@ class WorkingCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeResult:
-    """One answer of a model, and how it was asked for.
+    """One answer of a model, and its request.
 
     Attributes:
-        message: What it said, or None where nothing came.
-        raw_response: The provider's own answer, as its adapter gives it.
-        model_args: What it was asked with besides the conversation.
-        execution_errors: What was wrong with the answer: a parser's error, or several.
-        request: The request that was sent, where the invoker says.
+        message: The answer, or None if there is none.
+        raw_response: The provider's own answer, as the adapter returns it.
+        model_args: The arguments of the request, besides the conversation.
+        execution_errors: The errors of the answer, such as a parser's.
+        request: The request that was sent, if the invoker reports it.
     """
 
     message: Message | None = None
@@ -108,7 +108,7 @@ class InvokeResult:
     request: Request | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what can go to another process: everything but the request, which `dialog.calls` gives back."""
+        """Return the state to pickle: everything but the request, which `dialog.calls` can rebuild."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "request"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -117,12 +117,12 @@ class InvokeResult:
 
     @property
     def has_errors(self) -> bool:
-        """Whether something was wrong with the answer."""
+        """Whether the answer has errors."""
         return bool(self.execution_errors)
 
     @property
     def error_message(self) -> str:
-        """What was wrong, in words for the model; empty when nothing was."""
+        """The errors as text for the model; empty if there are none."""
         return "\n".join(
             error.message if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
             for error in self.execution_errors
@@ -130,7 +130,7 @@ class InvokeResult:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of the answer; estimated where the provider gave none."""
+        """Tokens and dollars of the answer. Dollars are estimated if the provider reports none."""
         answer = self.message
         return InvokeCost() if answer is None else cost_of(answer.usage, answer.model or "", answer.timestamp)
 
@@ -139,10 +139,10 @@ class InvokeResult:
 class Invoker(Protocol):
     """Asks a model to continue a dialog.
 
-    An answer that the prompt's parser refuses is a result with `execution_errors`; only a provider that gives no whole answer raises.
+    If the prompt's parser refuses an answer, return it with `execution_errors`. Raise only if the provider returns no complete answer.
     """
 
-    async def invoke(  # noqa: PLR0913 - the call's facts, all but two by keyword
+    async def invoke(  # noqa: PLR0913 - the parts of a call, all but two by keyword
         self,
         dialog: WorkingCopy,
         model: str,
@@ -158,29 +158,29 @@ class Invoker(Protocol):
         """Ask once.
 
         Args:
-            dialog: What the model is to see, tools included.
+            dialog: The model's view of the dialog, including tools.
             model: The model.
-            prompt: What governs the answer: its parser, format and options.
-            model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
+            prompt: The prompt that governs the answer, with its parser, format and options.
+            model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
             parser_args: Further arguments of the parser.
             responder: The name of the answer's sender.
-            metadata: Kept with the answer.
-            api_type: Which of a provider's interfaces, where the invoker has several.
-            stream_handler: Called before the model is asked, with `Asking`, and with each event of its answer; without one the answer may
-                come whole. What it raises before the model is asked ends the call.
+            metadata: Stored with the answer.
+            api_type: The provider's interface, if the invoker supports several.
+            stream_handler: Called with `Asking` before the model is asked, and with each event of the answer. Without one the answer need
+                not be streamed. If it raises before the model is asked, the call ends.
 
         Raises:
-            ProviderError: The provider gave no whole answer.
+            ProviderError: The provider returned no complete answer.
         """
         ...
 
 
 class ProviderInvoker:
-    """Asks any provider: compiles what the model sees, sends it, waits for the whole answer, and checks it against the prompt.
+    """Asks any provider: compiles the view, sends the request, waits for the complete answer, and checks it against the prompt.
 
     Attributes:
         provider: The provider.
-        retry: When the loop asks again after a failure; None for what the agent's options say.
+        retry: When the loop retries after a failure; None for the agent's options.
     """
 
     def __init__(self, provider: Provider, retry: Retry | None = None) -> None:
@@ -200,7 +200,7 @@ class ProviderInvoker:
         api_type: APITypes | str | None = None,
         stream_handler: StreamHandler | None = None,
     ) -> InvokeResult:
-        """Ask once; as `Invoker.invoke`."""
+        """Ask once; see `Invoker.invoke`."""
         asked = {"stream": stream_handler is not None, **model_args}
         fields = {name: asked.pop(name) for name in asked.keys() & _CALL_FIELDS}
         if prompt is not None:
@@ -219,9 +219,9 @@ class ProviderInvoker:
         if prompt is not None and not message.is_function_call and not paused(message):
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
-            except InvalidInput:  # no answer could satisfy this parser: asking again would only cost
+            except InvalidInput:  # no answer can satisfy this parser: do not ask again
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever the caller's parser raises, the answer is refused for it
+            except Exception as error:  # noqa: BLE001 - any exception of the caller's parser refuses the answer
                 errors = (error,)
         return InvokeResult(
             message=message.model_copy(update=known),
@@ -232,7 +232,7 @@ class ProviderInvoker:
         )
 
     async def _answer(self, request: Request, handler: StreamHandler | None) -> End:
-        """Read the events, pass each on, and return the last one, which has the whole answer."""
+        """Read the events, pass each to the handler, and return the last one, which has the complete answer."""
         end: End | None = None
         async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
@@ -266,19 +266,19 @@ def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = 
     """Build an invoker by name.
 
     Args:
-        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its figures, and the provider's own arguments:
+        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its fields, and the provider's own arguments:
             `build_invoker({"invoker": "openai", "base_url": "..."})`.
-        runtime: Whose registered invokers come before the providers; the default runtime when not given.
+        runtime: Its registered invokers take precedence over providers. Default: the default runtime.
 
     Raises:
-        NotFound: There is no invoker of this name; `close` has similar names.
+        NotFound: No invoker has this name; `close` has similar names.
         MissingExtra: The provider's package is not installed.
-        InvalidInput: The configuration has a key that the invoker does not know.
+        InvalidInput: The configuration has a key that the invoker does not accept.
     """
     rest = {"invoker": config} if isinstance(config, str) else dict(config)
     name = rest.pop("invoker", None)
     if not isinstance(name, str):
-        raise InvalidInput("An invoker's configuration names it.", hint='Give {"invoker": "litellm"}.')
+        raise InvalidInput("The configuration of an invoker has no name.", hint='Set one: {"invoker": "litellm"}.')
     runtime = runtime or get_default_runtime()
     known = (*runtime.invokers(), *PROVIDERS)
     if name not in known:
@@ -299,10 +299,10 @@ def register_invoker(name: str, builder: Builder) -> Builder:
 
 
 def retry_of(given: object) -> Retry | None:
-    """Return a retry policy: as given, from a mapping of its figures, or from a number of retries.
+    """Return a retry policy from a policy, a mapping of its fields, or a number of retries.
 
     Raises:
-        InvalidInput: It is something else.
+        InvalidInput: The value is anything else.
     """
     if given is None or isinstance(given, Retry):
         return given
@@ -310,4 +310,4 @@ def retry_of(given: object) -> Retry | None:
         return Retry(**given)
     if isinstance(given, int) and not isinstance(given, bool):
         return Retry(attempts=given + 1)
-    raise InvalidInput(f"retry is {given!r}.", hint="Give a Retry, a mapping of its figures, or a number of retries.")
+    raise InvalidInput(f"retry is {given!r}.", hint="Pass a Retry, a mapping of its fields, or a number of retries.")

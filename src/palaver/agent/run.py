@@ -1,4 +1,4 @@
-"""One running agent call: the agent's options and the call's settings, the state of its turn, and how it writes."""
+"""One running agent call: the agent's options, the call's settings, the state of its turn, and its writes."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ __all__ = [
 
 
 MOST_ROUNDS = 100
-"""Rounds of tools that a turn may have without a cap of its own (`max_interrupt_steps=0`); LLLM's figure."""
+"""The maximum number of rounds of tools if `max_interrupt_steps` is 0; LLLM's figure."""
 
 _MOST_PARALLEL = 8
-"""Calls of one answer that run side by side."""
+"""The number of calls of one answer that run in parallel."""
 
 
 class AgentOptions(TypedDict, total=False):
     """The options of an agent, each by keyword: `Agent(..., max_interrupt_steps=20, summarizer=...)`.
 
     Attributes:
-        approve: Decides at once about calls that need a decision; without one they wait.
-        max_exception_retry: How many refused answers a turn may have repaired; 3 by default.
-        max_interrupt_steps: How many rounds of tools a turn may have; 5 by default, 0 for 100.
-        max_llm_recall: How often the provider is asked again when it fails; 0, the default, for what `retry` says.
-        retry: When and how often to ask again, in place of the invoker's own policy.
-        fallback: The policy that stands in for a context manager that raises; by default the turn fails with `PolicyFailed`.
-        summarizer: Writes a summary beside the record when exchanges leave the view; none by default.
+        approve: A function that decides at once about calls that need a decision. Without one they wait.
+        max_exception_retry: The maximum number of repairs in a turn. Default: 3.
+        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. Default: 5.
+        max_llm_recall: The maximum number of retries when the provider fails; 0, the default, follows `retry`.
+        retry: When and how often to retry, instead of the invoker's own policy.
+        fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
+        summarizer: Writes a summary in addition to the record when exchanges leave the view. Default: none.
         triggers: When to compact although the view still fits its limit.
-        recall: Whether the agent has the recall tools; by default where a policy may leave something out and no format is asked for.
-        memory: The core memory in its instructions, with the tools to edit it; a `SubjectMemory` for one of each subject.
-        parallel_tools: Whether calls of one answer run side by side; True by default.
-        inherit_system_contract: Whether plain text leaves the system prompt's parser, tools and handler in force; True by default.
-        api_type: Which of a provider's interfaces, where the invoker has several.
+        recall: Whether the agent has the recall tools. By default, if a policy may leave something out and there is no format.
+        memory: The core memory in its instructions, with tools to edit it; a `SubjectMemory` for one memory per subject.
+        parallel_tools: Whether calls of one answer run in parallel. Default: True.
+        inherit_system_contract: Whether the system prompt's parser, tools and handler are in force after plain text. Default: True.
+        api_type: The provider's interface, if the invoker supports several.
         stream_handler: Called with every event.
         tracer: Called with every event too, such as `palaver.agent.telemetry.Telemetry`.
-        deps: What tools may ask for: a database, a client, a user.
+        deps: Objects that tools need: a database, a client, a user.
     """
 
     approve: Approver | None
@@ -93,18 +93,18 @@ class AgentOptions(TypedDict, total=False):
 
 
 Conversation: TypeAlias = Sequence[Message | Mapping[str, Any]]
-"""Messages that a caller keeps, or dicts in the shape of a provider."""
+"""Messages that the caller keeps, or dicts in a provider's format."""
 
 
 class CallArguments(TypedDict, total=False):
     """The keyword arguments of one call of an agent.
 
     Attributes:
-        alias: The dialog's alias; the active dialog when not given.
-        metadata: Kept with the answer.
-        args: Arguments of this call; they win over `model_args`.
+        alias: The dialog's alias. Default: the active dialog.
+        metadata: Stored with the answer.
+        args: Arguments of this call, which override `model_args`.
         parser_args: Further arguments of the prompt's parser.
-        messages: A conversation that the caller keeps, answered in a dialog of its own; the last message is the user's.
+        messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
         prompt_args: The variables of the system prompt, for `messages`.
     """
 
@@ -125,10 +125,10 @@ class CallSettings:
         model: The model.
         invoker: Sends requests to the model.
         model_args: Arguments of the request.
-        context_manager: What shapes each request, or None.
-        budget: What one request may occupy, or None.
+        context_manager: Shapes each request, or None.
+        budget: The budget of one request, or None.
         parser_args: Further arguments of the prompt's parser.
-        metadata: Kept with each answer.
+        metadata: Stored with each answer.
     """
 
     agent: Any
@@ -157,7 +157,7 @@ class CallSettings:
     deps: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check what a caller may have got wrong.
+        """Check the types of the values.
 
         Raises:
             InvalidInput: A value has the wrong type.
@@ -165,25 +165,25 @@ class CallSettings:
         for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-                raise InvalidInput(f"{name} is {number!r}.", hint="Give a whole number, at least 0.")
+                raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
         if not isinstance(self.model, str):
-            raise InvalidInput(f"model is {self.model!r}.", hint="Give the name of a model.")
+            raise InvalidInput(f"model is {self.model!r}.", hint="Pass the name of a model.")
         require_invoker(self.invoker)
         require_policy(self.context_manager, "context_manager")
 
     @property
     def rounds(self) -> int:
-        """How many rounds of tools a turn may have."""
+        """The maximum number of rounds of tools in a turn."""
         return self.max_interrupt_steps or MOST_ROUNDS
 
     @property
     def parallel(self) -> int:
-        """How many calls of one answer run at a time."""
+        """The number of calls of one answer that run in parallel."""
         return _MOST_PARALLEL if self.parallel_tools else 1
 
     @property
     def retrying(self) -> Retry:
-        """When and how often to ask again: `retry`, else the invoker's own policy, else never; `max_llm_recall` sets the number."""
+        """When and how often to retry: `retry`, or else the invoker's own policy, or else never. `max_llm_recall` sets the number."""
         policy = self.retry or getattr(self.invoker, "retry", None)
         if self.max_llm_recall:
             return replace(policy or Retry(), attempts=self.max_llm_recall + 1)
@@ -196,10 +196,10 @@ class CallSettings:
 
 
 def require_invoker(given: object) -> None:
-    """Raise InvalidInput unless something can be awaited for an answer."""
+    """Raise InvalidInput unless the value is a provider or has an async `invoke`."""
     invoke = getattr(given, "invoke", None)
     if not callable(invoke):
-        hint = 'Give a provider, or an object with `async def invoke(...)`; Agent(model="openai/gpt-5") finds the provider itself.'
+        hint = 'Pass a provider, or an object with `async def invoke(...)`; Agent(model="openai/gpt-5") finds the provider itself.'
         raise InvalidInput(f"llm_invoker is {given!r}.", hint=hint)
     if not inspect.iscoroutinefunction(invoke):
         raise InvalidInput(
@@ -221,11 +221,11 @@ def require_options(options: Mapping[str, Any]) -> None:
 
 
 _LAST_WORD = 5.0
-"""Seconds that listeners have to handle the end of a turn: a listener that hangs must not keep a cancelled call."""
+"""Seconds for listeners to handle the end of a turn. A listener that hangs must not block a cancelled call."""
 
 
 def callback_failed(what: str, error: BaseException, session: AgentCallSession) -> AgentFailure:
-    """Return the failure of a turn in which something of the caller's raised."""
+    """Return the failure of a turn in which a callback of the caller raised."""
     message = f"The {what} raised {type(error).__name__}: {error}"
     return AgentFailure(message, session=session, kind="callback", error=error)
 
@@ -253,7 +253,7 @@ class Listeners:
         while self._owed:
             try:
                 await self._owed.pop(0)
-            except Exception as error:  # noqa: BLE001 - whatever a listener raises is reported when the step is done
+            except Exception as error:  # noqa: BLE001 - an exception of a listener is reported after the step
                 self.fault = self.fault or error
 
     async def end(self, event: AgentEvent) -> None:
@@ -278,7 +278,7 @@ class Listeners:
             if inspect.isawaitable(waiting):
                 self._owed.append(waiting)
             elif inspect.isgenerator(waiting) or inspect.isasyncgen(waiting):
-                self.fault = TypeError("it is a generator, which does not run when it is called: remove the yield")
+                self.fault = TypeError("the handler is a generator, which does not run when called; remove the yield")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -287,17 +287,17 @@ class AgentRun:
 
     Attributes:
         settings: Its settings.
-        dialog: The dialog; nothing else of this process writes to its turn meanwhile.
+        dialog: The dialog. Nothing else in this process writes to its turn meanwhile.
         turn: The state of the turn in the log.
-        prompt: What governs the call from beginning to end.
+        prompt: The prompt that governs the call from beginning to end.
         toolbox: The tools of the prompt and the agent.
         session: The trace.
         listeners: The listeners of its events.
-        unsaved: Results that the store refused, by dialog and call: the first thing to write when it accepts them again.
-        undecided: Calls that the approver left to somebody else.
+        unsaved: Results that the store refused, by dialog and call. They are written first when it accepts writes again.
+        undecided: Calls that the approver did not decide.
         suspended: Calls of sub-agents that wait for a decision.
-        answering: The call of the model that is on its way, or the one that failed last; None before one and after an answer.
-        measured: The last request that was answered, and the tokens that the provider counted in it.
+        answering: The current model call, or the one that failed last; None before a call and after an answer.
+        measured: The last request that was answered, and the provider's token count of it.
         memo: The compiled exchanges of the last request.
     """
 
@@ -317,7 +317,7 @@ class AgentRun:
 
     @property
     def postponed(self) -> set[str]:
-        """The calls that wait for somebody who is not at hand."""
+        """The calls that wait for a decision from outside."""
         return self.undecided | self.suspended
 
     # --- writing ----------------------------------------------------------------------------------------------------------
@@ -327,22 +327,22 @@ class AgentRun:
 
         Raises:
             Conflict: Another process continued the turn.
-            StoreError: The store could not; nothing was written.
+            StoreError: The store failed; nothing was written.
         """
         self.dialog.record(*entries)
         self.look()
 
     def say(self, message: Message) -> None:
-        """Append a message; as `record`."""
+        """Append a message; see `record`."""
         self.dialog.append(message)
         self.look()
 
     def look(self) -> None:
-        """Read what was written since, also by others beside the turn."""
+        """Read the entries written since, including those of other writers."""
         self.turn.catch_up(self.dialog.store, self.dialog.dialog_id)
 
     def begin(self) -> None:
-        """Begin or resume the turn. Another process that runs it gets a `Conflict` with its next step."""
+        """Begin or resume the turn. If another process runs it, that process gets a `Conflict` at its next step."""
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
         seq = self.dialog.store.last(self.dialog.dialog_id).seq + 1
         data = {
@@ -366,7 +366,7 @@ class AgentRun:
         """Raise if a listener has raised.
 
         Raises:
-            AgentFailure: One has; its kind is `callback`.
+            AgentFailure: A listener raised; the kind is `callback`.
         """
         fault = self.listeners.fault
         if fault is not None:

@@ -1,26 +1,26 @@
-"""The loop, and the next step of a turn: one pure function of its state, which is the published table of outcomes.
+"""The loop, and the next step of a turn: one pure function of its state, which implements this table.
 
-A process may be killed anywhere. The log then decides what the next `respond()` does, and nothing else:
+A process may be killed anywhere. Only the log then decides what the next `respond()` does:
 
 | newest durable step | what the next process does |
 | --- | --- |
 | the user's message | begins the turn |
 | turn started, tools declared, inbox delivered | asks the model |
 | invocation recorded, no answer | asks the model again: the outcome of the first call is unknown |
-| an answer that was refused | asks for the repair; the refused answer is not asked for again |
+| an answer that was refused | asks for a repair; the refused answer is not requested again |
 | an answer with calls | runs them |
-| a call started, no result | runs it again if its function is idempotent; else its result is `unknown`, an error the model sees |
-| a call that needs a decision | waits, or asks the approver at hand; with the decision recorded, runs or refuses it |
-| a result | keeps it: the call never runs again; continues with the calls that have none |
-| all results | asks the model; if all of them say `terminate`, ends the turn |
+| a call started, no result | runs it again if its function is idempotent; otherwise its result is `unknown`, an error that the model reads |
+| a call that needs a decision | waits, or asks the approver; once the decision is recorded, runs or refuses it |
+| a result | keeps it: the call never runs again; continues with the calls that have no result |
+| all results | asks the model; if all of them set `terminate`, ends the turn |
 | an answer that its provider paused | asks the model to continue it |
 | a final answer | ends the turn and delivers it; the model is not asked |
-| turn ended: `final` | delivers the answer again; begins a new turn when something was said since |
-| turn ended: `waiting`, `interrupted` or `failed` | continues as above; after a failure repairs and rounds count from nothing |
-| … and the user has said something since | runs what was decided, gives up the other calls, asks the model |
+| turn ended: `final` | delivers the answer again; begins a new turn if a message followed |
+| turn ended: `waiting`, `interrupted` or `failed` | continues as above; after a failure, repairs and rounds count from 0 again |
+| … and a user message followed | runs the approved calls, abandons the others, asks the model |
 
-A result that was computed and not recorded is lost with its process: that is what `unknown` says. A store that refuses a result is
-another matter: the process keeps it and records it first of all.
+A result that was computed but not recorded is lost with its process: that is why the result is `unknown`. If only the store refuses a
+result, the process keeps it and records it first.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Bring calls to their results, each in its way."""
+    """Get a result for each call, according to its fate."""
 
     calls: tuple[tuple[ToolCallContent, Fate], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait until somebody decides."""
+    """Wait for a decision."""
 
     calls: tuple[ToolCallContent, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """End the turn: it is answered."""
+    """End the turn, which has its answer."""
 
 
 Step: TypeAlias = Ask | Settle | Wait | Finish
-"""Everything that can come next."""
+"""The possible next steps."""
 
 
 def next_step(run: AgentRun) -> Step:
-    """Return what comes next."""
+    """Return the next step."""
     turn, pending = run.turn, run.turn.pending
     if pending:
         fates = tuple((call, _fate(run, call)) for call in pending)
@@ -85,7 +85,7 @@ def next_step(run: AgentRun) -> Step:
 
 
 def _answered(turn: TurnState, response: Message) -> bool:
-    """Return whether the newest answer is whole and calls nothing, or every result says that the model need not be asked again."""
+    """Return whether the newest answer is complete and calls nothing, or every result ends the turn."""
     return all(turn.answers[call.id].terminate for call in turn.calls) if turn.calls else not paused(response)
 
 
@@ -108,13 +108,13 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
 
 
 async def go(run: AgentRun) -> None:
-    """Run a turn to its end. `run.session` says how it ended.
+    """Run a turn to its end. `run.session` records how it ended.
 
     Raises:
-        AgentFailure: There is no answer; the error has the session.
+        AgentFailure: The turn ended without an answer; the error has the session.
         Conflict: Another process continued the turn.
-        StoreError: The store failed; the dialog is as it was after the last durable step.
-        InfeasibleBudget: What must be sent is larger than the budget.
+        StoreError: The store failed; the dialog has every durable step.
+        InfeasibleBudget: The content that must be sent is larger than the budget.
         PolicyFailed: The context manager raised.
     """
     try:
@@ -136,7 +136,7 @@ async def go(run: AgentRun) -> None:
 
 async def _steps(run: AgentRun) -> None:
     first = next_step(run)
-    if isinstance(first, Wait):  # nobody has decided yet: there is nothing to write
+    if isinstance(first, Wait):  # there is no decision yet, so there is nothing to write
         await _wait(run, first)
         return
     if not run.turn.over:
@@ -166,7 +166,7 @@ async def _wait(run: AgentRun, step: Wait) -> None:
 
 
 def _delivered(run: AgentRun) -> Message | None:
-    """Return the answer; where the tools themselves ended the turn, the message that called them, with what they said (C23)."""
+    """Return the answer. If the tools ended the turn, return the message that called them, with their results (C23)."""
     message = run.turn.response
     if message is None or not message.is_function_call:
         return message
@@ -177,7 +177,7 @@ def _delivered(run: AgentRun) -> Message | None:
 
 
 def _release(run: AgentRun, outcome: str) -> None:
-    """End the turn in the log if the store allows it; an open turn can be resumed as well."""
+    """End the turn in the log if the store allows it. An open turn can be resumed, too."""
     try:
         if run.turn.open:
             run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))

@@ -1,4 +1,4 @@
-"""A turn as it happens: its events one by one, for `for` and for `async for`."""
+"""Stream a turn's events as they happen, for `for` and `async for`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["TurnStream"]
 
 
 class TurnStream:
-    """The events of one turn. The turn begins with the first event that is asked for.
+    """The events of one turn. The turn begins when the first event is requested.
 
-    Leaving before the end interrupts the turn: use it in a `with` block, or close it. What the turn raises is raised to the
+    Leaving before the end interrupts the turn: use it in a `with` block, or close it. An exception of the turn is raised to the
     reader after the last event. Read it with `for` or with `async for`, not with both.
 
     Attributes:
-        session: The trace of the turn; grows while it runs.
+        session: The trace of the turn, which grows while it runs.
     """
 
     def __init__(self, session: AgentCallSession, work: Callable[[StreamHandler], Awaitable[None]]) -> None:
@@ -43,7 +43,7 @@ class TurnStream:
         """Return the next event.
 
         Raises:
-            AgentFailure: There is no answer.
+            AgentFailure: The turn ended without an answer.
         """
         if self._queue is None:
             self._queue = asyncio.Queue()
@@ -66,7 +66,7 @@ class TurnStream:
         self._queue = self._queue or asyncio.Queue()
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError, Exception):  # how it ended stands in the session
+            with suppress(asyncio.CancelledError, Exception):  # the session records how it ended
                 await task
 
     async def __aenter__(self) -> Self:
@@ -92,7 +92,7 @@ class TurnStream:
             self.close()
 
     def close(self) -> None:
-        """As `aclose`."""
+        """Interrupt the turn; the synchronous form of `aclose`."""
         run_sync(self.aclose)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Sub-agents: a tool that has another agent work in a dialog of its own, and returns its answer alone.
+"""Sub-agents: a tool that has another agent work in its own dialog, and returns only its answer.
 
-The dialog hangs under the parent's in the tree and is named by the call it answers. A call that was cut off finds its dialog
-again, and the sub-agent continues where it stood: what it had asked and done is neither asked nor done twice.
+The dialog is a child of the parent's in the tree and is named after the call it answers. A call that was cut off finds its dialog
+again, and the sub-agent continues there: no request or tool call is repeated.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from palaver.tools import CallContext, Function, ToolReply
 __all__ = ["Inherits", "subagent"]
 
 Inherits: TypeAlias = Literal["nothing", "brief", "fork"]
-"""What a sub-agent knows of its parent's conversation: only the task, a brief in addition, or all of it."""
+"""What a sub-agent gets of its parent's conversation: only the task, also a brief, or everything."""
 
 _TASK = {"type": "string", "description": "What to do, complete enough for somebody who knows nothing else."}
 _BRIEF = {"type": "string", "description": "What there is to know for it: facts, constraints, what was tried."}
 _DEEPEST = 8
-"""Sub-agents within one another: a sub-agent that calls itself would never end."""
+"""The maximum depth of sub-agents: one that calls itself would never end."""
 
 
 def subagent(
@@ -41,17 +41,17 @@ def subagent(
     """Return a tool that has another agent do a task and answer. Sub-agents may call sub-agents, eight deep.
 
     Args:
-        agent: Who works. Its own dialogs are left alone; its prompt, model, tools and limits are its own.
-        name: The tool's name; the agent's when not given.
-        description: What it is good for, for the model.
-        inherits: What it knows of the conversation it is called from.
+        agent: The agent that does the task, with its own prompt, model, tools and limits. Its own dialogs are not used.
+        name: The tool's name. Default: the agent's name.
+        description: The tool's purpose, for the model.
+        inherits: What the sub-agent gets of the conversation that calls it.
         prompt_args: The variables of its system prompt.
 
     Raises:
-        InvalidInput: `inherits` is not one of the known words.
+        InvalidInput: `inherits` has an unknown value.
     """
     if inherits not in {"nothing", "brief", "fork"}:
-        raise InvalidInput(f"A sub-agent inherits {inherits!r}.", hint="It inherits nothing, brief or fork.")
+        raise InvalidInput(f"inherits is {inherits!r}.", hint="Use nothing, brief or fork.")
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
 
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
@@ -67,7 +67,7 @@ def subagent(
         properties,
         tuple(properties),
         function=work,
-        idempotent=True,  # called again for the same call, it continues in the same dialog
+        idempotent=True,  # a repeated call continues in the same dialog
         allow_repeat=True,
     )
 
@@ -78,7 +78,7 @@ def subagent(
 def _dialog(
     context: CallContext, agent: Agent[Any], inherits: Inherits, prompt_args: Mapping[str, Any] | None, words: str
 ) -> Dialog:
-    """Return the dialog of a call: the one it has already, or a new one with the task in it."""
+    """Return the dialog of a call: the existing one, or a new one with the task."""
     parent: Dialog = context.dialog
     session = Session.open(parent.store, parent.session_id, runtime=agent.runtime)
     turn = read_turn(parent.store, parent.dialog_id)
@@ -100,9 +100,7 @@ def _answers(node: Node, parent: DialogId, key: Mapping[str, str]) -> bool:
 
 def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[str, str]) -> DialogId:
     if _depth(parent) >= _DEEPEST:
-        raise InvalidInput(
-            f"This is sub-agent {_DEEPEST} within one another: there may be no more.", hint="Do the task here."
-        )
+        raise InvalidInput(f"Sub-agents are nested {_DEEPEST} deep, and no deeper.", hint="Do the task here.")
     shares = inherits == "fork"
     node = parent.store.node(parent.dialog_id)
     count = len(parent.messages) if shares else 0
@@ -112,7 +110,7 @@ def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[st
 
 
 def _depth(parent: Dialog) -> int:
-    """Count the sub-agents that a dialog is within."""
+    """Count the sub-agents that enclose a dialog."""
     node, depth = parent.store.node(parent.dialog_id), 0
     while node.parent_id is not None:
         depth += node.relation == "subagent"

@@ -1,4 +1,4 @@
-"""Tactics: programs that call a group of agents to solve a task, and can be called themselves: by programs, by each other, by models."""
+"""Tactics: programs that solve a task with a group of agents. Programs, models and other tactics can call them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class _AsFunction:
-    """Builds functions of a tactic: of an object, or of a class, which becomes an object when the function is first called."""
+    """Builds a tactic's functions, from an object or from a class. A class is instantiated when the function is first called."""
 
     def __get__(self, instance: Any, owner: Any) -> Callable[..., Function]:  # noqa: ANN401 - a tactic and its class
         return partial(_function, owner, instance)
 
 
 class Tactic(ABC):
-    """A program over a group of agents. Subclass it, name it and its agents, and write `call`.
+    """A program that uses a group of agents. Subclass it, name it and its agents, and write `call`.
 
     ::
 
@@ -57,16 +57,16 @@ class Tactic(ABC):
 
         Summarizer("agents.yaml")("Summarize this.")
 
-    Each call has agents and a trace of its own, so calls may run side by side. A tactic in an attribute is part of this one: its
-    calls go into the trace, too.
+    Each call has its own agents and its own trace, so calls can run in parallel. A tactic in an attribute is a sub-tactic: its
+    calls are part of the trace.
 
     Attributes:
         tactic_type: The name in registries, configurations and traces.
-        name: The same; either will do.
+        name: An alias of `tactic_type`; set either.
         agent_group: The agents that its configuration must have.
-        as_function: Returns the function under which a model calls the tactic, or one of its methods: `as_function("method")`.
+        as_function: Returns the function with which a model calls the tactic, or one of its methods: `as_function("method")`.
         config: The configuration.
-        runtime: What names mean.
+        runtime: Resolves names.
     """
 
     tactic_type: ClassVar[str] = ""
@@ -75,7 +75,7 @@ class Tactic(ABC):
     as_function = _AsFunction()
 
     def __init_subclass__(cls, *, runtime: Runtime | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - a class's own
-        """Set both names of a class, and register it where that is asked for: `class Mine(Tactic, runtime=runtime)`."""
+        """Set both names of a class, and register it if asked to: `class Mine(Tactic, runtime=runtime)`."""
         super().__init_subclass__(**kwargs)
         own = vars(cls).get("tactic_type") or vars(cls).get("name")
         if own:
@@ -95,18 +95,20 @@ class Tactic(ABC):
         """Read the configuration.
 
         Args:
-            config: What its agents are: anything that `load_config` reads; what the runtime has under its name when not given.
-            runtime: What names mean; the default runtime when not given.
-            llm_invoker: What asks the models, in place of what the configuration says.
-            store: Where the agents' dialogs are; in memory when not given.
-            recorder: Called with the trace of each call when it has ended, however it ended.
+            config: The agents' configuration, in any form that `load_config` reads. Default: the runtime's configuration of this name.
+            runtime: Resolves names. Default: the default runtime.
+            llm_invoker: Sends requests to the models, instead of the configured invokers.
+            store: The store of the agents' dialogs. Default: in memory.
+            recorder: Called with the trace of each call after it ends, with or without an error.
 
         Raises:
             NotFound: There is no configuration.
             InvalidConfig: The configuration cannot be used, or lacks an agent of the group.
         """
         if isinstance(self.agent_group, str):
-            raise InvalidInput(f"agent_group of {type(self).__name__} is a text.", hint="Give a list of agents' names.")
+            raise InvalidInput(
+                f"agent_group of {type(self).__name__} is a string.", hint="Set a list of agents' names."
+            )
         self.runtime = runtime or get_default_runtime()
         self.config = load_config(self.runtime.get_config(self.title()) if config is None else config)
         self._llm_invoker, self._store, self._recorder = llm_invoker, store, recorder
@@ -122,16 +124,16 @@ class Tactic(ABC):
 
     @classmethod
     def title(cls) -> str:
-        """Return its name; that of the class when it has none."""
+        """Return its name, or else the name of its class."""
         return cls.tactic_type or cls.name or cls.__name__
 
     @abstractmethod
     def call(self, task: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - a tactic's own
-        """Solve a task with `self.agents`; may be written with `async def`."""
+        """Solve a task with `self.agents`. This may be an `async def`."""
 
     @property
     def agents(self) -> dict[str, Agent]:
-        """The agents of the group by name, those of the call inside one; of the whole configuration when there is no group."""
+        """The agents of the group by name; without a group, of the whole configuration. Inside a call, the call's own agents."""
         if self._agents is None:
             self._agents = build_agents(
                 self.config,
@@ -144,33 +146,33 @@ class Tactic(ABC):
 
     @property
     def session(self) -> TacticCallSession | None:
-        """The trace of the call, inside one; None outside."""
+        """The trace of the current call; None outside a call."""
         return self._session
 
     @property
     def sub_tactics(self) -> dict[str, Tactic]:
-        """The tactics it holds, by attribute."""
+        """The sub-tactics, by attribute."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Tactic)}
 
     # --- calling it ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - a tactic's own
-        """Call it.
+        """Run the tactic.
 
         Args:
-            task: The task: a text, a Pydantic model, whatever `call` takes.
-            return_session: Whether to return the trace in place of the result.
+            task: The task, of any type that `call` accepts.
+            return_session: Whether to return the trace instead of the result.
             kwargs: Further arguments of `call`.
 
         Raises:
-            Exception: Whatever `call` raises; the exception has the trace as `tactic_session`.
+            Exception: Any exception of `call`. It has the trace as `tactic_session`.
         """
         with self._recorded() as (working, session):
             session.success(working._run(task, kwargs))  # noqa: SLF001 - a copy of itself
         return session if return_session else session.delivery
 
-    async def acall(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it returns
-        """Call it without blocking the event loop: a plain `call` runs in a thread, a coroutine function right here."""
+    async def acall(self, task: Any, *, return_session: bool = False, **kwargs: Any) -> Any:  # noqa: ANN401 - a tactic's own
+        """Run the tactic without blocking the event loop: a plain `call` runs in a thread, a coroutine function in this loop."""
         if not inspect.iscoroutinefunction(self.call):
             return await to_thread.run_sync(partial(self, task, return_session=return_session, **kwargs))
         with self._recorded() as (working, session):
@@ -186,14 +188,14 @@ class Tactic(ABC):
         return_sessions: bool = False,
         **kwargs: Any,  # noqa: ANN401 - what `call` takes
     ) -> list[Any]:
-        """Call it with many tasks, several at a time, and return the results in the order of the tasks.
+        """Run the tactic on many tasks in parallel, and return the results in the order of the tasks.
 
         Args:
             tasks: The tasks.
-            max_workers: How many run at a time; what the configuration says when not given.
-            fail_fast: Whether the first failure ends the batch and is raised, once the tasks that have begun are over. Otherwise an
-                exception takes the place of its result.
-            return_sessions: Whether to return traces in place of results.
+            max_workers: The number of tasks that run in parallel. Default: the configuration's.
+            fail_fast: Whether the first failure ends the batch and is raised after the running tasks end. Otherwise an exception replaces
+                its result.
+            return_sessions: Whether to return traces instead of results.
             kwargs: Further arguments of `call`.
         """
         with self._pool(max_workers) as pool:
@@ -212,9 +214,9 @@ class Tactic(ABC):
         return_sessions: bool = False,
         **kwargs: Any,  # noqa: ANN401 - what `call` takes
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Call it with many tasks, several at a time, and yield each result with the number of its task as soon as it is there.
+        """Run the tactic on many tasks in parallel, and yield each result with the number of its task as soon as it exists.
 
-        Tasks that have not begun when the reader stops never begin. Arguments as for `bcall`.
+        When the reader stops, tasks that have not begun never begin. The arguments are those of `bcall`.
         """
         pool = self._pool(max_workers)
         done: queue.SimpleQueue[tuple[int, Future[Any]]] = queue.SimpleQueue()
@@ -237,7 +239,7 @@ class Tactic(ABC):
 
     @contextmanager
     def _recorded(self) -> Iterator[tuple[Tactic, TacticCallSession]]:
-        """Yield a copy for one call, with agents and a trace of its own, and so the tactics it holds; record how it ends."""
+        """Yield a copy for one call, with its own agents and trace, also for its sub-tactics. Record how the call ends."""
         key = self.runtime.tactic_key(type(self)) or self.title()
         session = TacticCallSession(tactic_name=self.title(), tactic_path=key, state="running")
         if self._above is not None:
@@ -253,16 +255,16 @@ class Tactic(ABC):
             setattr(working, name, part)
         try:
             yield working, session
-        except BaseException as error:  # an interrupt, too, is how it ended
+        except BaseException as error:  # record an interrupt, too
             session.failure(error)
-            with suppress(AttributeError):  # an exception without room for it
+            with suppress(AttributeError):  # an exception that accepts no attributes
                 error.tactic_session = session  # type: ignore[attr-defined]
             raise
         finally:
             if self._recorder is not None:
                 self._recorder(session)
 
-    def _run(self, task: Any, kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever it takes and returns
+    def _run(self, task: Any, kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a tactic's own
         if inspect.iscoroutinefunction(self.call):
             return run_sync(partial(self.call, task, **kwargs))
         return self.call(task, **kwargs)
@@ -287,23 +289,23 @@ def build_tactic(
     runtime: Runtime | None = None,
     **options: Any,  # noqa: ANN401 - what a tactic takes
 ) -> Tactic:
-    """Build the tactic that a configuration is for.
+    """Build the tactic of a configuration.
 
     Args:
         config: The configuration.
-        name: The tactic's name; the configuration's `tactic_type` when not given.
-        runtime: Where the tactic is registered.
+        name: The tactic's name. Default: the configuration's `tactic_type`.
+        runtime: The runtime with the registered tactic.
         options: Further arguments of the tactic.
 
     Raises:
-        NotFound: There is no tactic of this name.
-        InvalidConfig: The configuration cannot be used, or names no tactic.
+        NotFound: No tactic has this name.
+        InvalidConfig: The configuration is wrong, or names no tactic.
     """
     found = load_config(config)
     known = runtime or get_default_runtime()
     title = name or found.tactic_type
     if not title:
-        raise found.place.fault((), "it names no tactic_type.")
+        raise found.place.fault((), "tactic_type is missing.")
     tactic = known.get_tactic(title)
     if isinstance(tactic, Tactic):
         return tactic
@@ -322,8 +324,8 @@ def _function(
     Args:
         owner: The tactic's class.
         instance: The tactic, or None.
-        tool: The method's name; empty for the tactic as a whole.
-        runtime: Where a class finds its configuration.
+        tool: The method's name; empty for the tactic's `call`.
+        runtime: The runtime with the configuration of a class.
 
     Raises:
         NotFound: The tactic has no such method.
@@ -348,12 +350,14 @@ def _function(
 
     run.__signature__ = _signature(owner.call)  # type: ignore[attr-defined] # what inspect reads first
     run.__name__ = _FOREIGN.sub("_", owner.title())
-    run.__doc__ = owner.call.__doc__ or owner.__doc__  # its own: a class without a docstring has no description
+    run.__doc__ = (
+        owner.call.__doc__ or owner.__doc__
+    )  # not an inherited one: a class without a docstring has no description
     return Function.from_callable(run)
 
 
 def _signature(call: Callable[..., Any]) -> inspect.Signature:
-    """Return the parameters of `call` that a model fills: those with a name of their own, texts without annotation."""
+    """Return the named parameters of `call`, which a model fills. Without an annotation they are strings."""
     hints = get_type_hints(call, include_extras=True)
     found = [
         each.replace(annotation=hints.get(each.name, str), kind=each.KEYWORD_ONLY)

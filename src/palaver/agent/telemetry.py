@@ -1,9 +1,9 @@
-"""OpenTelemetry: a turn as spans, in the words of the GenAI semantic conventions.
+"""OpenTelemetry: trace a turn as spans with the names of the GenAI semantic conventions.
 
-`Telemetry` is a listener of events. Only the API is needed (the extra `telemetry`); without an SDK nothing is recorded. The words are
-written out here, because the published package has all of them marked as moved and deprecated. They follow semconv 1.41:
-github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/gen-ai-spans.md, gen-ai-agent-spans.md, execute-tool.md; all of it
-has the status "Development".
+`Telemetry` listens to events. It needs only the API (the extra `telemetry`); without an SDK nothing is recorded. The names are
+written out here, because the published package marks all of them as moved and deprecated. They follow semconv 1.41:
+github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/gen-ai-spans.md, gen-ai-agent-spans.md and execute-tool.md, which
+have the status "Development".
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ except ImportError as error:
 __all__ = ["Telemetry"]
 
 CONTEXT_EDIT = "palaver.context_edit"
-"""The event for which the conventions have no word: a view was made smaller. Its attributes are ours, too."""
+"""The event of a compaction. The conventions have no name for it or for its attributes."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A span that has begun, its place in the context, and the calls of tools within it."""
+    """An open span, its place in the context, and the tool calls within it."""
 
     span: Span
     token: Token[otel_context.Context]
@@ -66,23 +66,23 @@ class _Open:
 class Telemetry:
     """Traces turns: `Agent(..., tracer=Telemetry())`.
 
-    A turn is a span `invoke_agent`, with a span `chat` for each time the model is asked and a span `execute_tool` for each call of a
-    tool; a sub-agent's turn is within the call that began it. Compactions are events of the turn's span.
+    A turn is a span `invoke_agent`. It contains a span `chat` for each model call and a span `execute_tool` for each tool call; a
+    sub-agent's turn is inside the call that began it. Compactions are events of the turn's span.
     """
 
     def __init__(self, provider: TracerProvider | None = None, *, content: bool = False) -> None:
-        """Create a tracer of turns.
+        """Create a tracer.
 
         Args:
-            provider: Where spans go; the process's own when not given.
-            content: Whether spans contain arguments, results and answers. Off, because they may be secret.
+            provider: The destination of spans. Default: the process's provider.
+            content: Whether spans contain arguments, results and answers. Off by default, because they may be secret.
         """
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
         self._turns: dict[Span, _Open] = {}
 
     def __call__(self, event: AgentEvent) -> None:
-        """Handle an event, in the task that does the work: what is set in the context holds for what runs within."""
+        """Handle an event in the task that does the work, so that its context applies to everything that runs inside."""
         match event:
             case TurnStarting():
                 self._start_turn(event)
@@ -210,7 +210,7 @@ class Telemetry:
         return self._open(f"execute_tool {call.name}", SpanKind.INTERNAL, attributes)
 
     def _end_call(self, event: CallEnded) -> None:
-        """End a call's span; a call that was refused before it began has a span without length."""
+        """End a call's span. A call that was refused before it began has a span of no duration."""
         key = _key(event.call)
         turn = next((turn for turn in self._turns.values() if key in turn.calls), None)
         opened = self._tool_span(event.call) if turn is None else turn.calls.pop(key)
@@ -221,7 +221,7 @@ class Telemetry:
 
 
 def _key(call: ToolCallContent) -> tuple[int, str]:
-    """Distinguish a call from those of the same id in other dialogs: each begins and ends in a task of its own."""
+    """Return a key that distinguishes calls of the same id in different dialogs: each begins and ends in its own task."""
     return anyio.get_current_task().id, call.id
 
 
@@ -237,7 +237,7 @@ def _usage(read: int, written: int) -> dict[str, int]:
 
 
 def _as_parts(message: Message) -> str:
-    """Return a message in the conventions' form: a role, and parts."""
+    """Return a message in the conventions' format, with a role and parts."""
     parts: list[dict[str, Any]] = [{"type": "text", "content": message.text_content()}]
     parts += [
         {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}

@@ -1,7 +1,7 @@
 """The state of a turn: a fold over its entries.
 
-The loop writes a step, reads it back here, and asks `steps` for the next one. A process that resumes a turn after a kill does exactly the
-same, so continuing and resuming cannot differ.
+The loop writes a step, reads it back here, and asks `steps` for the next one. A process that resumes a turn after a kill does the same,
+so continuing and resuming cannot differ.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 CALL = "palaver.call"
-"""The custom entry after each `turn_started` of ours: where the agent call began, and which prompt governs it."""
+"""The custom entry after each `turn_started` of ours. It records where the agent call began and which prompt governs it."""
 
 ATTEMPT = "palaver.attempt"
-"""The custom entry of an answer that never became a message: refused by a parser, cut off, or one round of tools too many."""
+"""The custom entry of an answer that did not become a message: refused by a parser, cut off, or one round of tools too many."""
 
 DELIVERED = "palaver.inbox"
-"""The metadata key of a delivered message that names the inbox entry it came from."""
+"""The metadata key with which a delivered message names its inbox entry."""
 
 _PAUSED = "pause_turn"
-"""How Anthropic ends an answer whose own tools still work: sent back as it is, the model continues it.
+"""Anthropic's stop reason for an answer whose server tools still run. The model continues the answer when it is sent back.
 
 Source: platform.claude.com, "Handling stop reasons", pause_turn."""
 
@@ -60,12 +60,12 @@ REFUSED, PARTIAL, EXHAUSTED = "refused", "partial", "exhausted"
 
 @dataclass(frozen=True, slots=True)
 class RejectedAnswer:
-    """An answer that never became a message.
+    """An answer that did not become a message.
 
     Attributes:
-        message: What the model said.
-        why: `refused` (a parser did not accept it), `partial` (it was cut off), or `exhausted` (it called tools after the last round).
-        error: What was wrong with it.
+        message: The model's answer.
+        why: `refused` (by a parser), `partial` (it was cut off), or `exhausted` (it called tools after the last round).
+        error: The reason.
         repair: The request for a repair that the model got, or empty.
     """
 
@@ -76,7 +76,7 @@ class RejectedAnswer:
 
 
 def paused(message: Message) -> bool:
-    """Return whether the model stopped in the middle of its answer and continues it when it is asked again."""
+    """Return whether the model paused its answer and continues it when asked again."""
     return message.metadata.get("stop_reason") == _PAUSED
 
 
@@ -87,16 +87,16 @@ def attempt_entry(attempt: RejectedAnswer) -> Custom:
 
 
 class Fate(StrEnum):
-    """What becomes of a call that has no result."""
+    """What happens to a call that has no result."""
 
     RUN = "run"
     """It runs."""
     UNKNOWN = "unknown"
-    """It was begun, and its effect is unknown. The model reads that."""
+    """It began, and its effect is unknown. The model reads that."""
     DENIED = "denied"
-    """A person said no."""
+    """A person denied it."""
     GIVEN_UP = "given_up"
-    """The user went on without it."""
+    """The conversation continued without it."""
     DECIDE = "decide"
     """It waits for a decision."""
 
@@ -106,21 +106,21 @@ class TurnState:
     """One agent call as recorded in the log, from the message to its answer, over any number of processes.
 
     Attributes:
-        began: The number of the `turn_started` it began with, or -1.
+        began: The number of its first `turn_started`, or -1.
         open: Whether a process is running it, or died while running it.
-        outcome: How it ended last: `final`, `failed`, `interrupted`, `waiting`; empty before it has.
+        outcome: How it last ended: `final`, `failed`, `interrupted` or `waiting`; empty before that.
         prompt: The path of the prompt that governs it, or empty.
         response: The model's newest answer in it, or None.
         answers: The results of that answer's calls, by call id.
-        started: The calls that were begun, by id; the value says whether they may begin again.
-        decisions: What was decided about the calls, by id; the newest wins.
-        attempts: The answers since then that never became messages.
-        repairs: How many answers were refused in all.
-        rounds: How many answers called tools, or were paused.
+        started: The calls that began, by id. The value is whether they may begin again.
+        decisions: The decisions about the calls, by id; the newest wins.
+        attempts: The answers since then that did not become messages.
+        repairs: The total number of refused answers.
+        rounds: The number of answers that called tools or were paused.
         executed: The calls that have results, to find repeats.
-        said: Whether somebody said something since the newest answer.
-        overtaken: Whether that was said after the turn had stopped: calls without a decision are given up then.
-        inbox: Messages that arrived and are not delivered yet, by the number of their entry.
+        said: Whether a message followed the newest answer.
+        overtaken: Whether that message came after the turn had stopped. Calls without a decision are then abandoned.
+        inbox: Messages that arrived and are not yet delivered, by the number of their entry.
         seen: The number of the next entry to read.
     """
 
@@ -153,16 +153,16 @@ class TurnState:
 
     @property
     def over(self) -> bool:
-        """Whether it is answered."""
+        """Whether the turn has its answer."""
         return not self.open and self.outcome == "final"
 
     def catch_up(self, reader: Reader, dialog_id: DialogId) -> None:
-        """Read what was written since, by whomever."""
+        """Read the entries written since, by any writer."""
         for seq, entry in _entries(reader, dialog_id, self.seen):
             self.add(seq, entry)
 
     def add(self, seq: int, entry: Entry) -> None:
-        """Fold one entry in."""
+        """Fold one entry into the state."""
         self.seen = seq + 1
         match entry:
             case MessageEntry(message=message):
@@ -188,7 +188,7 @@ class TurnState:
             self.decisions[entry.call_id] = entry
 
     def _add_ours(self, name: str, data: Mapping[str, object]) -> None:
-        """Fold a custom entry of the loop in."""
+        """Fold a custom entry of the loop into the state."""
         if name == ATTEMPT:
             self._add_attempt(data)
         elif name == CALL:
@@ -233,14 +233,14 @@ class TurnState:
             self._count_anew()
 
     def _count_anew(self) -> None:
-        """Count from here: what failed may be tried again, and what was said since is a new question."""
+        """Reset the counts: a failed step may be tried again, and a later message is a new question."""
         self.repairs = self.rounds = 0
         self.attempts.clear()
         self.executed.clear()
 
 
 def _is_decision(entry: Approval) -> bool:
-    """Return whether a decision is one of the known ones; another program's word decides nothing."""
+    """Return whether a decision is a known one. Another program's unknown decision has no effect."""
     return entry.decision in {"approve", "deny"} or (entry.decision == "edit" and isinstance(entry.arguments, Mapping))
 
 
@@ -248,9 +248,9 @@ def _is_decision(entry: Approval) -> bool:
 
 
 def read_turn(store: Store, dialog_id: DialogId) -> TurnState:
-    """Return the state of a dialog's newest turn; a fresh one where there is none or a message followed its answer.
+    """Return the state of a dialog's newest turn. It is a fresh state if there is no turn or a message followed the answer.
 
-    Costs what the turn has and what was said since the oldest undelivered message, never what the dialog has.
+    The cost depends on the turn and the entries since the oldest undelivered message, not on the length of the dialog.
 
     Raises:
         StoreDamaged: An entry of the turn cannot be read.
@@ -269,10 +269,10 @@ def read_turn(store: Store, dialog_id: DialogId) -> TurnState:
 
 
 def _entries(reader: Reader, dialog_id: DialogId, start: int) -> Iterator[tuple[int, Entry]]:
-    """Yield the entries of a turn. What a damaged or lost one did is not guessed: a tool might run twice.
+    """Yield the entries of a turn. Do not guess the effect of a damaged or lost entry: a tool might run twice.
 
     Raises:
-        StoreDamaged: One cannot be read; the error says how to continue before it.
+        StoreDamaged: An entry cannot be read. The error says how to continue before it.
     """
     expected = start
     for seq, body in reader.bodies(dialog_id, start):
@@ -302,7 +302,7 @@ def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:
 
 
 def _bounds(store: Store, dialog_id: DialogId) -> tuple[int, int]:
-    """Return where our newest turn began, -1 for never, and the first entry at which an undelivered message may stand."""
+    """Return where our newest turn began (-1 for never), and the first entry that can be an undelivered message."""
     started = next(store.latest_of_kind(dialog_id, "turn_started"), None)
     if started is None:
         return -1, 0
@@ -312,7 +312,7 @@ def _bounds(store: Store, dialog_id: DialogId) -> tuple[int, int]:
 
 
 def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int | None]:
-    """Return what our mark after a `turn_started` says; nothing where another program wrote the turn."""
+    """Return the data of our mark after a `turn_started`; empty if another program wrote the turn."""
     if seq > reader.last(dialog_id).seq:
         return {}
     entry = decode_entry(reader.body(dialog_id, seq))
@@ -322,7 +322,7 @@ def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int 
 
 
 def _undelivered(store: Store, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
-    """Yield the inbox messages from an entry on that were not delivered; where none arrived, nothing else is read."""
+    """Yield the undelivered inbox messages from an entry on. If none arrived, nothing else is read."""
     arrived = [header.seq for header in store.latest_of_kind(dialog_id, "inbox", since)][::-1]
     if not arrived:
         return

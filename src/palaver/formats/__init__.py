@@ -1,4 +1,4 @@
-"""Foreign formats: sources are read as they are, records become events, and every loss is reported."""
+"""Foreign formats: read sources unchanged, turn records into events, and report every loss."""
 
 from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import FORMATS, Format, Match, detect, matches

@@ -1,7 +1,7 @@
-"""OpenCode's SQLite database as an archive: one member a session, in the form that `opencode export` prints.
+"""OpenCode's SQLite database as an archive: one member per session, in the format of `opencode export`.
 
-Nothing is written beside the database: a reader of a write-ahead log would leave an index there, so the log is read with OpenCode's
-own index, and a database without a log is opened as immutable. Tables as of OpenCode 1.18.
+No file is created next to the database. A reader of a write-ahead log would create an index, so the log is read with OpenCode's own
+index, and a database without a log is opened as immutable. The tables are those of OpenCode 1.18.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
 _TABLES = frozenset({"session", "message", "part"})
 _RENAMED = {"project_id": "projectID", "workspace_id": "workspaceID", "parent_id": "parentID"}
 _GROUPS = ("time", "tokens_cache", "tokens", "summary", "share")
-"""How columns begin that the export groups in an object."""
+"""The prefixes of columns that the export groups in an object."""
 
 
 def is_database(path: Path) -> bool:
@@ -29,7 +29,7 @@ def is_database(path: Path) -> bool:
 
 
 def sessions(path: Path, limits: Limits) -> Unpacked:
-    """Find OpenCode's sessions in a database: parents before their sub-agents, all as they were at one moment.
+    """Find OpenCode's sessions in a database, parents before their sub-agents, in one consistent snapshot.
 
     Raises:
         OSError: The database cannot be read, or has no sessions of OpenCode.
@@ -97,7 +97,7 @@ def _json(before: str, value: object, after: str) -> bytes:
 
 
 def _info(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of a session as the export has it, without its empty columns."""
+    """Return a row of a session in the export's format, without empty columns."""
     info: dict[str, object] = {}
     for column, value in row.items():
         if value is None:
@@ -117,7 +117,7 @@ def _row(data: object, ids: Mapping[str, object]) -> object:
 
 
 def _value(text: object) -> object:
-    """Return the JSON value of a text; the text itself, if it is not JSON."""
+    """Return the JSON value of a text, or the text if it is not JSON."""
     try:
         return json.loads(str(text))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Writing a dialog, event by event: its count of puts, what is in force in it, and the places that later entries refer to."""
+"""Write a dialog event by event. Track its number of puts, the settings in force, and the places that later entries refer to."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from palaver.messages import Message, ToolResultContent
 from palaver.plurals import counted as plural
 
 COMPACTED, CLEARED = "compacted", "offloaded"
-"""The reasons (`palaver.view.Reason`) for what another agent's compaction left out, and for results it cleared away."""
+"""The reasons (`palaver.view.Reason`) for omissions by another agent's compaction, and for results that it cleared."""
 
 
 class Origin(NamedTuple):
-    """The record that entries are made of.
+    """The record that entries come from.
 
     Attributes:
-        record: Its identity: the format's own id, or its number in the file as text.
+        record: The format's own id of it, or its number in the file as text.
         ordinal: Its number in the file.
         digest: The first 16 bytes of the SHA-256 of its bytes.
-        place: Where it is, for a report.
+        place: Its place, for a report.
     """
 
     record: str
@@ -50,16 +50,16 @@ class Origin(NamedTuple):
 
 
 class Calls:
-    """The tool calls of a conversation, which find results that answer none of them."""
+    """The tool calls of a conversation. Finds results without a call."""
 
     def __init__(self) -> None:
         self._made: set[str] = set()
         self._open: Counter[str] = Counter()
 
     def see(self, message: Message, writer: DialogWriter, place: str) -> Iterator[Loss]:
-        """Take a message: count its calls, and report results that answer no call, or an answered one.
+        """Count a message's calls, and report results without a call and second results.
 
-        An id may be given to a second call after the first was answered; each call has a result of its own.
+        After a call was answered, a second call may reuse its id; each call has its own result.
         """
         calls = [call.id for call in message.tool_calls()]
         self._made.update(calls)
@@ -76,11 +76,11 @@ class Calls:
 
 
 class Mark(NamedTuple):
-    """A point of a dialog that a fork may leave it at.
+    """A point of a dialog where a fork can begin.
 
     Attributes:
         writer: The dialog.
-        puts: How many own puts it has there.
+        puts: The number of its own puts before that point.
         model: The model in force.
         modes: The modes in force.
     """
@@ -96,13 +96,13 @@ class DialogWriter:
 
     Attributes:
         key: The reader's key of the dialog.
-        count: How many entries were put into it.
+        count: The number of its entries.
         model: The model in force.
         modes: The modes in force, such as the permission mode.
     """
 
     def __init__(self, key: str, format_name: str, calls: Calls | None = None, start: Mark | None = None) -> None:
-        """Begin a dialog, empty or as a fork that shares what another dialog holds at a mark."""
+        """Begin a dialog, empty or as a fork from a mark in another dialog."""
         self.key = key
         self.count = 0
         self.model = "" if start is None else start.model
@@ -113,15 +113,15 @@ class DialogWriter:
         self._messages = array("q", [0])
         self._response = ""
         self._responses: set[str] = set()
-        self._results: dict[str, tuple[int, int]] = {}  # not places, which take many times as much memory
+        self._results: dict[str, tuple[int, int]] = {}  # numbers: places would take many times as much memory
         self._in_force: dict[str, list[int]] = {}
 
     def mark(self) -> Mark:
-        """Return the point that the dialog has reached."""
+        """Return the current end of the dialog."""
         return Mark(self, self.count, self.model, self.modes)
 
     def fork(self, key: str, at: Mark | None = None) -> DialogWriter:
-        """Return a writer for a dialog that leaves this one at a mark, by default here."""
+        """Return a writer for a fork of this dialog at a mark, by default at its end."""
         return DialogWriter(key, self._format, self._calls, at or self.mark())
 
     def branch(self, owner: str, relation: str = "") -> Branch:
@@ -142,14 +142,14 @@ class DialogWriter:
     def say(
         self, message: Message, origin: Origin, *, counted: int = 0, fragment: bool = False
     ) -> Iterator[Put | Loss]:
-        """Put a message, before it a change of the model; report what was replaced in it, and results that answer nothing.
+        """Put a message, preceded by a change of the model if there is one. Report replaced characters and results without a call.
 
         Args:
             message: The message.
             origin: Its record.
             counted: 1 for the first entry of a message record.
-            fragment: True where the format records a response in fragments with one id. Elsewhere a message is a whole response, and
-                an id that an earlier one has (some servers draw theirs from a thousand numbers) is set aside.
+            fragment: True if the format records a response in fragments with one id. Otherwise a message is a whole response, and
+                a repeated id is dropped (some servers draw ids from a thousand numbers).
         """
         response = message.response_id
         if response and not fragment and response in self._responses:
@@ -170,13 +170,13 @@ class DialogWriter:
         yield self._put(MessageEntry(message=message, at=message.timestamp), origin, begins, counted)
 
     def use_model(self, model: str, provider: str, at: float, origin: Origin) -> Iterator[Put]:
-        """Put a change of the model, unless it is in force or empty."""
+        """Put a change of the model, unless the model is already in force or empty."""
         if model and model != self.model:
             self.model = model
             yield self.put(ModelChange(model=model, provider=provider, at=at), origin)
 
     def use_mode(self, mode: str, value: str, at: float, origin: Origin) -> Iterator[Put]:
-        """Put a change of a mode, unless it is in force or empty."""
+        """Put a change of a mode, unless the value is already in force or empty."""
         if value and value != self.modes.get(mode):
             self.modes = {**self.modes, mode: value}
             yield self.put(ModeChange(mode=mode, value=value, at=at), origin)
@@ -195,13 +195,13 @@ class DialogWriter:
         return Run(dialog=DialogId(self.key), start=start, stop=stop)
 
     def spans(self, upto: int | None = None) -> list[Run]:
-        """Return the runs that the dialog holds, oldest first, with its own puts before `upto` (None: all)."""
+        """Return the runs of the dialog, oldest first, with its own puts before `upto` (None: all)."""
         inherited = [] if self._start is None else self._start.writer.spans(self._start.puts)
         own = self.run(0, self.count if upto is None else upto)
         return [*inherited, own] if own.stop else inherited
 
     def parted(self, place: Place) -> tuple[list[Run], list[Run]]:
-        """Return the runs that the dialog holds before a place, and those from it on; all before if it does not hold the place."""
+        """Return the runs of the dialog before a place, and those from it on. If the place is not in the dialog, all are before."""
         before: list[Run] = []
         since: list[Run] = []
         for run in self.spans():
@@ -219,14 +219,14 @@ class DialogWriter:
         return Place(dialog=DialogId(self.key), seq=seq)
 
     def result(self, call_id: str, upto: int | None = None) -> Place | None:
-        """Return the place of a call's first result among what the dialog holds, with its own puts before `upto`."""
+        """Return the place of a call's first result in the dialog, with its own puts before `upto`."""
         found = self._results.get(call_id)
         if found is not None and (upto is None or found[0] < upto):
             return Place(dialog=DialogId(self.key), seq=found[0], block=found[1])
         return None if self._start is None else self._start.writer.result(call_id, self._start.puts)
 
     def _state(self, upto: int | None = None) -> dict[str, Run]:
-        """Return the newest instructions, tools and model among what the dialog holds, with its own puts before `upto`."""
+        """Return the newest instructions, tools and model in the dialog, with its own puts before `upto`."""
         found = {} if self._start is None else self._start.writer._state(self._start.puts)  # noqa: SLF001 - its own class
         for kind, seqs in self._in_force.items():
             newest = max((seq for seq in seqs if upto is None or seq < upto), default=-1)
@@ -235,7 +235,7 @@ class DialogWriter:
         return found
 
     def _said(self, run: Run) -> int:
-        """Count the messages in a run of this dialog or of one it leaves."""
+        """Count the messages in a run of this dialog or an ancestor."""
         if run.dialog == self.key:
             return self._messages[run.stop] - self._messages[run.start]
         return 0 if self._start is None else self._start.writer._said(run)  # noqa: SLF001 - its own class
@@ -248,10 +248,10 @@ class DialogWriter:
         """Return the view that another agent had after its compaction.
 
         Args:
-            pieces: What that agent saw: runs of earlier puts that the dialog holds, and texts. Instructions, tools and model stay.
+            pieces: The other agent's view: runs of earlier puts of the dialog, and texts. Instructions, tools and model stay.
             at: When, in seconds since 1970-01-01 UTC.
-            tokens_before: The size of its view before, in tokens; 0 if it is not recorded.
-            tokens_after: The size after, in tokens; 0 if it is not recorded.
+            tokens_before: The size of its view before, in tokens; 0 if not recorded.
+            tokens_after: The size after, in tokens; 0 if not recorded.
         """
         shown = [piece for piece in pieces if isinstance(piece, Run)]
         state = [run for run in self._state().values() if not any(_within(run, piece) for piece in shown)]
@@ -277,7 +277,7 @@ class DialogWriter:
                 start = max(start, end)
 
     def clearing(self, places: Sequence[Place], text: str, *, at: float) -> ContextEdit:
-        """Return the record that another agent showed these blocks as `text` from here on."""
+        """Return the entry that says that another agent showed these blocks as `text` from here on."""
         edits = tuple(BlockEdit(target=place, text=text, reason=CLEARED) for place in places)
         return ContextEdit(base=self.count - 1, edits=edits, policy=self._format, at=at)
 
@@ -290,7 +290,7 @@ def _within(run: Run, other: Run) -> bool:
 
 
 class Skipped:
-    """Counts the records that become no entry; the kept source has them."""
+    """Counts the skipped records, which the stored source contains."""
 
     def __init__(self) -> None:
         self._records: Counter[tuple[str, str]] = Counter()
@@ -300,14 +300,14 @@ class Skipped:
         self._records[kind, why] += 1
 
     def losses(self, place: str) -> Iterator[Loss]:
-        """Report them, one note for each kind."""
+        """Report the skipped records, one note for each kind."""
         for (kind, why), count in self._records.items():
             reason = f"{plural(count, f'{kind} record')}: {why}."
             yield Loss(place=place, reason=reason, code="skipped", severity="note")
 
 
 def no_instructions(place: str) -> Loss:
-    """Report that a recording lacks the system instructions; none are invented, since a request is valid without."""
+    """Report that a recording lacks the system instructions. None are invented: a request is valid without them."""
     reason = "The recording lacks the system instructions; the session has none."
     return Loss(place=place, reason=reason, code="no_instructions", severity="note")
 
@@ -318,8 +318,8 @@ def bad_record(place: str, why: str) -> Loss:
 
 
 def guarded(place: str, events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the events of one record; if it cannot be read, report that, so that the next one is read."""
+    """Yield the events of one record. If it cannot be read, report that and continue."""
     try:
         yield from events
-    except (PalaverError, ValueError, TypeError, RecursionError) as error:  # what a record of an odd shape can cause
+    except (PalaverError, ValueError, TypeError, RecursionError) as error:  # errors that a malformed record can cause
         yield bad_record(place, str(error).rstrip("."))

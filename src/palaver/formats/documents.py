@@ -1,4 +1,4 @@
-"""A large JSON document read element by element: one element in memory, never the document."""
+"""Read a large JSON document element by element, with only one element in memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Element(NamedTuple):
     """A part of a document.
 
     Attributes:
-        key: The top-level key it stands under; empty in an array.
-        nth: Its number in the array it was taken from, starting at 0; -1 for a value that was not taken apart.
-        value: The value; of one that is cut off, what is whole in it.
-        whole: False when the document ends, or is damaged, within it.
-        repairs: What was changed to read it: (code, reason).
+        key: Its top-level key; empty in an array.
+        nth: Its number in its array, starting at 0; -1 for a value that was not split.
+        value: The value, or the complete part of a value that is cut off.
+        whole: False if the document ends or is damaged inside it.
+        repairs: The repairs made to read it: (code, reason).
     """
 
     key: str
@@ -34,7 +34,7 @@ class Element(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it stands, such as `[3]`, `info`, `simulations[3]`."""
+        """Its path, such as `[3]`, `info`, `simulations[3]`."""
         return f"{self.key}[{self.nth}]" if self.nth >= 0 else self.key
 
 
@@ -54,7 +54,7 @@ class _Text:
         self.early = ""
 
     def _refill(self) -> bool:
-        """Add at least as much as is pending, so that reading again costs twice at most; return False at the end."""
+        """Read at least as much as is pending, so that rescanning costs at most twice; return False at the end."""
         parts = [self._buffer[self._at :]]
         self._at, wanted = 0, max(_REFILL, len(parts[0]))
         had = wanted
@@ -69,7 +69,7 @@ class _Text:
         return wanted < had
 
     def peek(self) -> str:
-        """Return the next character that is not white space, without taking it."""
+        """Return the next character that is not white space, without consuming it."""
         self._at = skip(self._buffer, self._at)
         while self._at == len(self._buffer):
             if not self._refill():
@@ -78,7 +78,7 @@ class _Text:
         return self._buffer[self._at]
 
     def expect(self, wanted: str) -> str:
-        """Take one of the wanted characters."""
+        """Consume one of the wanted characters."""
         found = self.peek()
         if found not in wanted:
             raise _End(f"it has {found!r} where one of {wanted!r} belongs")
@@ -86,7 +86,7 @@ class _Text:
         return found
 
     def element(self, key: str, nth: int) -> Element:
-        """Take one value."""
+        """Read one value."""
         self.peek()
         while True:
             try:
@@ -96,7 +96,7 @@ class _Text:
                     continue
                 return self._torn(key, nth, str(error))
             size = end - self._at
-            if end == len(self._buffer) and self._refill():  # a number may go on
+            if end == len(self._buffer) and self._refill():  # a number may continue
                 continue
             self._at += size
             return Element(key, nth, value, repairs=self._decoder.repairs())
@@ -111,7 +111,7 @@ _SIGNS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # a str
 
 
 def _whole_part(text: str) -> object:
-    """Return what is whole in a value that is cut off: values of an object, elements of the lists in it."""
+    """Return the complete part of a value that is cut off: values of an object, elements of its lists."""
     try:
         value = from_json(text.encode(errors="replace"), allow_partial=True)
     except ValueError:
@@ -132,11 +132,11 @@ def elements(chunks: Chunks, limits: Limits, into: Collection[str] = ()) -> Gene
 
     Args:
         chunks: The document's bytes.
-        limits: How many elements are read.
+        limits: The maximum number of elements.
         into: The keys of a top-level object whose arrays are read element by element.
 
     Returns:
-        The generator returns why the document could not be read to its end, or an empty string.
+        The generator returns the reason why reading stopped before the end, or an empty string.
     """
     text = _Text(chunks)
     count = 0

@@ -1,4 +1,4 @@
-"""Fields of records that other programs wrote: a field of the wrong type counts as missing, and nothing here raises."""
+"""Read fields of other programs' records. A field of the wrong type counts as missing; nothing here raises."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _MILLISECONDS = 1e11  # a number above it is no date in seconds before the year 
 
 
 def text(record: Mapping[str, object], key: str) -> str:
-    """Return a field that is a string, else an empty one; code points that UTF-8 cannot hold are replaced."""
+    """Return a string field, or else an empty string. Code points that UTF-8 cannot encode are replaced."""
     value = record.get(key)
     return clean_text(value, key, []) if isinstance(value, str) else ""
 
 
 def mapping(record: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """Return a field that is an object, else an empty one."""
+    """Return an object field, or else an empty object."""
     value = record.get(key)
     return value if isinstance(value, dict) else NOTHING
 
 
 def items(record: Mapping[str, object], key: str) -> Sequence[object]:
-    """Return a field that is a list, else an empty one."""
+    """Return a list field, or else an empty list."""
     value = record.get(key)
     return value if isinstance(value, list) else ()
 
@@ -35,7 +35,7 @@ def objects(record: Mapping[str, object], key: str) -> Sequence[Mapping[str, obj
 
 
 def number(record: Mapping[str, object], key: str) -> int:
-    """Return a field that is a number as a whole one, else 0."""
+    """Return a number field as a whole number, or else 0."""
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
@@ -43,7 +43,7 @@ def number(record: Mapping[str, object], key: str) -> int:
 
 
 def moment(value: object) -> float:
-    """Return a time in seconds since 1970-01-01 UTC, else 0.0.
+    """Return a time in seconds since 1970-01-01 UTC, or else 0.0.
 
     Args:
         value: ISO 8601 text (UTC unless it has an offset), seconds, or milliseconds.

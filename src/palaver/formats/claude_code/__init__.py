@@ -1,7 +1,7 @@
-"""Claude Code's session files: JSON lines, one record a line, a tree by parents that this reader takes apart into dialogs.
+"""Claude Code's session files: JSON lines whose records form a tree by parents, which this reader splits into dialogs.
 
-One response of the model stands on several lines, each repeating its usage; results hang off their own call; what sub-agents said
-stands beside the conversation, in sidechains or within the progress of the call that started them.
+One response of the model takes several lines, each repeating its usage. Results are children of their call. The messages of sub-agents
+are in sidechains or in progress records of the call that started them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ClaudeCode:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a Claude Code session, from 0.0 to 1.0."""
+        """Return the confidence that it is a Claude Code session, from 0.0 to 1.0."""
         records = source.opening.records
         if any(map(_is_in_chain, records)):
             return 1.0
         return 0.6 if records and all(fields.text(record, "type") in _BESIDE for record in records) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a session of its own."""
+        """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 

@@ -1,4 +1,4 @@
-"""Claude Code's records: what they are, and the messages they become (read from recorded sessions of versions 2.1.5 to 2.1.39)."""
+"""Convert Claude Code's records to messages (based on recorded sessions of versions 2.1.5 to 2.1.39)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _HARNESS_MARKS = (
     "<system-reminder>",
     "[Request interrupted by user",
 )
-"""The marks with which the harness begins what it writes into user records."""
+"""The prefixes of text that the harness writes into user records."""
 
 
 def said(value: Mapping[str, object]) -> Mapping[str, object]:
     """Return the message in a record.
 
     Raises:
-        InvalidMessage: It has none.
+        InvalidMessage: The record has no message.
     """
     found = value.get("message")
     if not isinstance(found, dict):
@@ -57,25 +57,25 @@ def said(value: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def provider(model: str) -> str | None:
-    """Return the provider of a model, or None: Claude Code can be pointed at other ones."""
+    """Return the provider of a model, or None: Claude Code can use other providers."""
     return "anthropic" if model.startswith("claude") else None
 
 
 def messages_of(value: Mapping[str, object], key: str, at: float, *, last: bool = True) -> Iterator[Message]:
     """Read a record of the user or the assistant.
 
-    A user record holds results of tools, words of the user or of the harness, or both; each becomes a message. An assistant record is one
+    A user record contains tool results, text of the user or of the harness, or both; each becomes a message. An assistant record is one
     fragment of a response, usually a single block.
 
     Args:
         value: The record.
         key: The message's id.
-        at: When, in seconds since 1970-01-01 UTC.
-        last: True for the last fragment of its response in the file, which alone keeps the usage: every fragment repeats it, and
-            only the last one has the final count of what the model wrote.
+        at: The time, in seconds since 1970-01-01 UTC.
+        last: True for the last fragment of its response in the file. Only this one keeps the usage: every fragment repeats it, but
+            only the last one has the final output count.
 
     Raises:
-        InvalidMessage: It is not one.
+        InvalidMessage: The record is not a message.
     """
     if value.get("type") != "assistant":
         yield from _of_user(value, key, at)
@@ -108,7 +108,7 @@ def _of_user(value: Mapping[str, object], key: str, at: float) -> Iterator[Messa
 
 
 def plain(content: object) -> str:
-    """Return a message's content if it is text alone, else an empty string."""
+    """Return a message's content if it is only text, or else an empty string."""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
@@ -117,7 +117,7 @@ def plain(content: object) -> str:
 
 
 def is_prompt(value: Mapping[str, object]) -> bool:
-    """Return whether the user spoke in a record; one that answers a call does not count, even if the user added words."""
+    """Return whether a record is a prompt of the user. A record that answers a call is not, even if the user added text."""
     if value.get("type") != "user" or value.get("isMeta") or value.get("isCompactSummary"):
         return False
     content = fields.mapping(value, "message").get("content")
@@ -145,10 +145,10 @@ def agent_message(value: Mapping[str, object]) -> tuple[str, Mapping[str, object
 
 
 def failure(value: Mapping[str, object], at: float) -> ErrorEntry | None:
-    """Return what failed, if a record says that a request did; else None.
+    """Return the failure of a request that a record reports, or None.
 
     Raises:
-        InvalidMessage: It should hold a message, and does not.
+        InvalidMessage: The record should have a message, but has none.
     """
     kind = fields.text(value, "type")
     if kind in MESSAGES and value.get("isApiErrorMessage"):
@@ -159,7 +159,7 @@ def failure(value: Mapping[str, object], at: float) -> ErrorEntry | None:
 
 
 def _error_text(value: Mapping[str, object]) -> str:
-    """Return what an error record says, in the words of whoever reported it."""
+    """Return the text of an error record, as it was reported."""
     inner = fields.mapping(value, "error")
     while isinstance(inner.get("error"), dict):
         inner = fields.mapping(inner, "error")
@@ -167,13 +167,13 @@ def _error_text(value: Mapping[str, object]) -> str:
     return fields.text(inner, "message") or (f"HTTP status {status}" if isinstance(status, int) else "unknown error")
 
 
-# --- a record by itself, as it comes ------------------------------------------------------------------------------------------------
+# --- single records, as they arrive ------------------------------------------------------------------------------------------------
 
 
 def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
-    """Return what one record says, in at least one entry: a record that no other kind fits becomes a custom entry.
+    """Return one record as at least one entry. A record of no other kind becomes a custom entry.
 
-    Every fragment of a response keeps its usage, because which one is the last is unknown; of a whole response the last one counts.
+    Every fragment of a response keeps its usage, because the last fragment is not known yet. In a whole response the last one counts.
 
     Args:
         record: The record.
@@ -192,7 +192,7 @@ def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
         elif kind in MESSAGES:
             whole = [one for message in messages_of(record, key or str(ordinal), at) for one in _one_by_one(message)]
             found += (MessageEntry(message=one, at=at) for one in whole)
-    except (PalaverError, ValueError, RecursionError):  # what a record of an odd shape can cause
+    except (PalaverError, ValueError, RecursionError):  # errors that a malformed record can cause
         found = []
     found = found or [Custom(custom_type=f"{NAME}/{kind or 'record'}", at=at)]
     return tuple(entry.model_copy(update={"source": source}) for entry in found)
@@ -203,12 +203,12 @@ def _one_by_one(message: Message) -> tuple[Message, ...]:
 
 
 def compact_summary(record: Mapping[str, object]) -> str | None:
-    """Return the summary that a compaction put in place of the conversation; None for any other record."""
+    """Return the summary with which a compaction replaced the conversation; None for any other record."""
     summary = record.get("isCompactSummary") and isinstance(record.get("message"), dict)
     return plain(said(record).get("content")) if summary else None
 
 
 def parent_of(record: Mapping[str, object]) -> str | None:
-    """Return the id of the record before it: None for one beside the conversation, empty for one that begins it."""
+    """Return the id of a record's parent: None outside the conversation, empty for its first record."""
     chained = fields.text(record, "type") in CHAIN and "parentUuid" in record
     return fields.text(record, "parentUuid") if chained else None

@@ -1,4 +1,4 @@
-"""The second reading of a Claude Code session: records become entries, in the order of the file."""
+"""The second pass over a Claude Code session: turn records into entries, in the order of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from palaver.formats.records import Record
 from palaver.log import Custom, Derived, Entry
 
 _CLEARED = "[Old tool result content cleared]"
-"""What Claude Code shows in place of a result that its microcompaction cleared."""
+"""The text that Claude Code shows instead of a result that its microcompaction cleared."""
 
 _TITLE = "titles; the newest one is the session's"
 _BESIDE = {
@@ -24,11 +24,11 @@ _BESIDE = {
     "custom-title": _TITLE,
     "ai-title": _TITLE,
 }
-"""Types of records that become no entry, and why."""
+"""Types of records that are skipped, with the reason."""
 
 
 class Reading:
-    """The second reading."""
+    """Turns records into entries, in a second pass over the file."""
 
     def __init__(self, survey: Survey, tree: Tree) -> None:
         self._survey = survey
@@ -36,7 +36,7 @@ class Reading:
         self._skipped = Skipped()
         self._calls = Calls()
         self._writers: dict[int, DialogWriter] = {}
-        self._marks: dict[int, Mark] = {}  # where forks leave, by the node after which they do
+        self._marks: dict[int, Mark] = {}  # where forks begin, by the node before them
         self._begun: dict[int, Mark] = {}  # the beginning of each lane
         self._leaves = {dialog.leaves for dialog in tree.dialogs if dialog.parent >= 0}
         self._bounds: dict[int, Mapping[str, object]] = {}
@@ -69,7 +69,7 @@ class Reading:
                 self._marks[node] = self._writers[dialog].mark()
 
     def closing(self, place: str) -> Iterator[Loss]:
-        """Report what the end of the file leaves open, and what became no entry."""
+        """Report anything the end of the file leaves open, and the skipped records."""
         for dialog in self._bounds:
             key = self._tree.dialogs[dialog].key
             reason = f"The session was compacted, and the summary does not follow (dialog {key})."
@@ -79,7 +79,7 @@ class Reading:
     # --- dialogs --------------------------------------------------------------------------------------------------------
 
     def _open(self, dialog: int, starter: int | None = None) -> Iterator[Event]:
-        """Begin a dialog, and before it the one it leaves, unless it is open.
+        """Begin a dialog, after its parent if that has not begun, unless it is open.
 
         Args:
             dialog: The dialog.
@@ -200,7 +200,7 @@ class Reading:
         yield from self._say(inner, origin, fields.moment(inner.get("timestamp")) or at, lane, 0)
 
     def _record_beside(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        """Take a record that is not in the chain: keep it as it is, unless it is known to say nothing."""
+        """Read a record outside the chain: keep it unchanged, unless its kind is known to be irrelevant."""
         kind = fields.text(value, "type")
         if kind in _BESIDE:
             self._skipped.record(kind, _BESIDE[kind])
@@ -210,7 +210,7 @@ class Reading:
             yield from self._put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
 
     def _repeated(self, value: Mapping[str, object], origin: Origin, at: float, node: int) -> Iterator[Event]:
-        """Take a record whose id an earlier one has: leave out the same words, and keep others beside the first."""
+        """Read a record whose id was used before: skip the same content, and keep different content."""
         same = fields.mapping(value, "message").get("content") == self._doubled.get(origin.record)
         reason = f"The id {origin.record[:40]} was used before"
         if same or fields.text(value, "type") not in MESSAGES:

@@ -1,6 +1,6 @@
-"""The first reading of a Claude Code session: what must be known of the whole file before its first record can be placed.
+"""The first pass over a Claude Code session: collect the facts needed to place its first record.
 
-It keeps a few hundred bytes for each record of the chain, and nothing of what was said.
+It keeps a few hundred bytes for each record of the chain, and no content.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from palaver.formats.events import Loss
 from palaver.formats.records import Record
 
 ROOT = -1
-"""The parent of a record that has none."""
+"""The parent of a record without a parent."""
 
 MAIN = "main"
 """The lane of the conversation itself; a sub-agent's lane is named after the agent."""
 
 
 class Survey:
-    """What the first reading found.
+    """The results of the first pass over the file.
 
     Records of the chain are nodes, numbered in the order of the file; a node's parent always has a smaller number.
 
@@ -30,13 +30,13 @@ class Survey:
         ordinals: The record number of each node.
         parents: The parent of each node, or `ROOT`.
         lane_of: The number of the lane of each node.
-        prompts: 1 for each node at which the user spoke.
+        prompts: 1 for each node that is a prompt of the user.
         lanes: The names of the lanes; the first is `MAIN`.
         last_fragment: The record number of the last fragment of each response.
         started_by: The id of the call that started each sub-agent's lane, if known.
         doubled: Ids that several records have.
-        losses: What was wrong with the file.
-        about: What the file records of the whole session.
+        losses: The faults of the file.
+        about: The facts about the whole session.
     """
 
     def __init__(self, found: Iterator[Record | Loss]) -> None:
@@ -96,14 +96,14 @@ class Survey:
             self.last_fragment[response] = record.ordinal
 
     def _link(self, value: Mapping[str, object]) -> None:
-        """Note which call started a sub-agent: its result names the agent."""
+        """Note the call that started a sub-agent; its result names the agent."""
         agent = fields.text(fields.mapping(value, "toolUseResult"), "agentId")
         blocks = fields.objects(fields.mapping(value, "message"), "content") if agent else ()
         for call in filter(None, (fields.text(block, "tool_use_id") for block in blocks)):
             self.started_by.setdefault(f"agent:{agent}", call)
 
     def _lane_of(self, value: Mapping[str, object], key: str) -> int:
-        """Find the lane: a sidechain record belongs to its agent, or to its parent's lane, or begins a lane of its own."""
+        """Find the lane. A sidechain record belongs to its agent's or its parent's lane, or begins a new one."""
         if not value.get("isSidechain"):
             return 0
         agent = fields.text(value, "agentId")
@@ -113,7 +113,7 @@ class Survey:
         return self.lane(f"agent:{agent}" if agent else f"side:{key}")
 
     def _parent(self, record: Record, lane: int) -> int:
-        """Find the parent; if the file does not have it, the record follows what came before it in its lane."""
+        """Find the parent. If the file lacks it, the record follows the previous record of its lane."""
         named = fields.text(record.value, "parentUuid") or fields.text(record.value, "logicalParentUuid")
         if not named:
             return ROOT
@@ -125,7 +125,7 @@ class Survey:
 
 
 class About:
-    """What a session's records say of the whole session: the first word counts, except for titles."""
+    """Facts about the whole session. The first value counts, except for titles."""
 
     def __init__(self) -> None:
         self.session = ""
@@ -134,7 +134,7 @@ class About:
         self._titles: dict[str, str] = {}
 
     def take(self, value: Mapping[str, object]) -> None:
-        """Take a record."""
+        """Read a record."""
         self.session = self.session or fields.text(value, "sessionId")
         self.started_at = self.started_at or fields.moment(value.get("timestamp"))
         for name in _FIRST:
@@ -159,5 +159,5 @@ _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "sum
 
 
 def record_id(record: Record) -> str:
-    """Return a record's identity: its own id, or its number in the file."""
+    """Return a record's own id, or its number in the file."""
     return fields.text(record.value, "uuid") or str(record.ordinal)

@@ -1,4 +1,4 @@
-"""Which dialog each record belongs to: rewinds are forks, parallel tool calls are not."""
+"""Assign each record to a dialog: rewinds are forks, parallel tool calls are not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Branching(NamedTuple):
     Attributes:
         key: The reader's key: `main`, the lane's name, or `fork:` and the id of the record that a fork begins with.
         lane: The number of the lane it belongs to.
-        parent: The number of the dialog it leaves; -1 for the first dialog of a lane.
-        leaves: The node after which it leaves its parent; `ROOT` for the very beginning.
+        parent: The number of the dialog it forks from; -1 for the first dialog of a lane.
+        leaves: The node after which it forks; `ROOT` for the very beginning.
     """
 
     key: str
@@ -27,16 +27,16 @@ class Branching(NamedTuple):
 class Tree:
     """The dialogs of a session, and the dialog of each node.
 
-    A node with several children is a branching only if more than one child leads to words of the user: a rewind. All other children
+    A node with several children is a fork only if more than one child leads to a prompt of the user: a rewind. All other children
     (parallel calls, their results, progress) are one conversation in the order of the file. The child recorded first stays in its
-    parent's dialog, so that the dialogs of a grown file begin with those of the file as it was.
+    parent's dialog, so that a file that grows keeps its dialogs.
 
     Attributes:
         dialogs: The dialogs; those of the lanes come first, in the order of `Survey.lanes`.
         of_node: The number of the dialog of each node.
         root: The number of the conversation's first dialog.
         main: The number of the dialog with the conversation's newest record.
-        linear: True when the file names no parents, and its order is all there is.
+        linear: True if the file names no parents, so that only its order is known.
     """
 
     def __init__(self, survey: Survey) -> None:
@@ -73,7 +73,7 @@ class Tree:
 
 
 def _leads_to_prompts(survey: Survey) -> bytearray:
-    """Return for each node whether the user speaks at it or after it."""
+    """Return for each node whether it is, or leads to, a prompt of the user."""
     leads = bytearray(survey.prompts)
     for node in range(len(leads) - 1, -1, -1):
         parent = survey.parents[node]

@@ -1,6 +1,6 @@
-"""Writing a session that Claude Code resumes: the file that it keeps in ~/.claude/projects, as versions 2.1 write it.
+"""Write a session that Claude Code can resume: a file for ~/.claude/projects, as versions 2.1 write it.
 
-What is said passes through the wire's passes for Anthropic, because Claude Code sends what its file holds.
+Content goes through the wire's passes for Anthropic, because Claude Code sends the content of its file.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ANSWER: dict[str, object] = {
 
 
 def advice(heading: Heading) -> str:
-    """Return where Claude Code looks for the file, and what to type."""
+    """Return where to put the file and what to type."""
     folder = heading.folder or "/your/folder"
     place = f"~/.claude/projects/{re.sub('[^a-zA-Z0-9]', '-', folder)}/{heading.session}.jsonl"
-    return f"To go on in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
+    return f"To continue in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
 
 
 def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
@@ -57,7 +57,7 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
 
 
 class _Chain:
-    """The records of a session so far, of which each names the one before it."""
+    """The records of a session so far. Each names the one before it."""
 
     def __init__(self, heading: Heading) -> None:
         self._heading = heading
@@ -88,9 +88,9 @@ class _Chain:
     def speech(
         self, speech: Speech, meta: Mapping[str, object], at: float, notes: Notes
     ) -> Iterator[Mapping[str, object]]:
-        """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's words.
+        """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's message.
 
-        Responses without a word between them get one id: Claude Code sends what has an id as one message, and roles alternate.
+        Consecutive responses get one id: Claude Code sends all records of an id as one message, and roles must alternate.
         """
         if speech.role != "assistant" or not self._response:
             self._response = f"msg_{uuid(self._heading.session, str(self.count)).replace('-', '')}"
@@ -105,7 +105,7 @@ class _Chain:
                 yield self.link(item["role"], at, message=message)
 
     def compaction(self, exchange: Exchange, at: float) -> Iterator[Mapping[str, object]]:
-        """Yield what Claude Code writes when it compacts: a boundary, and the summary."""
+        """Yield the records of a compaction by Claude Code: a boundary and the summary."""
         told: Mapping[str, object] = {"content": "Conversation compacted", "isMeta": False, "level": "info"}
         bounds = {"trigger": "manual", "preTokens": 0}
         yield self.link("system", at, subtype="compact_boundary", **told, compactMetadata=bounds)

@@ -1,6 +1,6 @@
-"""Codex rollouts: JSON lines of response items, and the screen's mirror of them, which is left out.
+"""Codex rollouts: JSON lines of response items, and events that repeat them for the screen, which are skipped.
 
-A rollout does not record where one response ends; it records what each used, after it. A compaction replaces the history as a whole.
+A rollout does not record where a response ends, but it records each response's usage after it. A compaction replaces the whole history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Codex:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a Codex rollout, from 0.0 to 1.0."""
+        """Return the confidence that it is a Codex rollout, from 0.0 to 1.0."""
         records = source.opening.records
         kinds = [(fields.text(record, "type"), record) for record in records]
         if any(kind in ENVELOPES and isinstance(record.get("payload"), dict) for kind, record in kinds):
@@ -39,7 +39,7 @@ class Codex:
         return 0.8 if bare and headed else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a session of its own."""
+        """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 

@@ -1,6 +1,6 @@
-"""Codex's records and response items: what they are, and the messages they become. Each item of a response is a fragment of it.
+"""Convert Codex's records and response items to messages. Each item is a fragment of a response.
 
-Read from recorded sessions of versions 0.139 to 0.142, and from the protocol types in Codex's sources.
+Based on recorded sessions of versions 0.139 to 0.142, and on the protocol types in Codex's sources.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENVELOPES = frozenset({"session_meta", "turn_context", "response_item", "event_m
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "tool_search_call", "local_shell_call"})
 SPOKEN = frozenset({"reasoning", "web_search_call", "image_generation_call"}) | _CALLS
-"""Types of response items that the model makes, beside its messages."""
+"""Types of response items from the model, besides its messages."""
 
 OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output"}
@@ -53,7 +53,7 @@ _HARNESS_MARKS = (
     "<turn_aborted>",
     "<user_shell_command>",
 )
-"""The marks with which the harness begins what it inserts in the role `user`."""
+"""The prefixes of text that the harness inserts in the role `user`."""
 
 SUMMARY_PREFIX = (
     "Another language model started to solve this problem and produced a summary of its thinking process. You also have access to the state of "
@@ -66,7 +66,7 @@ _SEALED = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # encrypted reasoning is base64 
 
 
 def envelope(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
-    """Return a record's type and payload; rollouts before September 2025 have bare items, and a first record of its own."""
+    """Return a record's type and payload. Rollouts before September 2025 have bare items and a different first record."""
     kind = fields.text(value, "type")
     if kind in ENVELOPES:
         return kind, fields.mapping(value, "payload")
@@ -90,12 +90,12 @@ def said_by_harness(payload: Mapping[str, object]) -> bool:
 
 
 def digest(item: Mapping[str, object]) -> bytes:
-    """Return what identifies an item of the history, however its keys are ordered."""
+    """Return a digest of an item that ignores the order of its keys."""
     return sha256(json.dumps(item, sort_keys=True).encode()).digest()[:16]
 
 
 def told(payload: Mapping[str, object], key: str, at: float) -> Message:
-    """Read a message of the user, of the developer, or of the harness in the role of either.
+    """Read a message of the user or the developer, or of the harness in either role.
 
     Raises:
         InvalidMessage: It is not one.
@@ -110,7 +110,7 @@ def told(payload: Mapping[str, object], key: str, at: float) -> Message:
 
 
 def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str, model: str, usage: Usage) -> Message:
-    """Read an item that the model made: a fragment of a response.
+    """Read an item from the model: a fragment of a response.
 
     Raises:
         InvalidMessage: It is not one.
@@ -142,7 +142,7 @@ def _blocks(payload: Mapping[str, object], model: str) -> tuple[Content, ...]:
 
 
 def is_sealed(payload: Mapping[str, object]) -> bool:
-    """Return whether reasoning can be sent back: whether it has encrypted content as a provider writes it."""
+    """Return whether reasoning can be sent back, that is, has a provider's encrypted content."""
     return bool(_SEALED.fullmatch(fields.text(payload, "encrypted_content")))
 
 
@@ -163,7 +163,7 @@ def _call(payload: Mapping[str, object]) -> Content:
 
 
 def output(payload: Mapping[str, object], key: str, at: float) -> Message:
-    """Read what a tool returned: text, parts, or (in old rollouts) an object with `content` and `success`.
+    """Read a tool's result: text, parts, or (in old rollouts) an object with `content` and `success`.
 
     Raises:
         InvalidMessage: It is not an output.

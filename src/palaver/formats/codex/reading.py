@@ -1,4 +1,4 @@
-"""The second reading of a Codex rollout: response items become messages, replaced histories become compactions."""
+"""The second pass over a Codex rollout: turn response items into messages, and replaced histories into compactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENCRYPTED = "[The summary of what came before is encrypted for the provider and
 
 
 class Reading:
-    """The second reading."""
+    """Turns records into entries, in a second pass over the file."""
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
@@ -50,7 +50,7 @@ class Reading:
             yield from guarded(record.place, self._record(kind, payload, origin, at))
 
     def closing(self, place: str) -> Iterator[Loss]:
-        """Report what cannot be reported of a single record."""
+        """Report losses that concern more than one record."""
         if not self._instructions:
             yield no_instructions(place)
         if self._unsealed:
@@ -132,7 +132,7 @@ class Reading:
             self._skipped.record(f"event_msg/{kind}", "the screen's mirror of response items")
 
     def _rolled_back(self, turns: int, origin: Origin) -> Event:
-        """Begin a fork that leaves before the first of the turns that the user took back."""
+        """Begin a fork before the first turn that the user took back."""
         turns = min(max(turns, 0), len(self._turns))
         mark = self._turns[-turns] if turns else self._writer.mark()
         del self._turns[len(self._turns) - turns :]
@@ -151,7 +151,7 @@ class Reading:
         return self._writer.compaction(pieces, at=at)
 
     def _piece(self, item: Mapping[str, object], seen: dict[bytes, int]) -> Run | Derived:
-        """Return the put that an item of the new history repeats, or its text."""
+        """Return the entry that an item of the new history repeats, or its text."""
         key = digest(item)
         nth = seen[key] = seen.get(key, -1) + 1
         known = self._where.get(key, [])

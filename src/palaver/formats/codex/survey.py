@@ -1,4 +1,4 @@
-"""The first reading of a Codex rollout: which item ends each response, what it used, and what later records refer to."""
+"""The first pass over a Codex rollout: find the end and usage of each response, and items that later records refer to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palaver.formats.records import Record
 class Responses:
     """Finds where one response of the model ends and the next begins, which rollouts do not record.
 
-    What the model makes is one response until something else comes between: an output, words of the user, a count of tokens.
+    Items of the model form one response until another record follows: an output, a user message, or a count of tokens.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Responses:
         self._open = False
 
     def take(self, kind: str, payload: Mapping[str, object], ordinal: int) -> bool:
-        """Take the next record; return whether it is part of a response, whose first item is then `first`."""
+        """Read the next record. Return whether it is part of a response, whose first item is then `first`."""
         if not is_spoken(kind, payload):
             self._open = self._open and kind == "event_msg" and payload.get("type") != "token_count"
             return False
@@ -31,17 +31,17 @@ class Responses:
 
 
 class Survey:
-    """What the first reading found.
+    """The results of the first pass over the file.
 
     Attributes:
-        usage: What a response used, by the record number of its last item.
+        usage: The usage of each response, by the record number of its last item.
         wanted: The digests of the items that replaced the history in compactions.
         main: The key of the dialog that the conversation ends in.
-        losses: What was wrong with the file.
+        losses: The faults of the file.
         session: The payload of the first `session_meta`, without the instructions.
         model: The first model named.
         started_at: When the first record was written.
-        unused: How many counts of tokens belong to no item.
+        unused: The number of token counts that belong to no item.
     """
 
     def __init__(self, found: Iterator[Record | Loss]) -> None:

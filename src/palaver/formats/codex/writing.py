@@ -1,7 +1,7 @@
-"""Writing a session that Codex resumes: the rollout that it keeps in ~/.codex/sessions, as version 0.169 reads it.
+"""Write a session that Codex can resume: a rollout for ~/.codex/sessions, as version 0.169 reads it.
 
-Codex sends OpenAI's Responses API what its rollout holds, so what is said passes through the wire's passes for it. There is no `turn_context`:
-without one Codex states its permissions and the folder anew.
+Codex sends the content of its rollout to OpenAI's Responses API, so content goes through the wire's passes for that API. There is no
+`turn_context`: without one, Codex states its permissions and the folder again.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _RESPONSES = profile("openai-responses")
 
 
 def advice(heading: Heading) -> str:
-    """Return where Codex looks for the file, and what to type."""
+    """Return where to put the file and what to type."""
     time, folder = stamp(heading.created)[:19], heading.folder or "/folder"
     name = f"rollout-{time.replace(':', '-')}-{heading.session}.jsonl"
     place = f"~/.codex/sessions/{time[:10].replace('-', '/')}/{name}"
-    return f"To go on in Codex, put it at {place} and type in {folder}: codex resume {heading.session}"
+    return f"To continue in Codex, put it at {place} and type in {folder}: codex resume {heading.session}"
 
 
 def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
-    """Write a view as a rollout. Up to its newest record or summary it is a history that Codex compacted."""
+    """Write a view as a rollout. Everything up to the newest record or summary becomes a history that Codex compacted."""
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "Codex declares its own")
     base: list[str] = []
@@ -71,7 +71,7 @@ def _meta(heading: Heading, base: str) -> _Item:
 
 
 def _is_base(view: View, part: TextPart) -> bool:
-    """Return whether a text is part of the instructions in force, which Codex keeps apart, and not of a system message."""
+    """Return whether a text is part of the instructions in force, which Codex keeps separately, rather than of a system message."""
     at = part.origin
     return view.reader is not None and at is not None and view.reader.header(at.dialog, at.seq).kind == "instructions"
 
@@ -81,7 +81,7 @@ def _message(role: str, *texts: str) -> _Item:
 
 
 def _summary(exchange: Exchange) -> str:
-    """Return what stands for exchanges, with the words by which Codex recognises a summary."""
+    """Return the text that replaces exchanges, with the prefix by which Codex recognises a summary."""
     return f"{SUMMARY_PREFIX}\n{text_of(exchange.blocks())}"
 
 
@@ -89,7 +89,7 @@ def _summary(exchange: Exchange) -> str:
 
 
 def _customs(exchange: Exchange) -> frozenset[str]:
-    """Return the ids of the calls whose input is not JSON, as Codex's `apply_patch` takes it."""
+    """Return the ids of the calls whose input is not JSON, such as Codex's `apply_patch`."""
     calls = [block.content for block in exchange.blocks() if isinstance(block.content, ToolCallContent)]
     return frozenset(
         call.id
@@ -114,7 +114,7 @@ def _stored(item: Mapping[str, Any], customs: frozenset[str]) -> _Item:
 
 
 def _screen(exchange: Exchange, item: _Item, at: float) -> Iterator[Mapping[str, object]]:
-    """Yield the event by which Codex shows an item again on its screen."""
+    """Yield the event with which Codex shows an item on its screen."""
     texts = [part["text"] for part in item["content"] if "text" in part] if item["type"] == "message" else []
     if texts and (item["role"] == "assistant" or exchange.speaker is Speaker.HUMAN):
         said = "agent_message" if item["role"] == "assistant" else "user_message"
