@@ -1,7 +1,7 @@
-"""Gemini CLI's chat files: JSON lines, where a later line may add to an earlier message, take messages back or replace the history.
+"""Gemini CLI's chat files: JSON lines. A later line can extend an earlier message, remove messages or replace the history.
 
-Earlier versions wrote one JSON document with the same messages. Read from the sources of its ChatRecordingService, and from files of
-versions 0.23 and 0.61. A call stands beside its result in the message that asked for it; newer versions repeat the result in a user record.
+Earlier versions wrote one JSON document with the same messages. Based on the source of its ChatRecordingService and on files of
+versions 0.23 and 0.61. A message contains its calls with their results; newer versions repeat the result in a user record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME = "gemini-cli"
 _TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
 _KEPT = ("projectHash", "kind", "directories")
 _HARNESS_MARKS = ("<session_context>", "<hook_context>")
-"""The marks with which the harness begins what it writes into user records."""
+"""The prefixes of text that the harness writes into user records."""
 
 
 class GeminiCli:
@@ -48,7 +48,7 @@ class GeminiCli:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a Gemini CLI session, from 0.0 to 1.0."""
+        """Return the confidence that it is a Gemini CLI session, from 0.0 to 1.0."""
         shown = (*source.opening.records, source.opening.fields)
         if any("sessionId" in one and "projectHash" in one for one in shown):
             return 1.0
@@ -56,7 +56,7 @@ class GeminiCli:
         return 0.7 if any(map(_is_message, said)) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a session of its own."""
+        """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal, source)
 
@@ -84,7 +84,7 @@ def _items(member: Member) -> Iterator[Item | Loss]:
 
 
 def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
-    survey = _Reading()  # the whole file decides what the first event says
+    survey = _Reading()  # the first event depends on the whole file
     losses = [found for found in _items(member) if isinstance(found, Loss)]
     for found in _items(member):
         if isinstance(found, Item):
@@ -113,7 +113,7 @@ def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
 
 
 def _workdir(source: Source) -> str:
-    """Return the project's folder, which Gemini CLI notes beside the folder of its chats."""
+    """Return the project's folder, which Gemini CLI records next to the folder of its chats."""
     for folder in source.path.parents[1:3]:
         note = folder / ".project_root"
         if note.is_file():
@@ -122,14 +122,14 @@ def _workdir(source: Source) -> str:
 
 
 class _Reading:
-    """One reading of a file.
+    """Turns the records of a file into entries.
 
     Attributes:
-        writer: The dialog that is written.
-        about: The newest values of the whole session, but its first id.
-        asked: What a person said first.
+        writer: The current dialog.
+        about: The newest values of the whole session, except that the first id counts.
+        asked: The first prompt of a person.
         model: The model that answered first.
-        skipped: The records that become no entry.
+        skipped: The skipped records.
     """
 
     def __init__(self, *, part: bool = False) -> None:
@@ -149,7 +149,7 @@ class _Reading:
 
     @property
     def is_part(self) -> bool:
-        """Whether a sub-agent said it."""
+        """Whether the file is a sub-agent's session."""
         return self._part or self.about.get("kind") == "subagent"
 
     def take(self, item: Item) -> Iterator[Event]:
@@ -200,7 +200,7 @@ class _Reading:
             self._shown[key].append(self.writer.run(start if self.writer is was else 0, self.writer.count))
 
     def _answer(self, value: Mapping[str, object], key: str, at: float, item: Item, *, first: bool) -> Iterator[Event]:
-        """Put what a version of an answer has more than the one before: its words, then each call with its result."""
+        """Put the new content of an answer's later version: its text, then each call with its result."""
         model = fields.text(value, "model")
         self.model = self.model or model
         parts = _parts(value.get("content"))
@@ -251,7 +251,7 @@ class _Reading:
     def _result(
         self, call_id: str, name: str, parts: Sequence[Mapping[str, object]], at: float, item: Item, *, failed: bool
     ) -> Iterator[Event]:
-        """Put a result; of one that is known, what Gemini CLI shows in its place from here on."""
+        """Put a result. For a known result, put the text that Gemini CLI shows instead from here on."""
         responses = [fields.mapping(part, "functionResponse") for part in parts if "functionResponse" in part]
         response = next((one for one in responses if one.get("id") == call_id), responses[0] if responses else {})
         said = fields.mapping(response, "response")
@@ -289,7 +289,7 @@ class _Reading:
     # --- what the model sees ----------------------------------------------------------------------------------------------------
 
     def _rewind(self, key: str) -> None:
-        """Take back a message and all after it; what is said next is a fork."""
+        """Remove a message and all after it. The next message begins a fork."""
         keys = list(self._shown)
         gone = keys[keys.index(key) if key in keys else 0 :]
         if gone:
@@ -298,7 +298,7 @@ class _Reading:
             del self._shown[one]
 
     def _history(self, messages: Sequence[Mapping[str, object]], item: Item) -> Iterator[Event]:
-        """Take the whole history as it is now: more messages, fewer (taken back), or others in their place (a compression)."""
+        """Read the whole current history. It can have more messages, fewer (a rewind), or others (a compression)."""
         keyed = {fields.text(one, "id"): one for one in messages if fields.text(one, "id") and _seen(one)}
         kept = [key for key in keyed if key in self._shown]
         current = list(self._shown)
@@ -328,7 +328,7 @@ class _Reading:
 
 
 def _seen(value: Mapping[str, object]) -> bool:
-    """Return whether a message is a person's or the model's, as against results and what the harness adds."""
+    """Return whether a message is a person's or the model's, rather than a result or the harness's."""
     parts = _parts(value.get("content"))
     only_results = bool(parts) and all("functionResponse" in part for part in parts)
     spoken = fields.text(value, "type") in {"user", "gemini"} and not only_results

@@ -1,6 +1,6 @@
-"""Conversations recorded as a list of messages: what the formats of that shape share.
+"""Helpers for formats that record a conversation as a list of messages.
 
-Such formats have no ids of records. A message is known by its number in its list, and by a digest of its value.
+Such formats have no record ids. A message is identified by its number in its list, and by a digest of its value.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Item(NamedTuple):
     value: object
 
     def origin(self, record: str = "") -> Origin:
-        """Return it as a record, named by its number unless told otherwise."""
+        """Return it as a record, named by its number by default."""
         return Origin(record or str(self.ordinal), self.ordinal, digest_of(self.value), self.place)
 
 
 def numbered(values: object, path: str) -> Iterator[Item]:
-    """Return the elements of a list as items, and nothing of another value."""
+    """Return the elements of a list as items, and none for any other value."""
     for number, value in enumerate(values if isinstance(values, list) else ()):
         yield Item(number, f"{path}[{number}]", value)
 
 
 def digest_of(value: object) -> bytes:
-    """Return the first 16 bytes of the SHA-256 of a JSON value, however its keys are ordered."""
+    """Return the first 16 bytes of the SHA-256 of a JSON value, ignoring the order of keys."""
     return sha256(json.dumps(value, sort_keys=True).encode()).digest()[:DIGEST_BYTES]
 
 
@@ -57,7 +57,7 @@ def clean(value: object) -> object:
 
 
 def word(value: object) -> str:
-    """Return a value as a short text for use in a name: a string as it is, anything else as JSON."""
+    """Return a value as a short text for a name: a string unchanged, anything else as JSON."""
     return clean_text(value if isinstance(value, str) else json.dumps(value), "", [])[:_WORD]
 
 
@@ -67,17 +67,17 @@ def run_key(answer: str, at: float) -> str:
 
 
 def instructs(message: object) -> bool:
-    """Return whether a message holds instructions."""
+    """Return whether a message contains instructions."""
     return isinstance(message, dict) and fields.text(message, "role") in {"system", "developer"}
 
 
 def priced(usage: Mapping[str, object], cost: object) -> Usage:
-    """Return a usage record with the dollars that stand beside it."""
+    """Return a usage record with its dollars added."""
     return Usage({**usage, **({"cost": cost} if isinstance(cost, int | float) and cost else {})})
 
 
 def torn(element: Element, place: str) -> Iterator[Loss]:
-    """Report what was changed to read an element, and that it is cut off or damaged."""
+    """Report the repairs of an element, and whether it is cut off or damaged."""
     for code, reason in element.repairs:
         yield Loss(place=place, reason=f"{reason}.", code=code)
     if not element.whole:
@@ -86,7 +86,7 @@ def torn(element: Element, place: str) -> Iterator[Loss]:
 
 
 def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> Iterator[Event]:
-    """Put the tools that a recording declares, in the form of either interface; declare nothing without any."""
+    """Put the tools that a recording declares, in either interface's format, if there are any."""
     found: Sequence[object] = tools if isinstance(tools, list) else ()
     specs = tuple(_spec(tool) for tool in found if isinstance(tool, dict) and _name(tool))
     if specs:

@@ -1,8 +1,8 @@
-"""mini-SWE-agent trajectories: one JSON object with chat completions, and beside each message what the harness knows of it.
+"""mini-SWE-agent trajectories: one JSON object with chat completions, and the harness's data in each message.
 
-Read from trajectories of format `mini-swe-agent-1.1` (SWE-agent/mini-swe-agent, docs/usage/output_files.md). Where the model writes its
+Based on trajectories of format `mini-swe-agent-1.1` (SWE-agent/mini-swe-agent, docs/usage/output_files.md). Where the model writes its
 commands as text, the output comes back in the role `user`: a message of that role right after an answer without calls is the tool's.
-The last message has the role `exit` and says how the run ended.
+The last message has the role `exit` and records how the run ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME = "mini-swe-agent"
 _MARK = "trajectory_format"
 _KEPT = ("exit_status", "mini_version", "model_stats")
 _READ = frozenset({"response", "cost", "timestamp", "actions", "raw_output"})
-"""Fields of `extra` that the message holds already, or that are read into it."""
+"""Fields of `extra` that the message already has, or that are read into it."""
 
 
 class MiniSweAgent:
@@ -35,7 +35,7 @@ class MiniSweAgent:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a mini-SWE-agent trajectory, from 0.0 to 1.0."""
+        """Return the confidence that it is a mini-SWE-agent trajectory, from 0.0 to 1.0."""
         opening = source.opening.fields
         if fields.text(opening, _MARK).startswith(NAME) or fields.mapping(opening, "info").get("mini_version"):
             return 1.0
@@ -43,25 +43,25 @@ class MiniSweAgent:
         return 0.9 if any("actions" in fields.mapping(one, "extra") and "role" in one for one in said) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a run of its own."""
+        """Read each file of the source as a separate run."""
         for ordinal, member in enumerate(source.members):
             yield from _Run(member, ordinal).events()
 
 
 class _Run:
-    """One trajectory."""
+    """Turns one trajectory into events."""
 
     def __init__(self, member: Member, ordinal: int) -> None:
         self._member = member
         self._ordinal = ordinal
         self._about: dict[str, object] = {}
-        self._first: Mapping[str, object] = NOTHING  # what stands beside the first answer
+        self._first: Mapping[str, object] = NOTHING  # the harness's data of the first answer
         self._started_at = 0.0
         self._answered = False
         self._losses: list[Loss] = []
 
     def events(self) -> Iterator[Event]:
-        """Return the run."""
+        """Return the events of the run."""
         for element in self._member.elements(("messages",)):
             self._survey(element)
         info = fields.mapping(self._about, "info")
@@ -87,7 +87,7 @@ class _Run:
                 yield from guarded(item.place, self._message(item, writer, key or NAME, at))
 
     def _survey(self, element: Element | Loss) -> None:
-        """Take what is known of the whole only."""
+        """Collect the facts about the whole run."""
         if isinstance(element, Loss):
             self._losses.append(element)
             return
@@ -126,7 +126,7 @@ class _Run:
 
 
 def _answer(response: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, Any]:
-    """Return what the provider's response says of the message that was read from it."""
+    """Return the provider's data about a message, from its response."""
     if not response:
         return {}
     choice = next(iter(fields.objects(response, "choices")), NOTHING)
@@ -139,7 +139,7 @@ def _answer(response: Mapping[str, object], extra: Mapping[str, object]) -> dict
 
 
 def _failed(message: Message, extra: Mapping[str, object]) -> Message:
-    """Mark the result of a command that the harness could not run; a command that ended with an error did run."""
+    """Mark the result of a command that the harness could not run. A command that ended with an error did run."""
     if message.role is not Role.TOOL or not extra.get("exception_info"):
         return message
     results = tuple(one.model_copy(update={"is_error": True}) for one in message.tool_results())
@@ -147,7 +147,7 @@ def _failed(message: Message, extra: Mapping[str, object]) -> Message:
 
 
 def _ending(value: Mapping[str, object], extra: Mapping[str, object], at: float) -> Custom | ErrorEntry:
-    """Read how the run ended: an error if the harness failed, else a record of its own."""
+    """Read how the run ended: an error if the harness failed, or else a custom entry."""
     text = fields.text(value, "content")
     if extra.get("exception_str"):
         return ErrorEntry(error=text or word(extra.get("exit_status")), data=extra, at=at)

@@ -1,7 +1,7 @@
-"""OpenCode's sessions, as `opencode export` prints them: one JSON document of messages, each a list of parts.
+"""OpenCode's sessions, in the format of `opencode export`: one JSON document of messages, each a list of parts.
 
-Read from the sources of OpenCode (`session/message-v2.ts`) and from sessions of version 1.18. An answer has one
-step or several, a model call each. A step changes until it is finished, so a session in use is read up to its first unfinished step.
+Based on the sources of OpenCode (`session/message-v2.ts`) and from sessions of version 1.18. An answer has one
+or more steps, each a model call. A step changes until it is finished, so a session in use is read up to its first unfinished step.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from palaver.messages import (
 NAME = "opencode"
 _KEPT = ("slug", "projectID", "version", "agent", "share")
 _CLEARED = "[Old tool result content cleared]"
-"""What OpenCode shows in place of a result that it pruned."""
+"""The text that OpenCode shows instead of a result that it pruned."""
 _SHOWN_AS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
-"""What OpenCode shows the model in place of these parts of a user message."""
+"""The text that OpenCode shows the model instead of these parts of a user message."""
 _AS_TEXT = frozenset({"text/plain", "application/x-directory"})
-"""Types of files whose content is in a text part, too."""
+"""Types of files whose content is also in a text part."""
 _ROLES = frozenset({"user", "assistant"})
 _WAITING = frozenset({"pending", "running"})
 """States of a call that has no result yet."""
 _SAID = frozenset({"text", "reasoning", "tool", "file"})
-"""Parts of what the model says."""
+"""Parts of the model's answers."""
 _SAYING = ("type", "text", "synthetic", "mime", "url", "filename", "tool", "callID")
-"""The fields of such a part, beside a call's input."""
+"""The fields of such a part, besides a call's input."""
 _OF_RESULT = ("sessionId",)
-"""What is kept of the details of a result: the session of the sub-agent that a call started."""
+"""The detail of a result that is kept: the session of the sub-agent that the call started."""
 _TAKEN_BACK = "Messages that were taken back in OpenCode are not imported, unless they were before."
 _UNFINISHED = "OpenCode has not finished the newest answer; importing again adds the rest."
 _SKIPPED = {
@@ -76,7 +76,7 @@ class OpenCode:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is an OpenCode session, from 0.0 to 1.0."""
+        """Return the confidence that it is an OpenCode session, from 0.0 to 1.0."""
         opening = source.opening.fields
         if {"id", "projectID", "directory"} <= fields.mapping(opening, "info").keys():
             return 1.0
@@ -84,13 +84,13 @@ class OpenCode:
         return 0.7 if any(fields.mapping(one, "info") and isinstance(one.get("parts"), list) for one in said) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file, or session of a database, as a session of its own."""
+        """Read each file, or session of a database, as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = _Survey()  # the whole file decides what the first event says
+    survey = _Survey()  # the first event depends on the whole file
     losses: list[Loss] = []
     for found in _items(member):
         if isinstance(found, Loss):
@@ -117,7 +117,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         if isinstance(found, Item) and found.ordinal >= 0 and not reading.stopped:
             yield from guarded(found.place, reading.take(found))
     cut = any(loss.code == "torn_tail" for loss in losses)
-    if not (reading.stopped or cut):  # what was cleared later stands after what was said before that
+    if not (reading.stopped or cut):  # put results that were cleared later after the messages before that
         yield from reading.cleared(float("inf"), place)
     if reading.stopped:
         yield Loss(place=place, reason=reading.stopped, code="skipped", severity="note")
@@ -125,7 +125,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
 
 
 def _items(member: Member) -> Iterator[Item | Loss]:
-    """Yield the messages, and as number -1 what the file says of the whole session."""
+    """Yield the messages, and as number -1 the data of the whole session."""
     for element in member.elements(("messages",)):
         if isinstance(element, Loss):
             yield element
@@ -137,10 +137,10 @@ def _items(member: Member) -> Iterator[Item | Loss]:
 
 
 class _Survey:
-    """What a first reading finds.
+    """The results of a first pass over the file.
 
     Attributes:
-        about: What the file says of the whole session.
+        about: The data of the whole session.
         model: The model that answered first.
         newest: The number of the newest answer.
         cleared: When OpenCode cleared results, and the keys of their parts, oldest first.
@@ -153,7 +153,7 @@ class _Survey:
         self.cleared: list[tuple[float, str]] = []
 
     def take(self, item: Item) -> None:
-        """Look at a message, or at what the file says of the whole session."""
+        """Read a message, or the data of the whole session."""
         value = item.value if isinstance(item.value, dict) else NOTHING
         if item.ordinal < 0:
             self.about = value
@@ -167,12 +167,12 @@ class _Survey:
 
 
 class _Reading:
-    """The second reading.
+    """Turns messages into entries, in a second pass over the file.
 
     Attributes:
-        writer: The dialog that is written.
-        skipped: The parts that become no entry.
-        stopped: Why nothing more is read, or empty.
+        writer: The current dialog.
+        skipped: The skipped parts.
+        stopped: Why reading stopped, or empty.
     """
 
     def __init__(self, survey: _Survey) -> None:
@@ -188,7 +188,7 @@ class _Reading:
         self._counted = 0
 
     def take(self, item: Item) -> Iterator[Event]:
-        """Read a message, up to what was taken back or is not finished."""
+        """Read a message, up to a removed or unfinished part."""
         value = item.value if isinstance(item.value, dict) else NOTHING
         info = fields.mapping(value, "info")
         key, at = fields.text(info, "id") or f"#{item.ordinal}", _moment(info, "created")
@@ -220,7 +220,7 @@ class _Reading:
         return counted
 
     def _other(self, key: str, part: Mapping[str, object], at: float, item: Item) -> Iterator[Event]:
-        """Put or count a part that is not said."""
+        """Put or count a part that is not part of the conversation."""
         kind = fields.text(part, "type")
         if kind == "retry":
             error = _error(fields.mapping(part, "error"))
@@ -232,10 +232,10 @@ class _Reading:
             entry = Custom(custom_type=f"{NAME}/{kind or 'part'}", data=clean(dict(part)), at=at)
             yield self.writer.put(entry, _origin(key, item, part), counted=self._once())
 
-    # --- what a person and the harness say --------------------------------------------------------------------------------
+    # --- messages of a person and the harness --------------------------------------------------------------------------------
 
     def _prompt(self, message: str, at: float, item: Item) -> Iterator[Event]:
-        """Put what a person said and what the harness added, each as a message."""
+        """Put a person's text and the harness's additions, each as a message."""
         for speaker, found in groupby(self._parts(item), lambda one: self._speaker(one[1])):
             parts = list(found)
             for key, part in parts:
@@ -249,14 +249,14 @@ class _Reading:
                 yield from self.writer.say(prompt, _origin(key, item, list(map(_raw, said))), counted=self._once())
 
     def _speaker(self, part: Mapping[str, object]) -> Speaker | None:
-        """Return who says a part of a user message; None if the model does not see it."""
+        """Return the speaker of a part of a user message; None if the model does not see it."""
         kind = fields.text(part, "type")
         shown = kind in _SHOWN_AS or kind == "text" or (kind == "file" and part.get("mime") not in _AS_TEXT)
         if not shown or part.get("ignored") is True:
             return None
         return Speaker.HARNESS if kind in _SHOWN_AS or part.get("synthetic") is True else self._human
 
-    # --- what the model says ----------------------------------------------------------------------------------------------
+    # --- the model's answers ----------------------------------------------------------------------------------------------
 
     def _answer(self, info: Mapping[str, object], message: str, at: float, item: Item) -> Iterator[Event]:
         """Put an answer step by step, each with its results."""
@@ -333,7 +333,7 @@ class _Reading:
     # --- what the model sees ----------------------------------------------------------------------------------------------
 
     def cleared(self, before: float, place: str) -> Iterator[Event]:
-        """Put what OpenCode cleared before a moment."""
+        """Put the results that OpenCode cleared before a time."""
         while self._survey.cleared and self._survey.cleared[0][0] < before:
             at, key = self._survey.cleared.pop(0)
             if key in self._results:
@@ -371,7 +371,7 @@ def _steps(parts: Iterable[_Part]) -> list[list[_Part]]:
 
 
 def _is_finished(step: Iterable[_Part]) -> bool:
-    """Return whether nothing in a step will change."""
+    """Return whether a step is final."""
     waiting = any(fields.text(fields.mapping(part, "state"), "status") in _WAITING for _, part in step)
     return not waiting and any(fields.text(part, "type") == "step-finish" for _, part in step)
 
@@ -385,7 +385,7 @@ def _origin(record: str, item: Item, raw: object) -> Origin:
 
 
 def _raw(part: Mapping[str, object]) -> object:
-    """Return what of a part is said, which never changes once it is finished."""
+    """Return the part's content, which does not change once it is finished."""
     return [*(part.get(name) for name in _SAYING), fields.mapping(part, "state").get("input")]
 
 
@@ -395,7 +395,7 @@ def _error(error: Mapping[str, object]) -> str:
 
 
 def _usage(tokens: Mapping[str, object], cost: object) -> Usage:
-    """Return usage in palaver's words: OpenCode counts what was cached, and newer versions what was reasoned, apart."""
+    """Return usage in palaver's format. OpenCode counts cached tokens separately; newer versions also count reasoning separately."""
     cache = fields.mapping(tokens, "cache")
     read, write = fields.number(cache, "read"), fields.number(cache, "write")
     entered = fields.number(tokens, "input") + read + write

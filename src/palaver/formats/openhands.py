@@ -1,7 +1,7 @@
-"""OpenHands' logs of model calls: an archive of files, each the whole request and the answer of one call of a run.
+"""OpenHands' logs of model calls: an archive of files, each with the whole request and the answer of one call.
 
-The messages of a run are the union of its requests, in order, each recorded once; an invocation entry records what every call sent.
-Read from logs of OpenHands 0.15 and of its SDK (`litellm` completion logs).
+The messages of a run are the union of its requests, in order, each recorded once. An invocation entry records the messages of each call.
+Based on logs of OpenHands 0.15 and of its SDK (`litellm` completion logs).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from palaver.plurals import counted
 NAME = "openhands-llm-calls"
 OWNER = "openhands"
 _MARK = "cache_control"
-"""The mark that tells Anthropic's cache where a prefix ends; it moves from call to call, so it is not part of a message."""
+"""The mark at the end of a prefix for Anthropic's cache. It moves from call to call, so it is not part of a message."""
 
 _LOOKED_AT = 8  # files of an archive
 
 
 class OpenHandsCalls:
-    """OpenHands' logs of model calls: one conversation a run; the files of one folder are a run."""
+    """OpenHands' logs of model calls: one conversation per run. The files of one folder are a run."""
 
     name = NAME
     title = "OpenHands model calls"
@@ -66,7 +66,7 @@ def _is_call(keys: Collection[str]) -> bool:
 
 
 class _Call(NamedTuple):
-    """A call: the name of its file, what was sent, the answer (or empty), and the whole object."""
+    """A call: the name of its file, the request, the answer (or empty), and the whole object."""
 
     name: str
     messages: Sequence[object]
@@ -106,7 +106,7 @@ def _read(member: Member) -> _Call | Loss:
 
 
 def _essence(message: object) -> bytes:
-    """Return a digest of what a message says: an answer, and the form in which it is sent back, are the same."""
+    """Return a digest of a message's content. It is the same for an answer and for the form in which it is sent back."""
     if not isinstance(message, dict):
         return digest_of(message)
     calls = [
@@ -117,7 +117,7 @@ def _essence(message: object) -> bytes:
 
 
 def _content(content: object) -> object:
-    """Return content without cache marks; text is the same alone or as parts, and None is empty."""
+    """Return content without cache marks. Text is equal alone or as parts, and None is empty."""
     if not isinstance(content, list):
         return content or ""
     parts = [
@@ -145,9 +145,9 @@ class _Step(NamedTuple):
 
     Attributes:
         member: Its file.
-        dialog: The number of the dialog it belongs to.
-        shared: How many of the sent messages that dialog holds already, inherited ones included.
-        parent: The number of the dialog that this one leaves, if this call begins it; else -1.
+        dialog: The number of its dialog.
+        shared: The number of sent messages that the dialog already has, including inherited ones.
+        parent: The number of the dialog that this one forks from, if this call begins it; or else -1.
     """
 
     member: Member
@@ -157,7 +157,7 @@ class _Step(NamedTuple):
 
 
 class _Survey:
-    """The first reading: in which order the calls were made, and which dialog each continues."""
+    """The first pass: finds the order of the calls, and the dialog that each continues."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.losses: list[Loss] = []
@@ -175,13 +175,13 @@ class _Survey:
             found.append((call.at, member, [_essence(message) for message in call.messages], answer))
         self._said: list[
             list[tuple[bytes, int]]
-        ] = []  # the messages of each dialog, each with the dialog that holds it
+        ] = []  # the messages of each dialog, each with the dialog that contains it
         ordered = sorted(found, key=lambda one: (one[0], one[1].name))
         self.steps = tuple(self._step(member, sent, answer) for _, member, sent, answer in ordered)
         self.longest = max(self._said, key=len, default=[])
 
     def _step(self, member: Member, sent: Sequence[bytes], answer: bytes) -> _Step:
-        """Find the dialog that holds most of what was sent; where it goes on otherwise, the call begins a branch."""
+        """Find the dialog that has most of the sent messages. If it continues differently, the call begins a branch."""
         known = ((_common(said, sent), number) for number, said in enumerate(self._said))
         shared, dialog = max(known, default=(0, -1))
         parent = -1
@@ -195,7 +195,7 @@ class _Survey:
 
 
 def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
-    """Count the messages at the beginning of a request that a dialog begins with."""
+    """Count the leading messages that a request shares with a dialog."""
     pairs = enumerate(zip(said, sent, strict=False))
     return next((number for number, (one, other) in pairs if one[0] != other), min(len(said), len(sent)))
 
@@ -204,7 +204,7 @@ def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
 
 
 class _Run:
-    """The second reading: what each call sent that was new, that it was sent, and the answer."""
+    """The second pass: puts the new messages of each call, an invocation, and the answer."""
 
     def __init__(self, survey: _Survey, ordinal: int) -> None:
         self._survey = survey
@@ -218,7 +218,7 @@ class _Run:
         self._beside = 0
 
     def events(self) -> Iterator[Event]:
-        """Return the run."""
+        """Return the events of the run."""
         steps, first = self._survey.steps, self._survey.first
         yield Conversation(
             key=self._key,
@@ -306,7 +306,7 @@ def _name(dialog: int) -> str:
 
 
 def _answer(call: _Call) -> dict[str, Any]:
-    """Return what the response says of its message."""
+    """Return the response's data about its message."""
     return {
         "timestamp": call.at,
         "model": call.model or None,
@@ -317,7 +317,7 @@ def _answer(call: _Call) -> dict[str, Any]:
 
 
 def _invocation(call: _Call) -> Invocation:
-    """Record what a call sent: how many messages of the dialog, which of them had a cache mark, and its parameters."""
+    """Return an entry with the number of messages that a call sent, those with a cache mark, and its parameters."""
     kwargs = fields.mapping(call.value, "kwargs")
     sent = {
         "call": call.name,

@@ -1,8 +1,8 @@
-"""Plain message lists: what a program that talks to chat completions or to Anthropic's interface has, written down as JSON.
+"""Plain message lists: the messages of chat completions or Anthropic's interface, written as JSON.
 
-Four shapes of each: an array of messages; an object with `messages` (and `system`, `tools`); an array, or JSON lines, of such objects;
-JSON lines of messages. What the messages hold tells the two interfaces apart. A message with keys that neither interface has is
-another program's record, and a list of such messages is not a plain one.
+Each has four shapes: an array of messages; an object with `messages` (and `system`, `tools`); an array, or JSON lines, of such objects;
+JSON lines of messages. The content of the messages distinguishes the two interfaces. A message with keys of neither interface is
+another program's record, and a list of such messages is not a plain list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
 OWNER = "agent"
 _READ = frozenset({"messages", "system", "tools"})
 _PARAMETERS = 200  # characters: a longer value beside the messages is content, and stays in the source
-_PLAIN = 0.6  # nothing contradicts, and any other format would be surer
+_PLAIN = 0.6  # any other format that matches has a higher confidence
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _KEYS = frozenset(
     {
@@ -32,7 +32,7 @@ _KEYS = frozenset(
         *("weight", "reasoning_content", "reasoning", "thinking_blocks", "provider_specific_fields", "cache_control"),
         # Anthropic's Messages, request and answer (docs.anthropic.com/en/api/messages)
         *("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
-        # what people write beside a message
+        # keys that people add to a message
         *("timestamp", "created_at", "metadata"),
     }
 )
@@ -55,11 +55,11 @@ class PlainMessages:
         self.signs = signs
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is such a list, from 0.0 to 1.0."""
+        """Return the confidence that it is such a list, from 0.0 to 1.0."""
         about, messages = _shown(source.opening)
         if len(messages) > 1 and not source.opening.complete:
             messages = messages[:-1]  # the last one may be cut off
-        if 2 * sum(map(_plain, messages)) <= len(messages):  # a few odd ones among them are reported when they are read
+        if 2 * sum(map(_plain, messages)) <= len(messages):  # a few malformed ones are reported when they are read
             return 0.0
         return _PLAIN if self.name == _interface(about, messages) else 0.0
 
@@ -91,7 +91,7 @@ PLAIN = (
 
 
 def _shown(opening: Opening) -> tuple[Mapping[str, object], Sequence[object]]:
-    """Return the first conversation that an opening shows: what stands beside its messages, and the first of them."""
+    """Return the first conversation in an opening: its other fields, and its first messages."""
     first = next(iter(opening.elements or opening.records[:1]), opening.fields)
     messages = first.get("messages")
     if isinstance(messages, list):
@@ -108,7 +108,7 @@ def _plain(message: object) -> bool:
 
 
 def _interface(about: Mapping[str, object], messages: Sequence[object]) -> str:
-    """Return whose messages they are; without a sign, chat completions, which more programs use."""
+    """Return the interface of the messages. Default: chat completions, which more programs use."""
     chat = anthropic = 0
     for message in messages:
         if isinstance(message, dict):
@@ -127,13 +127,13 @@ def _interface(about: Mapping[str, object], messages: Sequence[object]) -> str:
 
 
 class _List(NamedTuple):
-    """A list of messages, and what stands beside it.
+    """A list of messages, and its other fields.
 
     Attributes:
-        place: Where it is.
-        about: What stands beside the messages.
+        place: Its place.
+        about: The other fields of its object.
         items: Returns the messages, from the start each time.
-        losses: What could not be read.
+        losses: Content that could not be read.
     """
 
     place: str
@@ -174,7 +174,7 @@ def _nested(value: object, place: str, losses: Sequence[Loss] = ()) -> _List:
 
 
 def _whole(member: Member, stream: Callable[[Member], _Streamed]) -> _List:
-    """Return a document that is one list; it is read twice, and never held."""
+    """Return a document that is one list. It is read twice, and not kept in memory."""
     losses: list[Loss] = []
     about: dict[str, object] = {}
     for found in stream(member):

@@ -1,4 +1,4 @@
-"""JSON Lines: records with their place in the file, and a report of each line that is not as it should be."""
+"""Read JSON Lines: records with their place in the file, and a report of each malformed line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from palaver.formats.streams import Chunks, Limits
 from palaver.log.headers import DIGEST_BYTES
 
 MAX_LINE = 1 << 28
-"""The longest line or element that is read, in bytes: a longer one is not a record, and would be held in memory."""
+"""The longest line or element that is read, in bytes. A longer one is not a record, and would fill the memory."""
 
 _AROUND = b" \t\r\n\xef\xbb\xbf"  # no JSON object begins or ends with one of these bytes
 
@@ -24,8 +24,8 @@ class Line(NamedTuple):
 
     Attributes:
         number: Its number in the file, starting at 1.
-        data: Its bytes without the line's end; empty when it is longer than `MAX_LINE`.
-        ended: False when the file ends within it.
+        data: Its bytes without the line end; empty if it is longer than `MAX_LINE`.
+        ended: False if the file ends inside it.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
     Attributes:
         ordinal: Its number among the file's records, starting at 0; unreadable lines count, blank ones do not.
-        place: Where it is, for people: `line 812`.
+        place: Its place, for people: `line 812`.
         data: The bytes of its line.
         value: The object.
     """
@@ -59,7 +59,7 @@ class Parsed(NamedTuple):
 
     Attributes:
         values: The JSON values, each with the offset after it.
-        repairs: What was changed to read them: (code, reason).
+        repairs: The repairs made to read them: (code, reason).
         fault: Why the rest could not be read, or empty.
     """
 
@@ -69,10 +69,10 @@ class Parsed(NamedTuple):
 
 
 class Decoder:
-    """Python's JSON decoder, with numbers that JSON does not have kept as text.
+    """Python's JSON decoder, which keeps numbers that JSON lacks as text.
 
     Attributes:
-        odd: The names of such numbers since the list was cleared.
+        odd: The names of such numbers since the last clearing.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Decoder:
         """Read the value at `at`; return it with the offset after it.
 
         Raises:
-            ValueError: There is none, or it is cut off, nested too deeply, or holds an integer too long to read.
+            ValueError: There is no value, or it is cut off, nested too deeply, or contains an integer too long to read.
         """
         try:
             return self._decoder.raw_decode(text, at)
@@ -95,13 +95,13 @@ class Decoder:
             raise ValueError("it is nested too deeply") from None
 
     def repairs(self) -> tuple[tuple[str, str], ...]:
-        """Return what was changed since the last call, as (code, reason)."""
+        """Return the repairs since the last call, as (code, reason)."""
         odd, self.odd = sorted(set(self.odd)), []
         return (("nonfinite", f"{', '.join(odd)} became text: JSON has no such number"),) if odd else ()
 
 
 def parse(data: bytes) -> Parsed:
-    """Read the JSON values in a piece of text: one, or several that two writers put on one line. Never raise."""
+    """Read the JSON values in a text: one, or several if two writers wrote to one line. Never raise."""
     try:
         return Parsed(((from_json(data, allow_inf_nan=False), len(data)),))
     except ValueError:
@@ -136,7 +136,7 @@ def skip(text: str, at: int) -> int:
 
 
 def lines(chunks: Chunks) -> Iterator[Line]:
-    """Split a stream into the lines that are not blank; the last one has `ended` False if it has no line's end."""
+    """Split a stream into non-blank lines. The last one has `ended` False if it has no line end."""
     number, size, pending = 1, 0, [b""]
     for chunk in chunks:
         first, *rest = chunk.split(b"\n")
@@ -158,11 +158,11 @@ def _line(number: int, data: bytes, size: int, *, ended: bool) -> Iterator[Line]
 
 
 def records(chunks: Chunks, limits: Limits, within: str = "") -> Iterator[Record | Loss]:
-    """Read a file of one JSON object a line, as far as possible; report what cannot be read in its place.
+    """Read a file of one JSON object per line, as far as possible. Yield a report for each unreadable line.
 
     Args:
         chunks: The file.
-        limits: How many lines are read.
+        limits: The maximum number of lines.
         within: A prefix for each place, such as the name of an archive's member; or empty.
     """
     early: list[str] = []

@@ -1,4 +1,4 @@
-"""The formats that can be read, and the one way to find which a source is in."""
+"""The readable formats, and the detection of a source's format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from palaver.formats.tau2_bench import Tau2Bench
 from palaver.formats.tau_bench import TauBench
 
 SURE = 0.5
-"""The confidence from which on a source is read in a format."""
+"""The minimum confidence for reading a source in a format."""
 
 
 class Format(Protocol):
@@ -35,28 +35,28 @@ class Format(Protocol):
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """Its display name."""
         ...
 
     @property
     def signs(self) -> str:
-        """What it is recognised by, in a few words for errors."""
+        """How it is recognised, in a few words for errors."""
         ...
 
     @property
     def series(self) -> bool:
-        """True when an archive of several files is one run; else each file of an archive is a run of its own."""
+        """Whether an archive of several files is one run, instead of one run per file."""
         ...
 
     def sniff(self, source: Source) -> float:
-        """Return from its opening how surely a source is in this format: 0.0 (not) to 1.0 (nothing else looks so).
+        """Return the confidence that a source is in this format: 0.0 (no) to 1.0 (certain).
 
-        Cheap: it looks at `source.members` and their `opening`, and reads no further.
+        This is cheap: it uses `source.members` and their `opening`, and reads no further.
         """
         ...
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read a source, lazily. What cannot be read becomes a `Loss`; only a file that vanishes raises (`OSError`)."""
+        """Read a source lazily. Unreadable content becomes a `Loss`; only a file that vanishes raises (`OSError`)."""
         ...
 
 
@@ -77,7 +77,7 @@ FORMATS: tuple[Format, ...] = (
 
 
 class Match(NamedTuple):
-    """A source, or a part of one, and the format it is in."""
+    """A source, or a part of one, and its format."""
 
     source: Source
     format: Format
@@ -87,7 +87,7 @@ def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
     """Find the format of a source from its content.
 
     Raises:
-        UnsupportedTranscript: It is in none of the formats; the error says what it looks like, and lists the formats.
+        UnsupportedTranscript: No format matches. The error describes the content and lists the formats.
     """
     looks = source.opening.describe()
     if found := _best(source, formats):
@@ -98,9 +98,9 @@ def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
 
 
 def matches(source: Source, formats: Sequence[Format] = FORMATS) -> Iterator[Match | Loss]:
-    """Find what to read a source with: one format for the whole, or, for an archive of several runs, one for each member.
+    """Find the format of a source: one for the whole, or, for an archive of several runs, one for each member.
 
-    A member of an archive that is in no known format is reported and left out.
+    A member of an archive in no known format is reported and skipped.
 
     Raises:
         UnsupportedTranscript: Nothing in it is in a known format.

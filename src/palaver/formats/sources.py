@@ -1,4 +1,4 @@
-"""Sources: files that may hold transcripts, read from disk as often as needed, never held in memory."""
+"""Sources: files that may contain transcripts. They are read from disk as often as needed, not kept in memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from palaver.formats.records import Record, parse, records
 from palaver.formats.streams import Closing, Layer, Limits, take, unpack
 
 HEAD = 1 << 18
-"""How much of a file its format is recognised by, in bytes."""
+"""The number of leading bytes used to detect a file's format."""
 
-_LONG_HEAD = 1 << 24  # a first line may hold a picture; a file without a line's end by then is not read line by line
+_LONG_HEAD = 1 << 24  # a first line may contain an image; a file without a line end by then is not read line by line
 _SAMPLE = 64  # records looked at
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 _BINARY = (
@@ -32,13 +32,13 @@ _BLANKS = b" \t\r\n\0\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the first bytes of a stream show; formats are recognised by it.
+    """The first bytes of a stream, by which formats are detected.
 
     Attributes:
         text: The first bytes as text.
-        records: The first JSON objects that stand on lines of their own.
-        document: The document that the bytes begin, as far as it goes: an array, an object, or None.
-        complete: True when the document ends within these bytes.
+        records: The first JSON objects that are on separate lines.
+        document: The beginning of a document in these bytes: an array, an object, or None.
+        complete: Whether the document ends within these bytes.
     """
 
     text: str = ""
@@ -48,17 +48,17 @@ class Opening:
 
     @property
     def fields(self) -> Mapping[str, object]:
-        """The document's values if it is an object; else empty."""
+        """The document's values if it is an object, or else empty."""
         return self.document if isinstance(self.document, dict) else NOTHING
 
     @property
     def elements(self) -> list[Mapping[str, object]]:
-        """The objects among the document's first elements if it is an array; else empty."""
+        """The objects among the document's first elements if it is an array, or else empty."""
         found = self.document if isinstance(self.document, list) else []
         return [one for one in found[:_SAMPLE] if isinstance(one, dict)]
 
     def describe(self) -> str:
-        """Return a few words about what it looks like."""
+        """Return a short description of the content."""
         if self.complete and self.text.strip() in {"[]", "{}"}:
             return "an empty JSON document"
         if self.elements:
@@ -80,7 +80,7 @@ class Member:
 
     Attributes:
         name: Its name within the archive, or empty.
-        label: How an error names it.
+        label: Its name in errors.
     """
 
     def __init__(self, layer: Layer, limits: Limits, *, label: str, prefix: str = "") -> None:
@@ -91,15 +91,15 @@ class Member:
         self._opener = layer.opener
 
     def place(self, where: str) -> str:
-        """Return a place for a report, after the name of the archive's member."""
+        """Return a place for a report, prefixed with the name of the archive's member."""
         return f"{self._prefix}{where}"
 
     def records(self) -> Iterator[Record | Loss]:
-        """Read it as one JSON object a line, lazily, from the start each time; report what cannot be read in its place."""
+        """Read it lazily as one JSON object per line, from the start each time. Yield a report for each unreadable line."""
         return records(self._opener(), self._limits, self._prefix)
 
     def elements(self, into: Collection[str] = ()) -> Iterator[Element | Loss]:
-        """Read it as one JSON document, lazily, from the start each time: an array by its elements, an object by its values.
+        """Read it lazily as one JSON document, from the start each time: an array by its elements, an object by its values.
 
         Args:
             into: The keys of a top-level object whose arrays are read element by element.
@@ -114,9 +114,9 @@ class Member:
         return take(self._opener, limit)[0]
 
     def reader(self) -> Callable[[int], bytes]:
-        """Return a function that reads on, at most so many bytes a call, decompressed; it returns none at the end.
+        """Return a function that reads the next bytes, decompressed, up to a maximum per call. At the end it returns no bytes.
 
-        The function raises `UnsupportedTranscript` where the stream ends too early, or unpacks to more than the limit.
+        The function raises `UnsupportedTranscript` if the stream ends too early, or unpacks to more than the limit.
         """
         chunks = self._opener()
         pending = bytearray()
@@ -137,7 +137,7 @@ class Member:
 
     @cached_property
     def opening(self) -> Opening:
-        """What its first bytes show.
+        """Its first bytes.
 
         Raises:
             UnsupportedTranscript: It is empty, or not UTF-8 text.
@@ -158,13 +158,13 @@ class Member:
 
 
 class Source:
-    """A file that may hold transcripts. Use it as a context manager: it holds an unpacked archive until it is closed.
+    """A file that may contain transcripts. Use it as a context manager: it keeps an unpacked archive until it is closed.
 
     Attributes:
         path: The file.
         members: Its streams: one, unless it is an archive.
-        losses: What could not be unpacked.
-        apart: Whether each member is a source of its own, and the file, a database, holds more than they.
+        losses: Content that could not be unpacked.
+        apart: Whether each member is a separate source in a file, a database, that contains more than these.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Source:
         """The opening of its first member.
 
         Raises:
-            UnsupportedTranscript: As `Member.opening`.
+            UnsupportedTranscript: See `Member.opening`.
         """
         return self.members[0].opening
 
@@ -210,16 +210,16 @@ class Source:
 
 
 def open_source(path: str | Path, limits: Limits | None = None) -> Source:
-    """Open a file that may hold transcripts: plain, compressed (.zst, .gz), an archive (.tar), or OpenCode's database.
+    """Open a file that may contain transcripts: plain, compressed (.zst, .gz), an archive (.tar), or OpenCode's database.
 
-    Its content says what it is, not its name. Only its beginning, and an archive's index, are read.
+    The content, not the name, determines the type. Only the beginning, and an archive's index, are read.
 
     Args:
         path: The file.
-        limits: How much is read of it; None for the defaults of `Limits`.
+        limits: How much of it is read; None for the defaults.
 
     Raises:
-        MissingFile: There is no such file.
+        MissingFile: The file does not exist.
         UnsupportedTranscript: It cannot be read, or is an archive without a file.
     """
     path = Path(path)
@@ -264,7 +264,7 @@ def _first_records(head: bytes) -> tuple[Mapping[str, object], ...]:
 
 
 def _document(text: str) -> tuple[object, bool]:
-    """Return the document that a text begins, and whether it ends there; None if the first line is one value of several."""
+    """Return the document at the beginning of a text, and whether it is complete; None if each line is a separate value."""
     first, _, rest = text.lstrip().partition("\n")
     if rest.strip() and _value(first) is not None:
         return None, False

@@ -1,7 +1,7 @@
-"""Byte streams under a transcript: a file, the compression over it, the archive in it. Content decides, never a name.
+"""Byte streams of transcripts: files, their compression, and archives in them. Content determines the type, never a name.
 
-A stream is an opener: calling it returns a fresh generator of chunks, so that readers can read twice without holding what they
-read. An exhausted generator returns why it ended too early, or an empty string; a torn stream still yields all that it holds.
+A stream is an opener: calling it returns a fresh generator of chunks, so that readers can read twice without keeping the content in
+memory. The generator returns why it ended too early, or an empty string. A torn stream still yields all its content.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Opener: TypeAlias = Callable[[], Chunks]
 
 CHUNK = 1 << 16
 _SPOOL = 1 << 26  # an unpacked archive larger than this goes to the temporary folder
-_WINDOW = 1 << 31  # what `zstd --long=31` writes
+_WINDOW = 1 << 31  # the window of `zstd --long=31`
 _ZSTD_STEP = 1 << 11  # a block of 128 KiB takes at least 4 bytes (RFC 8878, 3.1.1.2): a step unpacks to at most 64 MiB
 _GZIP = 31  # zlib's window bits for a gzip wrapper (zlib manual, inflateInit2)
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 _GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952, section 2.3.1
 _TAR_AT, _TAR_MAGIC = 257, b"ustar"  # POSIX.1-1988; GNU tar writes the same five bytes
-_LAYERS = 3  # no one compresses a member of a compressed archive more often
+_LAYERS = 3  # a compressed member of a compressed archive
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a reader takes from one file; a file beyond a limit is read up to it, and the report says so.
+    """How much of a file is read. A file beyond a limit is read up to it, and the report says so.
 
     Attributes:
-        unpacked: Bytes that a compressed stream may unpack to. The largest recorded trajectories have 1 GB.
-        records: Lines, elements of a document, or members of an archive.
+        unpacked: The maximum size of an unpacked stream in bytes. The largest recorded trajectories have 1 GB.
+        records: The maximum number of lines, elements of a document, or members of an archive.
     """
 
     unpacked: int = 1 << 30
@@ -43,7 +43,7 @@ class Limits:
 
 
 class Layer(NamedTuple):
-    """One stream that may hold a transcript.
+    """One stream that may contain a transcript.
 
     Attributes:
         name: The name within an archive, for people, never used as a path; or empty.
@@ -55,7 +55,7 @@ class Layer(NamedTuple):
 
 
 class Closing(Protocol):
-    """What must be closed."""
+    """An object that must be closed."""
 
     def close(self) -> None:
         """Close it."""
@@ -67,10 +67,10 @@ class Unpacked(NamedTuple):
 
     Attributes:
         layers: The streams; one, unless the file is an archive.
-        archive: True when the file is an archive, even of one member.
-        faults: What could not be unpacked: (place, why).
-        spool: What holds an unpacked archive and must be closed, or None.
-        apart: True when each stream is a source of its own, and the file, a database, holds more than they.
+        archive: Whether the file is an archive, even of one member.
+        faults: Content that could not be unpacked: (place, why).
+        spool: The unpacked archive, which must be closed, or None.
+        apart: Whether each stream is a separate source in a file, a database, that contains more than these.
     """
 
     layers: tuple[Layer, ...]
@@ -81,7 +81,7 @@ class Unpacked(NamedTuple):
 
 
 def take(opener: Opener, size: int) -> tuple[bytes, str]:
-    """Read at most `size` bytes from the start; return them and why the stream ended early, if it did within them."""
+    """Read at most `size` bytes from the start. Return them, and why the stream ended early if it did."""
     parts: list[bytes] = []
     missing = size
     chunks = opener()
@@ -101,7 +101,7 @@ def unpack(path: Path, limits: Limits) -> Unpacked:
     """Find the streams in a file.
 
     Raises:
-        OSError: The file cannot be read, or there is no room to unpack an archive.
+        OSError: The file cannot be read, or there is no space to unpack an archive.
     """
     plain = _stretch(lambda: path.open("rb"), 0, path.stat().st_size, keep=False)
     opener, head = _decompressed(plain, limits)
@@ -149,7 +149,7 @@ def _members(
                     layers.append(Layer(member.name, _decompressed(inner, limits)[0]))
                 elif not member.isdir():
                     faults.append((member.name, "it is a link or a special file"))
-            file.seek(archive.offset)  # tarfile takes a header that is cut off, or damaged, for the end
+            file.seek(archive.offset)  # tarfile treats a cut off or damaged header as the end
             if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 faults.append(("archive", f"it is cut off or damaged after {len(layers)} members"))
     except tarfile.TarError as error:
@@ -214,7 +214,7 @@ def _over(under: Opener, layer: Callable[[Chunks], Chunks], limit: int) -> Opene
 
 
 def _unzstd(chunks: Chunks) -> Chunks:
-    """Decompress frame after frame; the library's own stream reader does not tell a torn frame from a whole one."""
+    """Decompress frame after frame; the library's own stream reader does not detect a torn frame."""
     context = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     frame: zstandard.ZstdDecompressionObj | None = None
     while True:

@@ -1,6 +1,6 @@
-"""SWE-agent trajectories: one JSON object with the history of messages, and beside each message the action it took.
+"""SWE-agent trajectories: one JSON object with the history of messages, each with its action.
 
-Read from trajectories of SWE-agent 0.7 to 1.1 (SWE-agent/SWE-agent, docs/usage/trajectories.md). Where the model writes its commands as
+Based on trajectories of SWE-agent 0.7 to 1.1 (SWE-agent/SWE-agent, docs/usage/trajectories.md). Where the model writes its commands as
 text, the output comes back in the role `user`: a message of that role right after an action is the tool's, unless one of the two belongs
 to a demonstration and the other does not.
 """
@@ -32,14 +32,14 @@ class SweAgent:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a SWE-agent trajectory, from 0.0 to 1.0."""
+        """Return the confidence that it is a SWE-agent trajectory, from 0.0 to 1.0."""
         opening = source.opening.fields
         steps, said = fields.objects(opening, "trajectory"), fields.objects(opening, "history")
         acted = any("action" in step and "observation" in step for step in steps)
         return 1.0 if acted or any("agent" in one and "role" in one for one in said) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a run of its own."""
+        """Read each file of the source as a separate run."""
         for ordinal, member in enumerate(source.members):
             yield from _run(member, ordinal)
 

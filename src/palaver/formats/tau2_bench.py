@@ -1,6 +1,6 @@
 """τ²-bench results: simulations in which an agent and a simulated customer both call tools.
 
-The customer's calls and their results are a dialog of their own: the agent never saw them. Read from the results that the benchmark's
+The customer's calls and their results are a separate dialog, which the agent never saw. Based on the results that the benchmark's
 repository publishes (sierra-research/tau2-bench) and its data model (`src/tau2/data_model`: Message, MultiToolMessage, SimulationRun).
 """
 
@@ -48,11 +48,11 @@ _READ = frozenset(
         "error",
     }
 )
-"""Fields of a message that are read, or that repeat others (`raw_data`: the message in the words of the client that sent it)."""
+"""Fields of a message that are read, or that repeat others (`raw_data`: the message in the client's own format)."""
 
 
 class Tau2Bench:
-    """τ²-bench results: one conversation a simulation."""
+    """τ²-bench results: one conversation per simulation."""
 
     name = NAME
     title = "τ²-bench results"
@@ -60,7 +60,7 @@ class Tau2Bench:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it holds τ²-bench simulations, from 0.0 to 1.0."""
+        """Return the confidence that it contains τ²-bench simulations, from 0.0 to 1.0."""
         opening = source.opening.fields
         info = fields.mapping(opening, "info")
         runs = fields.objects(opening, "simulations")
@@ -90,7 +90,7 @@ class Tau2Bench:
 
 
 def _info(member: Member) -> Mapping[str, object]:
-    """Return what holds for all simulations of a file."""
+    """Return the data that applies to all simulations of a file."""
     for element in member.elements(_LISTS):
         if isinstance(element, Element) and element.key == "info" and isinstance(element.value, dict):
             return element.value
@@ -98,7 +98,7 @@ def _info(member: Member) -> Mapping[str, object]:
 
 
 class _Simulation:
-    """One simulation as two dialogs: the agent's at once, the customer's after it."""
+    """One simulation as two dialogs: first the agent's, then the customer's."""
 
     def __init__(self, info: Mapping[str, object], run: Mapping[str, object], place: str, seen: Counter[str]) -> None:
         self._info = info
@@ -115,7 +115,7 @@ class _Simulation:
         self._later: list[Event] = []
 
     def events(self, ordinal: int) -> Iterator[Event]:
-        """Return the simulation."""
+        """Return the events of the simulation."""
         run, environment = self._run, fields.mapping(self._info, "environment_info")
         about = {word(name): clean(item) for name, item in run.items() if name != "messages"}
         trial = "" if run.get("trial") is None else f", trial {word(run['trial'])}"
@@ -146,7 +146,7 @@ class _Simulation:
             yield from self._later
 
     def _preamble(self, side: str, name: str, about: Mapping[str, object], field: str) -> Iterator[Event]:
-        """Put what holds from the beginning: the instructions and the model."""
+        """Put the initial instructions and model."""
         writer, place = self._writers[side], f"{self._place} ({side})"
         text = fields.text(about, field)
         if text:
@@ -158,7 +158,7 @@ class _Simulation:
         yield from writer.use_model(model, "", self._at, Origin("model", 0, digest_of(model), place))
 
     def _tools(self, environment: Mapping[str, object]) -> Iterator[Event]:
-        """Put the agent's tools, where the results declare them: a list, or an object by name."""
+        """Put the agent's tools, if the results declare them as a list, or as an object by name."""
         found = environment.get("tool_defs")
         if isinstance(found, dict):
             found = [{"name": name, **tool} for name, tool in found.items() if isinstance(tool, dict)]
@@ -192,7 +192,7 @@ class _Simulation:
         yield from self._say(side, ToolMessage.from_dict({"contents": (result,), **about}), item, nth)
 
     def _said(self, value: Mapping[str, Any], item: Item) -> Iterator[Event]:
-        """Read what a side said and called; the customer's words are the agent's to see, its calls are its own."""
+        """Read the text and calls of a side. The agent sees the customer's text, but not its calls."""
         mine = value.get("role") != "user"
         calls = calls_of(value.get("tool_calls"))
         words = {name: value.get(name) for name in ("role", "content")}

@@ -1,6 +1,6 @@
 """τ-bench results: an array of trajectories, each a list of chat completions between an agent and a simulated customer.
 
-Read from the results that the benchmark's repository publishes (sierra-research/tau-bench, historical_trajectories).
+Based on the results that the benchmark's repository publishes (sierra-research/tau-bench, historical_trajectories).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from palaver.messages import from_chat_dict
 
 NAME = "tau-bench"
 OWNER = "agent"
-_HASH = 12  # hexadecimal digits: they tell the runs of one task apart
+_HASH = 12  # hexadecimal digits: they distinguish the runs of one task
 
 
 class TauBench:
-    """τ-bench results: one conversation a trajectory."""
+    """τ-bench results: one conversation per trajectory."""
 
     name = NAME
     title = "τ-bench results"
@@ -29,7 +29,7 @@ class TauBench:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it holds τ-bench trajectories, from 0.0 to 1.0."""
+        """Return the confidence that it contains τ-bench trajectories, from 0.0 to 1.0."""
         first = next(iter(source.opening.elements), {})
         return 1.0 if "task_id" in first and isinstance(first.get("traj"), list) else 0.0
 
@@ -79,9 +79,9 @@ def _message(item: Item, writer: DialogWriter, key: str) -> Iterator[Event]:
 
 
 def _key(run: Mapping[str, object]) -> str:
-    """Return the name of a run: its task, and a hash of its own figures, since all runs of a task begin alike.
+    """Return the name of a run: its task, and a hash of its figures, because all runs of a task begin the same way.
 
-    The trial stands after the trajectory in the file, so a file that is cut off would change the name with it.
+    The trial comes after the trajectory in the file, so with it a file that is cut off would get another name.
     """
     own = run.get("info") or fields.items(run, "traj")[:3]
     return f"{word(run.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"

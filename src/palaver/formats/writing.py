@@ -1,6 +1,6 @@
-"""Writing a transcript that another tool keeps, so that the tool takes the conversation up there.
+"""Write a transcript that another tool can resume.
 
-Each format that can be written has a module `writing` with the two functions of a `Tool`.
+Each writable format has a module `writing` with the two functions of a `Tool`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from palaver.wire.script import Notes, Speech, Taken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What the first record of a transcript needs.
+    """Data for the first record of a transcript.
 
     Attributes:
         session: The id that the tool gives the conversation, a UUID.
         created: When the conversation began, in seconds since 1970-01-01 UTC.
-        folder: The working folder it was about, or empty.
+        folder: Its working folder, or empty.
         title: A name for people, or empty.
         model: The model in force, or empty.
     """
@@ -45,23 +45,23 @@ class Tool(Protocol):
     """The module that writes one tool's transcripts."""
 
     def written(self, view: View, heading: Heading, load: Load, notes: Notes, /) -> Iterator[Mapping[str, object]]:
-        """Write a view as the records of a transcript, one a line.
+        """Write a view as the records of a transcript, one per line.
 
         Args:
             view: The view, loaded (`View.load`).
-            heading: What the first record needs.
+            heading: Data for the first record.
             load: Returns the bytes of a payload that is not in memory.
-            notes: Gets what the format cannot hold, or holds in another way; complete when all records were yielded.
+            notes: Collects content that the format cannot express, or expresses differently; complete after all records were yielded.
         """
         ...
 
     def advice(self, heading: Heading, /) -> str:
-        """Return where the tool looks for the file, and what to type to go on with it."""
+        """Return where to put the file and what to type to continue."""
         ...
 
 
 def dated(view: View, heading: Heading) -> Iterator[tuple[Exchange, float]]:
-    """Yield each exchange with the time of its first entry; what nobody said has the time before it."""
+    """Yield each exchange with the time of its first entry. A derived exchange has the time of the one before it."""
     at = heading.created
     for exchange in view.exchanges:
         first = exchange.first
@@ -73,9 +73,9 @@ def dated(view: View, heading: Heading) -> Iterator[tuple[Exchange, float]]:
 def spelled(
     view: View, rules: Profile, heading: Heading, load: Load, notes: Notes
 ) -> Iterator[tuple[Exchange, float, Sequence[Speech]]]:
-    """Yield each exchange with its time and as a provider accepts it, for a tool that sends what its transcript holds.
+    """Yield each exchange with its time, in the form that a provider accepts, for a tool that sends its transcript's content.
 
-    Thinking goes back to any model of the provider: a transcript is not a request yet.
+    Thinking is kept for all models of the provider: a transcript is not a request yet.
     """
     names, taken = Names((), rules, notes), Taken(set())
     scripts: list[Sequence[Speech]] = []
@@ -91,7 +91,7 @@ def spelled(
 
 
 def text_of(blocks: Iterable[Block]) -> str:
-    """Return the texts of blocks, with an empty line between them."""
+    """Return the texts of blocks, separated by empty lines."""
     return "\n\n".join(block.content.content for block in blocks if isinstance(block.content, TextContent))
 
 
@@ -101,5 +101,5 @@ def stamp(at: float) -> str:
 
 
 def uuid(*parts: str) -> str:
-    """Derive a UUID from strings, the same one every time."""
+    """Derive a UUID from strings. Equal strings give the same UUID."""
     return str(UUID(derive_id(*parts), version=4))

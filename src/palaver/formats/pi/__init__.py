@@ -1,4 +1,4 @@
-"""pi's session files: JSON lines; a list in version 1, a tree by parents since."""
+"""pi's session files: JSON lines, a list in version 1 and a tree by parents since version 2."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Pi:
     series = False
 
     def sniff(self, source: Source) -> float:
-        """Return how surely it is a pi session, from 0.0 to 1.0."""
+        """Return the confidence that it is a pi session, from 0.0 to 1.0."""
         records = source.opening.records
         if any(one.get("type") == "session" and "cwd" in one and "payload" not in one for one in records[:2]):
             return 0.95
         return 0.6 if any(map(_is_message, records)) else 0.0
 
     def read(self, source: Source) -> Iterator[Event]:
-        """Read every file of the source as a session of its own."""
+        """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 

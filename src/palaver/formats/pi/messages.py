@@ -1,4 +1,4 @@
-"""pi's messages as ours (versions 1 to 3 of the format, read from the sources of its session manager and from recorded sessions)."""
+"""Convert pi's messages (versions 1 to 3 of the format, based on the source of its session manager and on recorded sessions)."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom",
 """Roles of messages."""
 
 
-def read(said: Mapping[str, object], key: str, at: float) -> Message:  # noqa: PLR0911 - one a role
+def read(said: Mapping[str, object], key: str, at: float) -> Message:  # noqa: PLR0911 - one return per role
     """Read a message.
 
     Args:
         said: The message.
         key: The id of its entry.
-        at: When its entry was written; the message's own time is better.
+        at: When its entry was written, used if the message has no time.
 
     Raises:
-        InvalidMessage: It is not one.
+        InvalidMessage: It is not a message.
     """
     about: dict[str, Any] = {"id": key, "timestamp": fields.moment(said.get("timestamp")) or at}
     role, summary = fields.text(said, "role"), fields.text(said, "summary")
@@ -99,7 +99,7 @@ def _result(said: Mapping[str, object], about: dict[str, Any]) -> Message:
 
 
 def _shell(said: Mapping[str, object], about: dict[str, Any]) -> Message:
-    """Read a command that the user ran, in the words in which pi shows it to the model; its output instructs nobody."""
+    """Read a command that the user ran, in the text that pi shows the model. Its output is not an instruction."""
     output, code = fields.text(said, "output"), said.get("exitCode")
     text = f"Ran `{fields.text(said, 'command')}`\n" + (f"```\n{output}\n```" if output else "(no output)")
     if said.get("cancelled") is True:
@@ -131,7 +131,7 @@ def _blocks(content: object, provider: str = "", model: str = "") -> tuple[Conte
 
 def _block(part: object, provider: str, model: str) -> Content:
     if not isinstance(part, dict):
-        raise InvalidMessage(f"A {type(part).__name__} is no content block.")
+        raise InvalidMessage(f"A {type(part).__name__} is not a content block.")
     kind = str(part.get("type"))
     rest = {name: value for name, value in part.items() if name not in _OWN.get(kind, ())}
     if kind == "text":
@@ -154,11 +154,11 @@ _OWN = {
     "toolCall": ("type", "id", "name", "arguments", "thoughtSignature"),
     "image": ("type", "data", "mimeType"),
 }
-"""The fields of each block that ours has fields for; the others stay on the block."""
+"""The fields of each block that map to fields of ours. Others stay on the block."""
 
 
 def _thinking(part: Mapping[str, object]) -> dict[str, object]:
-    """Read thinking; pi keeps OpenAI's whole reasoning item, as JSON text, where Anthropic has a signature."""
+    """Read thinking. Where Anthropic has a signature, pi keeps OpenAI's whole reasoning item as JSON text."""
     signature = fields.text(part, "thinkingSignature")
     artefact: object = None
     if signature.startswith("{"):

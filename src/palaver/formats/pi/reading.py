@@ -1,4 +1,4 @@
-"""The second reading of a pi session: entries in the order of the file."""
+"""The second pass over a pi session: turn records into entries, in the order of the file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from palaver.log import BranchSummary, Custom, Derived, Label, Place, Run
 
 
 class Reading:
-    """The second reading.
+    """Turns records into entries, in a second pass over the file.
 
     Attributes:
-        skipped: The records that become no entry.
+        skipped: The skipped records.
     """
 
     def __init__(self, survey: Survey) -> None:
         self.skipped = Skipped()
         self._survey = survey
         self._writers = {0: DialogWriter("main", NAME)}
-        self._first_put = array("q")  # a record may become a change of the model, and then what it holds
+        self._first_put = array("q")  # a record can become a change of the model and its content
         self._last_put = array("q")
         self._marks: dict[int, Mark] = {branching.leaves: self._writers[0].mark() for branching in survey.dialogs}
         self._headed = False
@@ -58,7 +58,7 @@ class Reading:
             self._marks[entry] = writer.mark()
 
     def _header(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
-        """Take the header, which belongs to the beginning of every branch."""
+        """Read the header, which belongs to the beginning of every branch."""
         if self._headed or self._first_put:
             self.skipped.record("session", "further headers")
             return
@@ -68,7 +68,7 @@ class Reading:
         yield from writer.use_mode("thinking", fields.text(value, "thinkingLevel"), at, origin)
         self._marks[NONE] = writer.mark()
 
-    def _entry(  # noqa: C901 - one case a type
+    def _entry(  # noqa: C901 - one case per type
         self, value: Mapping[str, object], origin: Origin, at: float, writer: DialogWriter
     ) -> Iterator[Event]:
         match fields.text(value, "type"):
@@ -99,7 +99,7 @@ class Reading:
     def _compaction(
         self, value: Mapping[str, object], origin: Origin, at: float, writer: DialogWriter
     ) -> Iterator[Event]:
-        """Put a compaction: the model then saw the summary, and everything from the first kept entry on."""
+        """Put a compaction: the model then saw the summary and everything from the first kept entry on."""
         place = self._place(self._first_kept(value), self._first_put)
         gone, kept = (writer.spans(), []) if place is None else writer.parted(place)
         if not kept:

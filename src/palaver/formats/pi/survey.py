@@ -1,4 +1,4 @@
-"""The first reading of a pi session: the tree of its entries, and what is recorded of the whole."""
+"""The first pass over a pi session: the tree of its entries, and the data of the whole session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = frozenset(
 
 
 class Branching(NamedTuple):
-    """A dialog: its key, the dialog it leaves (-1: none), and the entry after which it does (-1: the very beginning)."""
+    """A dialog: its key, the dialog it forks from (-1: none), and the entry after which it forks (-1: the very beginning)."""
 
     key: str
     parent: int = NONE
@@ -28,17 +28,17 @@ class Branching(NamedTuple):
 
 
 class Survey:
-    """What the first reading found.
+    """The results of the first pass over the file.
 
-    Entries are numbered in the order of the file, without the header. The one that follows its parent first stays in the parent's
-    dialog; every later one is a fork.
+    Entries are numbered in the order of the file, without the header. The first child of an entry stays in the
+    entry's dialog; every later child begins a fork.
 
     Attributes:
         dialogs: The dialogs, the first one first.
         of_entry: The number of the dialog of each entry.
         index: The entry of each id.
         positions: The entry at each place in the file's list of entries, header included.
-        losses: What was wrong with the file.
+        losses: The faults of the file.
         header: The session's header.
         title: The newest name the user gave it.
         model: The first model that answered.
@@ -100,7 +100,7 @@ class Survey:
         self.of_entry.append(here)
 
     def _parent(self, record: Record, entry: int) -> int:
-        """Return the parent; an entry of version 1, and one whose parent is missing, follows the entry before it."""
+        """Return the parent. An entry of version 1, or with a missing parent, follows the entry before it."""
         if "parentId" not in record.value:
             return entry - 1
         named = record.value["parentId"]

@@ -1,7 +1,7 @@
-"""Writing a session that pi resumes: the file that it keeps in ~/.pi/agent/sessions, version 3, each entry the child of the one before it.
+"""Write a session that pi can resume: a file for ~/.pi/agent/sessions, version 3. Each entry is the child of the one before it.
 
-pi itself fits what its file holds to the model that it asks, so thinking goes out whatever model thought it. pi shows the summary of its newest
-compaction first, then what that compaction kept, and trusts no usage from before it: so the compaction is the last entry.
+pi adapts its file's content to the model, so thinking of any model is written. pi shows the summary of its newest compaction first, then the
+entries that the compaction kept, and ignores usage from before it. So the compaction is the last entry.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _Body: TypeAlias = dict[str, Any]
 
 _OPENAI = profile("openai-responses")
 _RULES = replace(_OPENAI, media=replace(_OPENAI.media, schemes=frozenset()))
-"""What pi can hold: as much as OpenAI takes, but no image that is only an address."""
+"""The content that pi can store: the same as OpenAI, but no image that is only a URL."""
 
 _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "google": "google-generative-ai"}
-"""pi's names of the APIs that sign or encrypt thinking; it sends an artefact back only to the same provider, API and model."""
+"""pi's names of the APIs that sign or encrypt thinking. It sends such data back only to the same provider, API and model."""
 
 _COUNTS = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
 _USAGE = {**_COUNTS, "totalTokens": 0, "cost": {**_COUNTS, "total": 0}}
-"""pi adds up the usage of every answer; what was spent elsewhere is not its own."""
+"""pi adds up the usage of every answer, so usage from elsewhere is written as zero."""
 
 
 def advice(heading: Heading) -> str:
-    """Return where pi looks for the file, and what to type."""
+    """Return where to put the file and what to type."""
     folder = heading.folder or "/folder"
     name = f"{re.sub('[:.]', '-', stamp(heading.created))}_{heading.session}.jsonl"
     place = f"~/.pi/agent/sessions/--{re.sub('[/:]', '-', folder.removeprefix('/'))}--/{name}"
-    return f"To go on in pi, put it at {place} and type in {folder}: pi --session {heading.session}"
+    return f"To continue in pi, put it at {place} and type in {folder}: pi --session {heading.session}"
 
 
 def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
@@ -61,7 +61,7 @@ def _id(number: int) -> str:
 
 
 def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[tuple[float, _Body]]:
-    """Yield what each entry says, with its time."""
+    """Yield the content of each entry, with its time."""
     scripts = [gather(exchange, _RULES, notes) for exchange in view.exchanges]
     spoken = with_media(scripts, _RULES, load, _RULES.request_bytes, notes)
     at, kept, summary = heading.created, False, ""
@@ -82,7 +82,7 @@ def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator
 
 
 def _bodies(exchange: Exchange, speech: Speech, at: float, notes: Notes, *, edited: bool) -> Iterator[_Body]:
-    """Yield the entries that say a speech; each result is one of its own."""
+    """Yield the entries of a speech; each result is a separate entry."""
     content = [body for part in speech.parts for body in _part(part, notes, edited=edited)]
     if speech.role == "tool":
         for part in speech.parts:
@@ -133,7 +133,7 @@ def _part(part: Part, notes: Notes, *, edited: bool) -> Iterator[_Body]:
 
 
 def _thinking(part: ThinkingPart, notes: Notes, *, edited: bool) -> Iterator[_Body]:
-    """Yield thinking with what its provider wants back: the whole item as JSON text, or the signature, in whose place redacted thinking stands."""
+    """Yield thinking with the data its provider needs: the whole item as JSON text, or the signature (or redacted thinking)."""
     item, said = reasoning_item(part), part.content
     sealed = json.dumps(item) if item else said.redacted or said.signature
     if sealed and edited and not item:
