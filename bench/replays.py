@@ -18,7 +18,7 @@ from palaver.lab import Settings, run_lab
 from palaver.lab.entrants import entrant
 from palaver.lab.loading import Loaded, loaded
 from palaver.lab.prices import sheet
-from palaver.lab.sessions import Session, replayed
+from palaver.lab.sessions import LabSession, replayed
 from palaver.tokens import counter
 
 _MODEL, _BUDGET = "gpt-4o", 8_000
@@ -94,7 +94,7 @@ def _taken(path: Path) -> dict[str, tuple[float, int]]:
     (found,) = (one for one in loaded(path) if isinstance(one, Loaded))
     counting, prices = counter(_MODEL), sheet(_MODEL)
     began = process_time()
-    ready = Session.of(found, "bench", "bench", counting)
+    ready = LabSession.of(found, "bench", "bench", counting)
     taken = {"all: made ready": (process_time() - began, 0)}
     for name in _POLICIES:
         each = entrant(name, _MODEL, budget=_BUDGET)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.measure import Row, compared, timed
-from palaver.repomap import Limits, Tags, draw, language_of, look
+from palaver.repomap import ScanLimits, Tags, draw, language_of, look
 from palaver.tokens import counter
 
 _HERE = Path(__file__).parent.parent
@@ -68,6 +68,6 @@ def _tree(folder: Path, files: int) -> list[Row]:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     parsed = sum(file.tags is not None for file in found.files)
-    assert parsed == min(files, Limits().files)
+    assert parsed == min(files, ScanLimits().files)
     what = f"  a tree of {files:,} files, {parsed:,} of them parsed"
     return [Row(what, f"{seconds:,.1f} s", f"{peak / 2**20:,.0f} MiB at the most", "", "bounded")]

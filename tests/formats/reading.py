@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from palaver.formats import Branch, Conversation, Event, Limits, Loss, Put, matches, open_source
+from palaver.formats import Branch, Conversation, Event, Loss, Put, ReadLimits, matches, open_source
 from palaver.ids import BlobId
 from palaver.log import Entry, MessageEntry
 from palaver.messages import Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
@@ -77,7 +77,7 @@ class Read:
         return shown(self.view(dialog, whole=whole))
 
 
-def events_of(path: Path, limits: Limits | None = None) -> Iterator[Event | Loss]:
+def events_of(path: Path, limits: ReadLimits | None = None) -> Iterator[Event | Loss]:
     """Read a file as an importer does."""
     with open_source(path, limits) as source:
         for match in matches(source):
@@ -87,7 +87,7 @@ def events_of(path: Path, limits: Limits | None = None) -> Iterator[Event | Loss
                 yield from match.format.read(match.source)
 
 
-def read_file(path: Path, limits: Limits | None = None) -> Read:
+def read_file(path: Path, limits: ReadLimits | None = None) -> Read:
     """Read a whole file."""
     return Read(path, list(events_of(path, limits)))
 

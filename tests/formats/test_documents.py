@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.formats.documents import Element, elements
 from palaver.formats.records import parse
-from palaver.formats.streams import Chunks, Limits
+from palaver.formats.streams import Chunks, ReadLimits
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
@@ -35,7 +35,7 @@ def read(data: bytes, size: int = 1 << 16, into: tuple[str, ...] = ()) -> tuple[
             yield data[start : start + size]
         return ""
 
-    reader = elements(chunks(), Limits(), into)
+    reader = elements(chunks(), ReadLimits(), into)
     found: list[Element] = []
     while True:
         try:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UnsupportedTranscript
-from palaver.formats import FORMATS, Limits, Loss, detect, open_source
+from palaver.formats import FORMATS, Loss, ReadLimits, detect, open_source
 from palaver.formats.records import Record, lines, records
 from palaver.formats.streams import Chunks
 from palaver.store.memory import MemoryStore
@@ -169,7 +169,7 @@ def test_archive_bomb_meets_the_limit(tmp_path: Path) -> None:
     path = written(tmp_path, bomb_of_blanks())
     assert path.stat().st_size < 1 << 16
     with pytest.raises(UnsupportedTranscript, match="more than 1,000,000 bytes, the limit"):
-        read_file(path, Limits(unpacked=1_000_000))
+        read_file(path, ReadLimits(unpacked=1_000_000))
 
 
 def test_limit_of_records_is_told_and_can_be_raised(tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_limit_of_records_is_told_and_can_be_raised(tmp_path: Path) -> None:
     for number in range(40):
         many.user(f"u{number}", "x")
     path = written(tmp_path, many.bytes())
-    cut = read_file(path, Limits(records=30))
+    cut = read_file(path, ReadLimits(records=30))
     assert cut.counted() == 30
     reasons = [loss.reason for loss in cut.losses if loss.code == "torn_tail"]
     assert any("more than 30 lines, the limit" in reason for reason in reasons)
-    (one,) = Importer(MemoryStore(), limits=Limits(records=41)).import_path(path)
+    (one,) = Importer(MemoryStore(), limits=ReadLimits(records=41)).import_path(path)
     assert (one.records, [loss for loss in one.losses if loss.code == "torn_tail"]) == (40, [])
 
 
@@ -192,7 +192,7 @@ def test_bomb_of_lines_meets_the_limit(tmp_path: Path) -> None:
     path = written(tmp_path, bomb)
     assert path.stat().st_size < 1 << 14
     found = []
-    assert peak_of(lambda: found.append(read_file(path, Limits(records=1000)))) < 1 << 26
+    assert peak_of(lambda: found.append(read_file(path, ReadLimits(records=1000)))) < 1 << 26
     assert found[0].counted() == 2
 
 
@@ -250,7 +250,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
 
 def test_records_of_a_line_each_have_their_own_bytes() -> None:
     """Records that share a line differ in digest, and together are the line."""
-    found = list(records(pieces(b'{"a": 1}{"b": 2}\n', []), Limits()))
+    found = list(records(pieces(b'{"a": 1}{"b": 2}\n', []), ReadLimits()))
     both = [record for record in found if isinstance(record, Record)]
     assert [(record.ordinal, record.data) for record in both] == [(0, b'{"a": 1}'), (1, b'{"b": 2}')]
     assert [loss.code for loss in found if isinstance(loss, Loss)] == ["glued_records"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.replays import calls_of, session
 from palaver.lab import entrant, sheet
 from palaver.lab.loading import Loaded, loaded
-from palaver.lab.sessions import Session, replayed
+from palaver.lab.sessions import LabSession, replayed
 from palaver.tokens import counter
 
 MODEL, BUDGET = "gpt-4o", 5_000
@@ -17,7 +17,7 @@ def _calls(path: Path, rounds: int, policy: str) -> float:
     """Give how many calls of Python a replay makes for each round."""
     path.write_text(json.dumps(session(rounds)))
     (found,) = (one for one in loaded(path) if isinstance(one, Loaded))
-    ready = Session.of(found, "key", "run", counter(MODEL))
+    ready = LabSession.of(found, "key", "run", counter(MODEL))
     return calls_of(partial(replayed, ready, entrant(policy, MODEL, budget=BUDGET), "fold", sheet(MODEL))) / rounds
 
 

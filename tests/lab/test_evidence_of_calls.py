@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from palaver.context import Meter
 from palaver.lab import Problem, Results, Settings, Table, run_lab
 from palaver.lab.loading import loaded
-from palaver.lab.looks import Looks, Shown
+from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.measuring import Recording
 from palaver.lab.metrics import passages
 from palaver.lab.recorded import trace
-from palaver.lab.sessions import Session
+from palaver.lab.sessions import LabSession
 from palaver.lab.things import things
 from palaver.messages import ToolResultContent
-from palaver.testing.conversations import Step, played
+from palaver.testing.conversations import ConversationStep, played
 from palaver.testing.strategies import conversations
 from palaver.tokens import counter
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View, apply
@@ -63,15 +63,15 @@ class Held:
         self.names = frozenset(need.name for needs in recording.things.needs for need in needs)
         self.last = list(recording.trace.views())[-1][1]
 
-    def quoted(self, view: View, holds: Callable[[Shown, str], bool] = Shown.quotes) -> frozenset[str]:
+    def quoted(self, view: View, holds: Callable[[ShownParts, str], bool] = ShownParts.quotes) -> frozenset[str]:
         """Return what a view holds as content."""
-        shown = Shown(self.recording.looks)
+        shown = ShownParts(self.recording.looks)
         shown.take(view)
         return frozenset(name for name in self.names if holds(shown, name))
 
     def words(self, view: View) -> frozenset[str]:
         """Return what a view holds as words."""
-        return self.quoted(view, Shown.holds)
+        return self.quoted(view, ShownParts.holds)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Give a session of a coding agent."""
     path = coding(tmp_path_factory.mktemp("evidence") / "one.jsonl", rounds=9, size=300)
     (one,) = (each for each in loaded(path) if not isinstance(each, Problem))
-    return Held(Session.of(one, "key", "run", counter(MODEL)).recordings[0])
+    return Held(LabSession.of(one, "key", "run", counter(MODEL)).recordings[0])
 
 
 def dropped(view: View, drops: set[int], text: str = "") -> View:
@@ -94,12 +94,12 @@ _DROPS = st.sets(st.integers(0, 17))
 
 @given(steps=conversations(least=3, most=8))
 @settings(deadline=None, max_examples=15)
-def test_the_whole_log_holds_all_of_it(steps: list[Step]) -> None:
+def test_the_whole_log_holds_all_of_it(steps: list[ConversationStep]) -> None:
     """Law 1: where nothing is left out everything that a call refers to is there as content, whatever was said."""
     log = played(steps)
     calls = trace(log.store, log.dialog)
     known = things(calls)
-    shown = Shown(Looks(known, Meter(counter(MODEL))))
+    shown = ShownParts(Looks(known, Meter(counter(MODEL))))
     for (call, view), needs in zip(calls.views(), known.needs, strict=True):
         shown.take(view)
         assert all(shown.quotes(need.name) for need in needs), call

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.context import Meter
-from palaver.lab.looks import Looks, Shown
+from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.recorded import trace
 from palaver.lab.things import things, words
-from palaver.testing.conversations import Step, played
+from palaver.testing.conversations import ConversationStep, played
 from palaver.testing.strategies import conversations
 from palaver.tokens import counter
 from palaver.view import View, apply, fold
@@ -23,18 +23,18 @@ def _units(looks: Looks, view: View) -> list[tuple[bytes, int]]:
 
 @given(steps=conversations(least=3, most=6), data=st.data())
 @settings(deadline=None, max_examples=12)
-def test_looking_at_what_changed_is_looking_at_all(steps: list[Step], data: st.DataObject) -> None:
+def test_looking_at_what_changed_is_looking_at_all(steps: list[ConversationStep], data: st.DataObject) -> None:
     """Tokens, parts, identifiers and digest are those of a fresh look; the stable prefix is that of the units."""
     log = played(steps)
     calls = trace(log.store, log.dialog)
     looks = Looks(things(calls), Meter(counter("gpt-4o")))
-    going, before = Shown(looks), None
+    going, before = ShownParts(looks), None
     for at in range(log.store.last(log.dialog).seq + 1):
         view = fold(log.store, log.dialog, at)
         if data.draw(st.booleans()):
             view = apply(view, data.draw(plans(view)))
         going.take(view)
-        fresh = Shown(looks)
+        fresh = ShownParts(looks)
         fresh.take(view)
         assert (going.tokens, going.parts, going.changed) == (fresh.tokens, fresh.parts, fresh.changed)
         assert going.tokens == sum(going.parts) == looks.meter.view(view).total

@@ -8,7 +8,7 @@ from bench.baselines import KNOWN
 from palaver.context import POLICIES
 from palaver.lab import Problem, Results, Settings, entrant, run_lab, sheet
 from palaver.lab.loading import loaded
-from palaver.lab.sessions import Session, replayed
+from palaver.lab.sessions import LabSession, replayed
 from palaver.tokens import counter
 from tests.recorded import Recording, recordings
 
@@ -23,7 +23,7 @@ def test_a_recorded_session_is_replayed_under_the_laws(recording: Recording) -> 
     """No law is broken, every row adds up, and what is left out of nothing recalls everything."""
     counting, prices = counter(MODEL), sheet(MODEL)
     found = next(one for one in loaded(recording.path) if not isinstance(one, Problem))
-    session = Session.of(found, "key", "run", counting)
+    session = LabSession.of(found, "key", "run", counting)
     for name in ("full", "palaver", "swe-agent"):
         replay, rows = replayed(session, entrant(name, MODEL, budget=12_000), "fold", prices)
         assert (replay.status, replay.broken, replay.calls) == ("ok", 0, len(rows))

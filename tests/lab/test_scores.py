@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from palaver.lab.results import PolicyRow, ReplayRow, Run
+from palaver.lab.results import LabRun, PolicyRow, ReplayRow
 from palaver.lab.scores import COMPARED, able, table
 
-RUN = Run(
+RUN = LabRun(
     key="k",
     sources=(),
     policies=("palaver", "lllm", "cat"),
@@ -35,7 +35,7 @@ def rows(policy: str, sessions: int = 8, **fields: object) -> list[ReplayRow]:
     return [row(policy, number, **{"cost": 1.0 + number, **fields}) for number in range(sessions)]
 
 
-def made(*found: list[ReplayRow], run: Run = RUN) -> dict[str, PolicyRow]:
+def made(*found: list[ReplayRow], run: LabRun = RUN) -> dict[str, PolicyRow]:
     """Put them together."""
     replays = [each for some in found for each in some]
     return {each.policy: each for each in table(run, replays, keys=[str(number) for number in range(8)]).rows}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.repomap import Definition, Drawing, File, Line, Repository, Tags, Use, draw, look
-from palaver.repomap.ranking import Source, rank
+from palaver.repomap import Definition, Drawing, RepoFile, Repository, SourceLine, Tags, Use, draw, look
+from palaver.repomap.ranking import TaggedFile, rank
 from tests.repomap.made_up import COUNT, SHOP, written
 
 NAMES = st.sampled_from(["run", "a", "_b", "total_of_items", "ShoppingBasket", "x", "y", "z"])
@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 def tags(defined: dict[str, bool], uses: dict[str, tuple[int, bool]]) -> Tags:
     """Return the tags of a file with a line for each definition."""
     lines = (
-        (name, member, Line(2 * number, f"def {name}(): # {number}"))
+        (name, member, SourceLine(2 * number, f"def {name}(): # {number}"))
         for number, (name, member) in enumerate(defined.items(), 1)
     )
     return Tags(
@@ -43,7 +43,7 @@ FILES = st.lists(
 
 def repository(files: list[Tags]) -> Repository:
     """Return a repository of files."""
-    named = (File(f"{'d/' * (number % 3)}f{number}.py", "python", each) for number, each in enumerate(files))
+    named = (RepoFile(f"{'d/' * (number % 3)}f{number}.py", "python", each) for number, each in enumerate(files))
     return Repository(files=tuple(named))
 
 
@@ -91,12 +91,12 @@ def test_r318_more_references_never_lower_a_rank(files: list[Tags], data: st.Dat
     key = data.draw(st.sampled_from(alone))
     user = data.draw(st.integers(0, len(files) - 1))
     near, mentioned = data.draw(st.sets(st.integers(0, len(files) - 1))), data.draw(st.sets(NAMES))
-    before = rank([Source("python", each) for each in files], near=near, mentioned=mentioned)
+    before = rank([TaggedFile("python", each) for each in files], near=near, mentioned=mentioned)
     uses = {use.name: use for use in files[user].uses}
     use = uses.get(key[1], Use(key[1], 0, data.draw(st.booleans())))
     more = {**uses, key[1]: use._replace(times=use.times + data.draw(st.integers(1, 5)))}
     files[user] = Tags(files[user].definitions, tuple(more[name] for name in sorted(more)))
-    after = rank([Source("python", each) for each in files], near=near, mentioned=mentioned)
+    after = rank([TaggedFile("python", each) for each in files], near=near, mentioned=mentioned)
     assert after.names[key] >= before.names[key] - 1e-7
     assert sum(after.files) == pytest.approx(1)
 

@@ -6,14 +6,14 @@ import os
 import subprocess
 from pathlib import Path
 
-from palaver.repomap import Limits, look
+from palaver.repomap import ScanLimits, look
 from palaver.repomap.files import read, walk
 from tests.repomap.made_up import SHOP, written
 
 
-def paths(folder: Path, limits: Limits | None = None) -> list[str]:
+def paths(folder: Path, limits: ScanLimits | None = None) -> list[str]:
     """Return the files of a folder."""
-    return walk(folder, limits or Limits()).paths
+    return walk(folder, limits or ScanLimits()).paths
 
 
 def test_the_same_files_are_ignored_as_in_git(tmp_path: Path) -> None:
@@ -81,19 +81,22 @@ def test_files_that_are_not_source_have_only_a_name(tmp_path: Path) -> None:
 def test_limits_hold_and_the_rest_is_counted(tmp_path: Path) -> None:
     """Names, files and bytes; a file that exceeds the parser's bounds counts twenty times its size."""
     written(tmp_path, {f"f{number:02}.py": f"def f{number}(): pass\n" for number in range(20)})
-    assert len(paths(tmp_path, Limits(entries=5))) == 5
-    for limits in (Limits(files=7), Limits(total_bytes=7 * 15 - 5)):
+    assert len(paths(tmp_path, ScanLimits(entries=5))) == 5
+    for limits in (ScanLimits(files=7), ScanLimits(total_bytes=7 * 15 - 5)):
         found = look(tmp_path, limits)
         assert sum(file.tags is not None for file in found.files) == 7
         assert (len(found.files), found.left_out) == (20, {"beyond the limit": 13})
     written(tmp_path, {f"e{number}.py": ("(" * 99 + "\n") * 200 for number in range(5)})
-    assert look(tmp_path, Limits(total_bytes=20 * 3 * 20_000)).left_out == {"beyond the limit": 22, "too intricate": 3}
+    assert look(tmp_path, ScanLimits(total_bytes=20 * 3 * 20_000)).left_out == {
+        "beyond the limit": 22,
+        "too intricate": 3,
+    }
 
 
 def test_costly_patterns_are_skipped(tmp_path: Path) -> None:
     """A pattern that a name could make slow, and an invalid one, are counted; the others of the file hold."""
     patterns = "*a*a*a*a*a*a*a*a*a*b\n\\\n[z-\n**/a/**/b/**/c/**/d\n*.log\n"
-    found = walk(written(tmp_path, {".gitignore": patterns, "a" * 200: "", "x.log": "", "y.py": ""}), Limits())
+    found = walk(written(tmp_path, {".gitignore": patterns, "a" * 200: "", "x.log": "", "y.py": ""}), ScanLimits())
     assert found.paths == [".gitignore", "a" * 200, "y.py"]
     assert 2 <= found.left_out["lines of .gitignore"] <= 4
 

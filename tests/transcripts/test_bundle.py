@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import Conflict, NotFound, StoreDamaged, StoreError, UnsupportedTranscript
-from palaver.formats import Limits
+from palaver.formats import ReadLimits
 from palaver.ids import SessionId, new_session_id
 from palaver.log import Compaction, Label, MessageEntry, Place, Run, draft
 from palaver.messages import ImageContent, TextContent, UserMessage
@@ -152,7 +152,7 @@ def test_compressed_bundle_meets_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "b.gz"
     path.write_bytes(gzip.compress(b"palaver-bundle 1\nblob 90000000 " + b"0" * 64 + b"\n" + bytes(50_000_000)))
     with pytest.raises(UnsupportedTranscript, match="more than 1,000,000 bytes, the limit"):
-        import_bundle_file(MemoryStore(), path, Limits(unpacked=1_000_000))
+        import_bundle_file(MemoryStore(), path, ReadLimits(unpacked=1_000_000))
 
 
 def _share(span: list[int], fields: dict[str, Any]) -> None:

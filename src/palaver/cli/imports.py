@@ -17,7 +17,7 @@ from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened
 from palaver.cli.outcome import Exit, tell
 from palaver.cli.terminal import complain, emit, print_json, progress, say, store_url
 from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
-from palaver.formats import Limits
+from palaver.formats import ReadLimits
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.transcripts import Importer, in_order, require_something
@@ -50,8 +50,10 @@ def run(
     subject: Annotated[str, Option("--subject", metavar="WHO", help="Whose data new sessions are.")] = "",
     redact: RedactOption = False,
     again: Annotated[bool, Option("--again", help="Import what was erased here again, as new sessions.")] = False,
-    max_bytes: Annotated[int, Option(min=1, help="Bytes that a compressed file may unpack to.")] = Limits().unpacked,
-    max_records: Annotated[int, Option(min=1, help="Lines or elements to read of a file.")] = Limits().records,
+    max_bytes: Annotated[
+        int, Option(min=1, help="Bytes that a compressed file may unpack to.")
+    ] = ReadLimits().unpacked,
+    max_records: Annotated[int, Option(min=1, help="Lines or elements to read of a file.")] = ReadLimits().records,
     watch: Annotated[
         bool, Option("--watch", "-w", help="Go on importing what is new in the files, until Ctrl-C.")
     ] = False,
@@ -68,7 +70,7 @@ def run(
     if not files and named:
         raise InvalidInput(f"{', '.join(map(str, named))}: no transcript is in there.", hint="Name a file.")
     several, stamps = len(files) > 1, {path: _stamp(path) for path in files}
-    limits = Limits(unpacked=max_bytes, records=max_records)
+    limits = ReadLimits(unpacked=max_bytes, records=max_records)
     failures = [_refused(error, several=several, json=json) for error in _useless(store, files, limits)]
     if failures or not files:
         return _code(failures, files)
@@ -185,7 +187,7 @@ def _offered(store: str | None) -> list[Path]:
     )
 
 
-def _useless(store: str | None, files: Sequence[Path], limits: Limits) -> list[PalaverError]:
+def _useless(store: str | None, files: Sequence[Path], limits: ReadLimits) -> list[PalaverError]:
     """Return why nothing can be imported, where no store is there yet: then none is created in vain."""
     with suppress(MissingFile), opened(store):
         return []

@@ -22,9 +22,9 @@ from palaver.lab import (
     DEFAULT,
     SCORES,
     STAND_INS,
+    LabRun,
     PolicyRow,
     Problem,
-    Run,
     Score,
     Settings,
     ShownCall,
@@ -32,7 +32,7 @@ from palaver.lab import (
     run_lab,
     shown,
 )
-from palaver.lab import Progress as Far
+from palaver.lab import LabProgress as Far
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.transcripts import write_file
@@ -175,12 +175,12 @@ def _report(found: Table) -> None:
         say(f"  {text}", "dim")
 
 
-def _name(row: PolicyRow, run_: Run) -> str:
+def _name(row: PolicyRow, run_: LabRun) -> str:
     several = f" [{row.stand_in}]" if len(run_.stand_ins) > 1 else ""
     return f"{row.policy}{several}{f' ({row.remark})' if row.remark else ''}"
 
 
-def _cells(row: PolicyRow, run_: Run) -> tuple[str, ...]:
+def _cells(row: PolicyRow, run_: LabRun) -> tuple[str, ...]:
     if not row.sessions:
         return (_name(row, run_), *("-" for _ in range(len(_COLUMNS) + 2)))
     forms = {"bill": ".3f" if run_.currency == "USD" else ",.0f", "tokens": ",.0f"}

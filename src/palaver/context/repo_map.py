@@ -14,7 +14,7 @@ from typing import Any
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent
-from palaver.repomap import MAP_TOKENS, Drawing, Limits, Tags, draw, look, require
+from palaver.repomap import MAP_TOKENS, Drawing, ScanLimits, Tags, draw, look, require
 from palaver.tokens import Counter
 from palaver.tokens import counter as counter_of
 from palaver.tools import CallContext, Function
@@ -39,7 +39,7 @@ class RepoMap:
         folder: The repository.
     """
 
-    def __init__(self, folder: str | Path, *, limits: Limits | None = None) -> None:
+    def __init__(self, folder: str | Path, *, limits: ScanLimits | None = None) -> None:
         """Map a folder. It is read when a map is drawn; only files that changed are parsed again.
 
         Args:

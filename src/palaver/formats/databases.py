@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import apsw
 
-from palaver.formats.streams import Chunks, Layer, Limits, Opener, Unpacked
+from palaver.formats.streams import Chunks, Layer, Opener, ReadLimits, Unpacked
 
 _MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
 _TABLES = frozenset({"session", "message", "part"})
@@ -28,7 +28,7 @@ def is_database(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def sessions(path: Path, limits: Limits) -> Unpacked:
+def sessions(path: Path, limits: ReadLimits) -> Unpacked:
     """Find OpenCode's sessions in a database, parents before their sub-agents, in one consistent snapshot.
 
     Raises:

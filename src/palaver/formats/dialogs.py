@@ -49,7 +49,7 @@ class Origin(NamedTuple):
     place: str
 
 
-class Calls:
+class CallLog:
     """The tool calls of a conversation. Finds results without a call."""
 
     def __init__(self) -> None:
@@ -101,14 +101,14 @@ class DialogWriter:
         modes: The modes in force, such as the permission mode.
     """
 
-    def __init__(self, key: str, format_name: str, calls: Calls | None = None, start: Mark | None = None) -> None:
+    def __init__(self, key: str, format_name: str, calls: CallLog | None = None, start: Mark | None = None) -> None:
         """Begin a dialog, empty or as a fork from a mark in another dialog."""
         self.key = key
         self.count = 0
         self.model = "" if start is None else start.model
         self.modes: Mapping[str, str] = MappingProxyType({}) if start is None else start.modes
         self._format = format_name
-        self._calls = calls or Calls()
+        self._calls = calls or CallLog()
         self._start = start
         self._messages = array("q", [0])
         self._response = ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from palaver.formats.records import MAX_LINE, Decoder, skip
-from palaver.formats.streams import Chunks, Limits
+from palaver.formats.streams import Chunks, ReadLimits
 
 _REFILL = 1 << 16
 
@@ -38,7 +38,7 @@ class Element(NamedTuple):
         return f"{self.key}[{self.nth}]" if self.nth >= 0 else self.key
 
 
-class _End(Exception):
+class _DocumentEnd(Exception):
     """The document ends, or is damaged, here; never raised to a caller."""
 
 
@@ -73,7 +73,7 @@ class _Text:
         self._at = skip(self._buffer, self._at)
         while self._at == len(self._buffer):
             if not self._refill():
-                raise _End(self.early or "it is cut off")
+                raise _DocumentEnd(self.early or "it is cut off")
             self._at = skip(self._buffer, self._at)
         return self._buffer[self._at]
 
@@ -81,7 +81,7 @@ class _Text:
         """Consume one of the wanted characters."""
         found = self.peek()
         if found not in wanted:
-            raise _End(f"it has {found!r} where one of {wanted!r} belongs")
+            raise _DocumentEnd(f"it has {found!r} where one of {wanted!r} belongs")
         self._at += 1
         return found
 
@@ -127,7 +127,7 @@ def _whole_part(text: str) -> object:
 _LIST = 2  # how many brackets are open within a list of an object
 
 
-def elements(chunks: Chunks, limits: Limits, into: Collection[str] = ()) -> Generator[Element, None, str]:
+def elements(chunks: Chunks, limits: ReadLimits, into: Collection[str] = ()) -> Generator[Element, None, str]:
     """Read a document: an array by its elements, an object by its values.
 
     Args:
@@ -148,7 +148,7 @@ def elements(chunks: Chunks, limits: Limits, into: Collection[str] = ()) -> Gene
             yield element
             if not element.whole:
                 return text.early
-    except _End as end:
+    except _DocumentEnd as end:
         return str(end)
     return text.early
 
@@ -173,10 +173,10 @@ def _object(text: _Text, into: Collection[str]) -> Generator[Element, None, None
         return
     while True:
         if text.peek() != '"':
-            raise _End(f"it has {text.peek()!r} where a key belongs")
+            raise _DocumentEnd(f"it has {text.peek()!r} where a key belongs")
         name = text.element("", -1)
         if not name.whole:
-            raise _End("it is cut off in a key")
+            raise _DocumentEnd("it is cut off in a key")
         key = str(name.value)
         text.expect(":")
         if key in into and text.peek() == "[":

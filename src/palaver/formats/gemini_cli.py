@@ -14,7 +14,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, bad_record, guarded, no_instructions
 from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, digest_of, torn
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.log import Custom, Derived, ErrorEntry, Run
 from palaver.messages import (
     AssistantMessage,
@@ -47,7 +47,7 @@ class GeminiCli:
     signs = "JSON with sessionId and projectHash, and messages of type user and gemini"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a Gemini CLI session, from 0.0 to 1.0."""
         shown = (*source.opening.records, source.opening.fields)
         if any("sessionId" in one and "projectHash" in one for one in shown):
@@ -55,7 +55,7 @@ class GeminiCli:
         said = (*shown, *fields.objects(source.opening.fields, "messages"))
         return 0.7 if any(map(_is_message, said)) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal, source)
@@ -83,8 +83,8 @@ def _items(member: Member) -> Iterator[Item | Loss]:
             yield Item(number, place, {"$set": {element.key: element.value}})
 
 
-def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
-    survey = _Reading()  # the first event depends on the whole file
+def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event]:
+    survey = _GeminiReader()  # the first event depends on the whole file
     losses = [found for found in _items(member) if isinstance(found, Loss)]
     for found in _items(member):
         if isinstance(found, Item):
@@ -101,7 +101,7 @@ def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
         metadata={name: clean(about[name]) for name in _KEPT if about.get(name) is not None},
         part_of=source.path.parent.name if part else "",
     )
-    reading = _Reading(part=part)
+    reading = _GeminiReader(part=part)
     yield reading.writer.branch(NAME)
     yield from losses
     place = member.place("whole file")
@@ -112,7 +112,7 @@ def _session(member: Member, ordinal: int, source: Source) -> Iterator[Event]:
     yield from reading.skipped.losses(place)
 
 
-def _workdir(source: Source) -> str:
+def _workdir(source: SourceFile) -> str:
     """Return the project's folder, which Gemini CLI records next to the folder of its chats."""
     for folder in source.path.parents[1:3]:
         note = folder / ".project_root"
@@ -121,7 +121,7 @@ def _workdir(source: Source) -> str:
     return ""
 
 
-class _Reading:
+class _GeminiReader:
     """Turns the records of a file into entries.
 
     Attributes:

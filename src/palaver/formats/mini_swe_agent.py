@@ -15,7 +15,7 @@ from palaver.formats.dialogs import DialogWriter, bad_record, guarded
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, priced, run_key, torn, word
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.log import Custom, ErrorEntry
 from palaver.messages import Message, Role, Speaker, from_chat_dict, stop_reason_of
 
@@ -34,7 +34,7 @@ class MiniSweAgent:
     signs = "a JSON object with trajectory_format mini-swe-agent-1.x, or info.mini_version and messages"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a mini-SWE-agent trajectory, from 0.0 to 1.0."""
         opening = source.opening.fields
         if fields.text(opening, _MARK).startswith(NAME) or fields.mapping(opening, "info").get("mini_version"):
@@ -42,13 +42,13 @@ class MiniSweAgent:
         said = fields.objects(opening, "messages")
         return 0.9 if any("actions" in fields.mapping(one, "extra") and "role" in one for one in said) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate run."""
         for ordinal, member in enumerate(source.members):
-            yield from _Run(member, ordinal).events()
+            yield from _TrajectoryReader(member, ordinal).events()
 
 
-class _Run:
+class _TrajectoryReader:
     """Turns one trajectory into events."""
 
     def __init__(self, member: Member, ordinal: int) -> None:

@@ -15,7 +15,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, digest_of, priced, torn
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.ids import DialogId
 from palaver.log import Custom, ErrorEntry, Place
 from palaver.messages import (
@@ -67,15 +67,15 @@ _Part: TypeAlias = tuple[str, Mapping[str, object]]
 """A part with its key."""
 
 
-class OpenCode:
+class OpenCodeFormat:
     """OpenCode sessions, with their compactions and cleared results."""
 
     name = NAME
-    title = "OpenCode"
+    title = "OpenCodeFormat"
     signs = "opencode.db, or a JSON object with info and messages, each with info and parts"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is an OpenCode session, from 0.0 to 1.0."""
         opening = source.opening.fields
         if {"id", "projectID", "directory"} <= fields.mapping(opening, "info").keys():
@@ -83,14 +83,14 @@ class OpenCode:
         said = fields.objects(opening, "messages")
         return 0.7 if any(fields.mapping(one, "info") and isinstance(one.get("parts"), list) for one in said) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file, or session of a database, as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = _Survey()  # the first event depends on the whole file
+    survey = _OpenCodeSurvey()  # the first event depends on the whole file
     losses: list[Loss] = []
     for found in _items(member):
         if isinstance(found, Loss):
@@ -108,7 +108,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         metadata={name: clean(about[name]) for name in _KEPT if about.get(name) is not None},
         part_of=fields.text(about, "parentID"),
     )
-    reading = _Reading(survey)
+    reading = _OpenCodeReader(survey)
     yield reading.writer.branch(NAME)
     yield from losses
     place = member.place("whole file")
@@ -136,7 +136,7 @@ def _items(member: Member) -> Iterator[Item | Loss]:
             yield Item(element.nth, place, element.value)
 
 
-class _Survey:
+class _OpenCodeSurvey:
     """The results of a first pass over the file.
 
     Attributes:
@@ -166,7 +166,7 @@ class _Survey:
                     insort(self.cleared, (at, key))
 
 
-class _Reading:
+class _OpenCodeReader:
     """Turns messages into entries, in a second pass over the file.
 
     Attributes:
@@ -175,7 +175,7 @@ class _Reading:
         stopped: Why reading stopped, or empty.
     """
 
-    def __init__(self, survey: _Survey) -> None:
+    def __init__(self, survey: _OpenCodeSurvey) -> None:
         self.writer = DialogWriter("main", NAME)
         self.skipped = Skipped()
         self.stopped = ""

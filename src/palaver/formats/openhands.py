@@ -16,7 +16,7 @@ from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, gua
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, declare, digest_of, priced, run_key
 from palaver.formats.records import MAX_LINE, parse
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.log import Invocation
 from palaver.messages import from_chat_dict, stop_reason_of
 from palaver.plurals import counted
@@ -37,18 +37,18 @@ class OpenHandsCalls:
     signs = "an archive of JSON objects with messages, response, kwargs and timestamp"
     series = True
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return 1.0 if most of the first files are calls, else 0.0."""
         looked = source.members[:_LOOKED_AT]
         return 1.0 if 2 * sum(map(_shows_call, looked)) > len(looked) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read the files of every folder as the calls of a run."""
         runs: dict[str, list[Member]] = {}
         for member in source.members:
             runs.setdefault(dirname(member.name), []).append(member)
         for ordinal, members in enumerate(runs.values()):
-            yield from _Run(_Survey(members), ordinal).events()
+            yield from _RunReader(_RunSurvey(members), ordinal).events()
 
 
 def _shows_call(member: Member) -> bool:
@@ -65,7 +65,7 @@ def _is_call(keys: Collection[str]) -> bool:
 # --- one file ---------------------------------------------------------------------------------------------------------------
 
 
-class _Call(NamedTuple):
+class _LoggedCall(NamedTuple):
     """A call: the name of its file, the request, the answer (or empty), and the whole object."""
 
     name: str
@@ -94,7 +94,7 @@ class _Call(NamedTuple):
         return fields.mapping(self.value, "kwargs").get("tools") or self.value.get("tools")
 
 
-def _read(member: Member) -> _Call | Loss:
+def _read(member: Member) -> _LoggedCall | Loss:
     parsed = parse(member.read(MAX_LINE))
     value = parsed.values[0][0] if parsed.values else None
     place = member.place("whole file")
@@ -102,7 +102,7 @@ def _read(member: Member) -> _Call | Loss:
         return bad_record(place, parsed.fault or "it is not a JSON object")
     if not _is_call(value):
         return Loss(place=place, reason="Not read: it is not a call.", code="skipped", severity="note")
-    return _Call(member.name, fields.items(value, "messages"), fields.mapping(value, "response"), value)
+    return _LoggedCall(member.name, fields.items(value, "messages"), fields.mapping(value, "response"), value)
 
 
 def _essence(message: object) -> bytes:
@@ -140,7 +140,7 @@ def _marked(message: object) -> bool:
 # --- the order of the calls ---------------------------------------------------------------------------------------------------
 
 
-class _Step(NamedTuple):
+class _CallPlace(NamedTuple):
     """A call's place in the run.
 
     Attributes:
@@ -156,13 +156,13 @@ class _Step(NamedTuple):
     parent: int = -1
 
 
-class _Survey:
+class _RunSurvey:
     """The first pass: finds the order of the calls, and the dialog that each continues."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.losses: list[Loss] = []
         self.place = members[0].place("whole series")
-        self.first: _Call | None = None
+        self.first: _LoggedCall | None = None
         found: list[tuple[float, Member, list[bytes], bytes]] = []
         for member in members:
             call = _read(member)
@@ -180,7 +180,7 @@ class _Survey:
         self.steps = tuple(self._step(member, sent, answer) for _, member, sent, answer in ordered)
         self.longest = max(self._said, key=len, default=[])
 
-    def _step(self, member: Member, sent: Sequence[bytes], answer: bytes) -> _Step:
+    def _step(self, member: Member, sent: Sequence[bytes], answer: bytes) -> _CallPlace:
         """Find the dialog that has most of the sent messages. If it continues differently, the call begins a branch."""
         known = ((_common(said, sent), number) for number, said in enumerate(self._said))
         shared, dialog = max(known, default=(0, -1))
@@ -191,7 +191,7 @@ class _Survey:
             dialog = len(self._said) - 1
         new = [*sent[shared:], *([answer] if answer else [])]
         self._said[dialog].extend((one, dialog) for one in new)
-        return _Step(member, dialog, shared, parent)
+        return _CallPlace(member, dialog, shared, parent)
 
 
 def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
@@ -203,10 +203,10 @@ def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
 # --- the run ------------------------------------------------------------------------------------------------------------------
 
 
-class _Run:
+class _RunReader:
     """The second pass: puts the new messages of each call, an invocation, and the answer."""
 
-    def __init__(self, survey: _Survey, ordinal: int) -> None:
+    def __init__(self, survey: _RunSurvey, ordinal: int) -> None:
         self._survey = survey
         self._ordinal = ordinal
         first = survey.first
@@ -239,7 +239,7 @@ class _Run:
             yield Loss(place=self._survey.place, reason=reason, code="beside", severity="note")
         yield from self._skipped.losses(self._survey.place)
 
-    def _step(self, step: _Step, number: int) -> Iterator[Event]:
+    def _step(self, step: _CallPlace, number: int) -> Iterator[Event]:
         call = _read(step.member)
         if isinstance(call, Loss):  # it could be read a moment ago
             yield call
@@ -266,7 +266,7 @@ class _Run:
         for _ in fields.objects(call.response, "choices")[1:]:
             self._skipped.record("further choice", "answers that the run did not continue with")
 
-    def _open(self, step: _Step, call: _Call) -> Iterator[Event]:
+    def _open(self, step: _CallPlace, call: _LoggedCall) -> Iterator[Event]:
         key = _name(step.dialog)
         marks = self._marks[step.parent][: step.shared] if step.parent >= 0 else []
         if step.parent < 0:
@@ -284,12 +284,12 @@ class _Run:
             reason = f"This call sent other messages than the ones before it from message {step.shared} on: a branch."
             yield Loss(place=call.name, reason=reason, code="rewritten", severity="note")
 
-    def _message(self, item: Item, place: int, step: _Step, about: Mapping[str, Any]) -> Iterator[Event]:
+    def _message(self, item: Item, place: int, step: _CallPlace, about: Mapping[str, Any]) -> Iterator[Event]:
         record = f"{_name(step.dialog)}:{place}"
         yield from guarded(item.place, self._said(item, place, step, {**about, "id": f"{self._key or NAME}:{record}"}))
         self._marks[step.dialog].append((self._writers[step.dialog].mark(), self._tools[step.dialog]))
 
-    def _said(self, item: Item, place: int, step: _Step, about: Mapping[str, Any]) -> Iterator[Event]:
+    def _said(self, item: Item, place: int, step: _CallPlace, about: Mapping[str, Any]) -> Iterator[Event]:
         if not isinstance(item.value, dict):
             yield bad_record(item.place, "it is not a message")
             return
@@ -305,7 +305,7 @@ def _name(dialog: int) -> str:
     return f"branch:{dialog}" if dialog else "main"
 
 
-def _answer(call: _Call) -> dict[str, Any]:
+def _answer(call: _LoggedCall) -> dict[str, Any]:
     """Return the response's data about its message."""
     return {
         "timestamp": call.at,
@@ -316,7 +316,7 @@ def _answer(call: _Call) -> dict[str, Any]:
     }
 
 
-def _invocation(call: _Call) -> Invocation:
+def _invocation(call: _LoggedCall) -> Invocation:
     """Return an entry with the number of messages that a call sent, those with a cache mark, and its parameters."""
     kwargs = fields.mapping(call.value, "kwargs")
     sent = {

@@ -15,7 +15,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, declare, digest_of, instructs, numbered, torn, word
-from palaver.formats.sources import Member, Opening, Source
+from palaver.formats.sources import Member, Opening, SourceFile
 from palaver.log import Instructions, Section
 from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 
@@ -54,7 +54,7 @@ class PlainMessages:
         self.title = title
         self.signs = signs
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is such a list, from 0.0 to 1.0."""
         about, messages = _shown(source.opening)
         if len(messages) > 1 and not source.opening.complete:
@@ -63,7 +63,7 @@ class PlainMessages:
             return 0.0
         return _PLAIN if self.name == _interface(about, messages) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every list as a conversation."""
         ordinal = 0
         for member in source.members:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from palaver.formats.events import Loss
-from palaver.formats.streams import Chunks, Limits
+from palaver.formats.streams import Chunks, ReadLimits
 from palaver.log.headers import DIGEST_BYTES
 
 MAX_LINE = 1 << 28
@@ -19,7 +19,7 @@ MAX_LINE = 1 << 28
 _AROUND = b" \t\r\n\xef\xbb\xbf"  # no JSON object begins or ends with one of these bytes
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line that is not blank.
 
     Attributes:
@@ -135,7 +135,7 @@ def skip(text: str, at: int) -> int:
     return at
 
 
-def lines(chunks: Chunks) -> Iterator[Line]:
+def lines(chunks: Chunks) -> Iterator[TextLine]:
     """Split a stream into non-blank lines. The last one has `ended` False if it has no line end."""
     number, size, pending = 1, 0, [b""]
     for chunk in chunks:
@@ -150,14 +150,14 @@ def lines(chunks: Chunks) -> Iterator[Line]:
     yield from _line(number, b"".join(pending), size, ended=False)
 
 
-def _line(number: int, data: bytes, size: int, *, ended: bool) -> Iterator[Line]:
+def _line(number: int, data: bytes, size: int, *, ended: bool) -> Iterator[TextLine]:
     if size > MAX_LINE:
-        yield Line(number, b"", ended)
+        yield TextLine(number, b"", ended)
     elif data.strip():
-        yield Line(number, data, ended)
+        yield TextLine(number, data, ended)
 
 
-def records(chunks: Chunks, limits: Limits, within: str = "") -> Iterator[Record | Loss]:
+def records(chunks: Chunks, limits: ReadLimits, within: str = "") -> Iterator[Record | Loss]:
     """Read a file of one JSON object per line, as far as possible. Yield a report for each unreadable line.
 
     Args:
@@ -192,7 +192,7 @@ def _noting(chunks: Chunks, early: list[str]) -> Chunks:
     return early[0]
 
 
-def _losses(parsed: Parsed, line: Line, place: str) -> Iterator[Loss]:
+def _losses(parsed: Parsed, line: TextLine, place: str) -> Iterator[Loss]:
     for code, reason in parsed.repairs:
         yield Loss(place=place, reason=f"{reason}.", code=code)
     if not line.data:

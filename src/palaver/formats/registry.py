@@ -7,16 +7,16 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
-from palaver.formats.claude_code import ClaudeCode
+from palaver.formats.claude_code import ClaudeCodeFormat
 from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.mini_swe_agent import MiniSweAgent
-from palaver.formats.opencode import OpenCode
+from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
-from palaver.formats.pi import Pi
+from palaver.formats.pi import PiFormat
 from palaver.formats.plain import PLAIN
-from palaver.formats.sources import Source
+from palaver.formats.sources import SourceFile
 from palaver.formats.swe_agent import SweAgent
 from palaver.formats.tau2_bench import Tau2Bench
 from palaver.formats.tau_bench import TauBench
@@ -25,7 +25,7 @@ SURE = 0.5
 """The minimum confidence for reading a source in a format."""
 
 
-class Format(Protocol):
+class TranscriptFormat(Protocol):
     """A foreign format. Its reader is stateless: reading the same source again returns the same events."""
 
     @property
@@ -48,24 +48,24 @@ class Format(Protocol):
         """Whether an archive of several files is one run, instead of one run per file."""
         ...
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that a source is in this format: 0.0 (no) to 1.0 (certain).
 
         This is cheap: it uses `source.members` and their `opening`, and reads no further.
         """
         ...
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read a source lazily. Unreadable content becomes a `Loss`; only a file that vanishes raises (`OSError`)."""
         ...
 
 
-FORMATS: tuple[Format, ...] = (
-    ClaudeCode(),
+FORMATS: tuple[TranscriptFormat, ...] = (
+    ClaudeCodeFormat(),
     Codex(),
-    Pi(),
+    PiFormat(),
     GeminiCli(),
-    OpenCode(),
+    OpenCodeFormat(),
     TauBench(),
     Tau2Bench(),
     MiniSweAgent(),
@@ -79,11 +79,11 @@ FORMATS: tuple[Format, ...] = (
 class Match(NamedTuple):
     """A source, or a part of one, and its format."""
 
-    source: Source
-    format: Format
+    source: SourceFile
+    format: TranscriptFormat
 
 
-def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
+def detect(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -> TranscriptFormat:
     """Find the format of a source from its content.
 
     Raises:
@@ -97,7 +97,7 @@ def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
     raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
 
-def matches(source: Source, formats: Sequence[Format] = FORMATS) -> Iterator[Match | Loss]:
+def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -> Iterator[Match | Loss]:
     """Find the format of a source: one for the whole, or, for an archive of several runs, one for each member.
 
     A member of an archive in no known format is reported and skipped.
@@ -123,7 +123,7 @@ def matches(source: Source, formats: Sequence[Format] = FORMATS) -> Iterator[Mat
         raise UnsupportedTranscript(source.path, why, tried=refused[0].tried, hint=refused[0].hint)
 
 
-def _best(source: Source, formats: Sequence[Format]) -> Format | None:
+def _best(source: SourceFile, formats: Sequence[TranscriptFormat]) -> TranscriptFormat | None:
     scores = [(each.sniff(source), each) for each in formats]
     score, found = max(scores, key=itemgetter(0), default=(0.0, None))
     return found if score >= SURE else None

@@ -16,7 +16,7 @@ from palaver.formats.databases import is_database, sessions
 from palaver.formats.documents import Element, elements
 from palaver.formats.events import NOTHING, Loss
 from palaver.formats.records import Record, parse, records
-from palaver.formats.streams import Closing, Layer, Limits, take, unpack
+from palaver.formats.streams import Closing, Layer, ReadLimits, take, unpack
 
 HEAD = 1 << 18
 """The number of leading bytes used to detect a file's format."""
@@ -83,7 +83,7 @@ class Member:
         label: Its name in errors.
     """
 
-    def __init__(self, layer: Layer, limits: Limits, *, label: str, prefix: str = "") -> None:
+    def __init__(self, layer: Layer, limits: ReadLimits, *, label: str, prefix: str = "") -> None:
         self.name = layer.name
         self.label = label
         self._prefix = prefix
@@ -157,7 +157,7 @@ class Member:
         return Opening(text=text[:HEAD], records=found, document=document, complete=complete)
 
 
-class Source:
+class SourceFile:
     """A file that may contain transcripts. Use it as a context manager: it keeps an unpacked archive until it is closed.
 
     Attributes:
@@ -191,9 +191,9 @@ class Source:
         """
         return self.members[0].opening
 
-    def alone(self, member: Member) -> Source:
+    def alone(self, member: Member) -> SourceFile:
         """Return one member as a source, readable until this one is closed."""
-        return Source(self.path, (member,), apart=self.apart)
+        return SourceFile(self.path, (member,), apart=self.apart)
 
     def close(self) -> None:
         """Release an unpacked archive. Closing twice is allowed."""
@@ -209,7 +209,7 @@ class Source:
         self.close()
 
 
-def open_source(path: str | Path, limits: Limits | None = None) -> Source:
+def open_source(path: str | Path, limits: ReadLimits | None = None) -> SourceFile:
     """Open a file that may contain transcripts: plain, compressed (.zst, .gz), an archive (.tar), or OpenCode's database.
 
     The content, not the name, determines the type. Only the beginning, and an archive's index, are read.
@@ -230,7 +230,7 @@ def open_source(path: str | Path, limits: Limits | None = None) -> Source:
         raise UnsupportedTranscript(
             path, f"it is {'a directory' if path.is_dir() else 'not a regular file'}", hint=hint
         )
-    limits = limits or Limits()
+    limits = limits or ReadLimits()
     try:
         found = sessions(path, limits) if is_database(path) else unpack(path, limits)
     except OSError as error:
@@ -248,7 +248,7 @@ def open_source(path: str | Path, limits: Limits | None = None) -> Source:
         )
         for layer in found.layers
     )
-    source = Source(path, members, losses, found.spool, apart=found.apart)
+    source = SourceFile(path, members, losses, found.spool, apart=found.apart)
     if not members:
         source.close()
         raise UnsupportedTranscript(path, f"it is an archive without a file{'; ' + losses[0].reason if losses else ''}")

@@ -30,7 +30,7 @@ _LAYERS = 3  # a compressed member of a compressed archive
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """How much of a file is read. A file beyond a limit is read up to it, and the report says so.
 
     Attributes:
@@ -97,7 +97,7 @@ def take(opener: Opener, size: int) -> tuple[bytes, str]:
     return b"".join(parts), ""
 
 
-def unpack(path: Path, limits: Limits) -> Unpacked:
+def unpack(path: Path, limits: ReadLimits) -> Unpacked:
     """Find the streams in a file.
 
     Raises:
@@ -131,7 +131,7 @@ def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
 
 
 def _members(
-    file: IO[bytes], reopen: Callable[[], IO[bytes]], limits: Limits, *, keep: bool
+    file: IO[bytes], reopen: Callable[[], IO[bytes]], limits: ReadLimits, *, keep: bool
 ) -> tuple[tuple[Layer, ...], tuple[tuple[str, str], ...]]:
     import tarfile  # noqa: PLC0415 - slow to import, and few sources are archives
 
@@ -182,7 +182,7 @@ def _stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bo
     return opener
 
 
-def _decompressed(opener: Opener, limits: Limits) -> tuple[Opener, bytes]:
+def _decompressed(opener: Opener, limits: ReadLimits) -> tuple[Opener, bytes]:
     """Return the stream under all compression, and its first bytes."""
     head = b""
     for _ in range(_LAYERS):

@@ -15,7 +15,7 @@ from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instru
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, instructs, torn, word
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.messages import Speaker, from_chat_dict
 
 NAME = "swe-agent"
@@ -31,14 +31,14 @@ class SweAgent:
     signs = "a JSON object with history, trajectory and info, its messages with an agent"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a SWE-agent trajectory, from 0.0 to 1.0."""
         opening = source.opening.fields
         steps, said = fields.objects(opening, "trajectory"), fields.objects(opening, "history")
         acted = any("action" in step and "observation" in step for step in steps)
         return 1.0 if acted or any("agent" in one and "role" in one for one in said) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate run."""
         for ordinal, member in enumerate(source.members):
             yield from _run(member, ordinal)

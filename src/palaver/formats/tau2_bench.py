@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import Calls, DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, declare, digest_of, numbered, priced, torn, word
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 from palaver.log import Instructions, Section
 from palaver.messages import (
     Message,
@@ -59,7 +59,7 @@ class Tau2Bench:
     signs = "a JSON object with info, tasks and simulations, each with messages"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it contains τ²-bench simulations, from 0.0 to 1.0."""
         opening = source.opening.fields
         info = fields.mapping(opening, "info")
@@ -67,7 +67,7 @@ class Tau2Bench:
         known = any("task_id" in run and isinstance(run.get("messages"), list) for run in runs)
         return 1.0 if known or ("environment_info" in info and "agent_info" in info) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every simulation as a conversation, one in memory at a time."""
         ordinal = 0
         for member in source.members:
@@ -109,7 +109,7 @@ class _Simulation:
         self._key = f"{key}:{seen[key]}" if seen[key] > 1 else key
         self._place = place
         self._at = fields.moment(run.get("start_time"))
-        calls = Calls()
+        calls = CallLog()
         self._writers = {side: DialogWriter(side, NAME, calls) for side in (AGENT, USER)}
         self._side_of: dict[str, str] = {}
         self._later: list[Event] = []

@@ -12,7 +12,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
 from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, digest_of, instructs, numbered, torn, word
-from palaver.formats.sources import Source
+from palaver.formats.sources import SourceFile
 from palaver.messages import from_chat_dict
 
 NAME = "tau-bench"
@@ -28,12 +28,12 @@ class TauBench:
     signs = "a JSON array of objects with task_id and traj"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it contains τ-bench trajectories, from 0.0 to 1.0."""
         first = next(iter(source.opening.elements), {})
         return 1.0 if "task_id" in first and isinstance(first.get("traj"), list) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every trajectory as a conversation, one in memory at a time."""
         seen: Counter[str] = Counter()
         ordinal = 0

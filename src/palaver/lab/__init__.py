@@ -7,15 +7,15 @@ from palaver.lab.results import (
     PARTS,
     SCHEMA,
     CallRow,
+    LabRun,
     PolicyRow,
     Problem,
     ReplayRow,
-    Run,
     Score,
     SessionRow,
     Table,
 )
-from palaver.lab.running import Progress, run_lab
+from palaver.lab.running import LabProgress, run_lab
 from palaver.lab.scores import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, SCORES
 from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
@@ -32,12 +32,12 @@ __all__ = [
     "STAND_INS",
     "CallRow",
     "Entrant",
+    "LabProgress",
+    "LabRun",
     "PolicyRow",
     "Problem",
-    "Progress",
     "ReplayRow",
     "Results",
-    "Run",
     "Score",
     "SessionRow",
     "Settings",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from palaver.context import ContextManager, Meter, Policy
 from palaver.errors import PolicyFailed
-from palaver.testing.conversations import Step, played
+from palaver.testing.conversations import ConversationStep, played
 from palaver.testing.policy_checks import check_policy, check_stable
 from palaver.tokens import Budget, counter
 from palaver.view import View, fold
@@ -59,13 +59,13 @@ def _add(broken: dict[str, str], said: str) -> None:
     broken.setdefault(_NUMBER.sub("#", said), said)
 
 
-def _step(chance: random.Random) -> Step:
+def _step(chance: random.Random) -> ConversationStep:
     sizes = tuple(chance.choice(_SIZES) for _ in range(chance.randrange(1, 4)))
-    return Step(kind=chance.choice(_KINDS), sizes=sizes, pinned=chance.randrange(_PINNED) == 0)
+    return ConversationStep(kind=chance.choice(_KINDS), sizes=sizes, pinned=chance.randrange(_PINNED) == 0)
 
 
 def _checks(
-    steps: list[Step], policy: Callable[[], ContextManager], model: str, *, grows: bool
+    steps: list[ConversationStep], policy: Callable[[], ContextManager], model: str, *, grows: bool
 ) -> Iterator[Callable[[], object]]:
     log, count = played(steps), counter(model)
     view = fold(log.store, log.dialog)
@@ -77,7 +77,7 @@ def _checks(
         yield lambda: check_stable(_growing(steps), policy(), Budget.of_input(_TOKENS), count)
 
 
-def _growing(steps: list[Step]) -> Iterator[View]:
+def _growing(steps: list[ConversationStep]) -> Iterator[View]:
     log = played(steps)
     for at in range(log.store.last(log.dialog).seq + 1):
         view = fold(log.store, log.dialog, at)

@@ -19,7 +19,7 @@ from palaver.lab.things import Things, words
 from palaver.messages import Role, canonical_json
 from palaver.view import Block, Exchange, Reason, View
 
-__all__ = ["Look", "Looks", "Shown", "part_of"]
+__all__ = ["Look", "Looks", "ShownParts", "part_of"]
 
 _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
@@ -162,7 +162,7 @@ def part_of(exchange: Exchange, role: Role, block: Block) -> str:
     return _OF_ROLE.get(role, "user")
 
 
-class Shown:
+class ShownParts:
     """What the views of one replay show, from call to call.
 
     Attributes:

@@ -12,10 +12,10 @@ from palaver.errors import PalaverError
 from palaver.lab.conformance import describe
 from palaver.lab.entrants import Entrant
 from palaver.lab.finder import Index
-from palaver.lab.looks import Looks, Shown
+from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.prices import SEARCH_TOKENS, Sheet, recall_charge
 from palaver.lab.recorded import Trace
-from palaver.lab.replay import Replay, Step
+from palaver.lab.replay import Replay, ReplayStep
 from palaver.lab.results import PARTS, CallRow
 from palaver.lab.things import Need, Things, words
 from palaver.log import Handle
@@ -89,7 +89,7 @@ class _Brought:
         self.again.clear()
 
 
-class _Kept(NamedTuple):
+class _KeptReferences(NamedTuple):
     """What of a call's references was kept.
 
     Attributes:
@@ -136,13 +136,13 @@ class Measured:
         self._first = first
         self._stand_in = stand_in
         self._sheet = sheet
-        self._shown = Shown(recording.looks)
+        self._shown = ShownParts(recording.looks)
         self._words = _Brought(self._shown.holds)
         self._evidence = _Brought(self._shown.quotes)
         self._marks = 0
         self._last: float | None = None
 
-    def each(self, session: str) -> Iterator[tuple[Step, CallRow]]:
+    def each(self, session: str) -> Iterator[tuple[ReplayStep, CallRow]]:
         """Return each call, and its row.
 
         Args:
@@ -173,7 +173,7 @@ class Measured:
             )
             yield step, row
 
-    def _of_request(self, step: Step) -> dict[str, Any]:
+    def _of_request(self, step: ReplayStep) -> dict[str, Any]:
         """Measure what was sent, and what it cost."""
         shown, sheet = self._shown, self._sheet
         at, last = step.call.at, self._last
@@ -199,7 +199,7 @@ class Measured:
 
     # --- references --------------------------------------------------------------------------------------------------------
 
-    def _of_references(self, step: Step, exchanges: Sequence[Exchange], *, warm: bool) -> dict[str, Any]:
+    def _of_references(self, step: ReplayStep, exchanges: Sequence[Exchange], *, warm: bool) -> dict[str, Any]:
         """Measure what the next response refers to: in view, and to be brought back; once where a word is enough, once where only content is."""
         needs = self._recording.things.needs[step.call.number - 1]
         known: dict[frozenset[str], _Lookups] = {}
@@ -227,13 +227,13 @@ class Measured:
 
     def _kept(
         self,
-        step: Step,
+        step: ReplayStep,
         needs: Sequence[Need],
         brought: _Brought,
         look: Callable[[Sequence[Need]], _Lookups],
         *,
         warm: bool,
-    ) -> _Kept:
+    ) -> _KeptReferences:
         """Return what was kept, and get at the rest. What was brought is read with each request, anew by a cold one."""
         if step.cut:
             brought.clear()
@@ -242,14 +242,14 @@ class Measured:
         gone = frozenset(need.name for need in needs if not brought.holds(need.name))
         found = look([need for need in needs if need.name in gone and need.name not in brought.back | brought.again])
         brought.take(found)
-        return _Kept(
+        return _KeptReferences(
             gone=gone,
             found=found,
             reached=len(needs) - len(gone - brought.back),
             cost=rent + recall_charge(found.steps, found.tokens, self._shown.tokens, sheet),
         )
 
-    def _looked_up(self, step: Step, exchanges: Sequence[Exchange], away: Sequence[Need]) -> _Lookups:
+    def _looked_up(self, step: ReplayStep, exchanges: Sequence[Exchange], away: Sequence[Need]) -> _Lookups:
         """Get at what is away: by its handle, by a search, or, where that finds something else, as it was got at first (`metrics.money`)."""
         log, looks = step.log, self._recording.looks
         shown = frozenset(each.first for each in exchanges)
@@ -274,7 +274,7 @@ class Measured:
         names_away = {need.name for need in away}
         return _Lookups(steps, tokens, frozenset(back & names_away), frozenset(again & names_away - back), refetched)
 
-    def _found(self, step: Step, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
+    def _found(self, step: ReplayStep, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
         """Search what the view leaves out for the words of the next step that the model knows."""
         log, index = step.log.exchanges, self._recording.index
         response = self._recording.trace.responses[step.call.first]
@@ -284,7 +284,7 @@ class Measured:
         among = frozenset(number for number in range(len(log)) if log[number].first not in shown)
         return frozenset(index.search(asked, among=among))
 
-    def _of_humans(self, step: Step, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    def _of_humans(self, step: ReplayStep, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         """Count the human's messages, and those in the view, quoted in a record, or listed there by handle (law 10)."""
         humans = self._recording.humans
         said = humans[: bisect_left(humans, len(step.log.exchanges), key=itemgetter(0))]
@@ -296,7 +296,7 @@ class Measured:
 
     # --- laws --------------------------------------------------------------------------------------------------------------
 
-    def _of_laws(self, step: Step, mark: str) -> dict[str, Any]:
+    def _of_laws(self, step: ReplayStep, mark: str) -> dict[str, Any]:
         """Hold the view to the laws: the cheap ones at every call; all of them where something changed, ever more rarely."""
         broken = list(_cheap(step, self._entrant, self._shown.tokens))
         self._marks += bool(mark)
@@ -322,7 +322,7 @@ def _spoken(content: object) -> bool:
     return isinstance(content, ToolCallContent) or bool(getattr(content, "content", ""))
 
 
-def _cheap(step: Step, entrant: Entrant, tokens: int) -> Iterator[str]:
+def _cheap(step: ReplayStep, entrant: Entrant, tokens: int) -> Iterator[str]:
     """Return which of the laws that need no compiling are broken."""
     if step.composed is None:
         return
@@ -334,7 +334,7 @@ def _cheap(step: Step, entrant: Entrant, tokens: int) -> Iterator[str]:
             yield f"exchange {index} is gone, which every view must hold"
 
 
-def _held(step: Step, entrant: Entrant, recording: Recording) -> Iterator[str]:
+def _held(step: ReplayStep, entrant: Entrant, recording: Recording) -> Iterator[str]:
     """Hold a policy to all laws about a view; the first one that it breaks is told."""
     counter: TokenCounter = recording.looks.meter.counter
     try:

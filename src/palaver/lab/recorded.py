@@ -10,13 +10,13 @@ from palaver.log import NOTHING, Compaction, Derived, Handle, Header, MessageEnt
 from palaver.messages import Message, Role
 from palaver.view import Exchange, Fold, View
 
-__all__ = ["Call", "RecordedSummary", "Trace", "trace"]
+__all__ = ["RecordedCall", "RecordedSummary", "Trace", "trace"]
 
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """A recorded model call.
 
     Attributes:
@@ -76,14 +76,14 @@ class Trace:
     """
 
     dialog: DialogId
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     whole: View
     responses: Mapping[Handle, Exchange]
     summaries: tuple[RecordedSummary, ...]
     models: tuple[str, ...]
     _growth: tuple[_Growth, ...]
 
-    def views(self) -> Iterator[tuple[Call, View]]:
+    def views(self) -> Iterator[tuple[RecordedCall, View]]:
         """Return each call with the view of everything said before it; recorded compactions are ignored.
 
         What did not change between two views is the same object in both, and in every iteration.
@@ -129,7 +129,7 @@ def trace(reader: Reader, dialog_id: DialogId) -> Trace:
     )
 
 
-def _grown(reader: Reader, dialog_id: DialogId, calls: tuple[Call, ...]) -> Iterator[_Growth]:
+def _grown(reader: Reader, dialog_id: DialogId, calls: tuple[RecordedCall, ...]) -> Iterator[_Growth]:
     fold = Fold(reader, reader.node(dialog_id), whole=True)
     before: tuple[Exchange, ...] = ()
     for call in calls:
@@ -143,11 +143,11 @@ def _grown(reader: Reader, dialog_id: DialogId, calls: tuple[Call, ...]) -> Iter
         yield _Growth(replace(view, exchanges=()), same, before[same:])
 
 
-def _call(number: int, first: Handle, response: Exchange, spoken: Mapping[int, Message]) -> Call:
+def _call(number: int, first: Handle, response: Exchange, spoken: Mapping[int, Message]) -> RecordedCall:
     """Return the call of a response. Providers report the usage of a response with its last fragment."""
     said = [spoken[place.seq] for place in response.entries() if place.dialog == first.dialog and place.seq in spoken]
     written = [message.usage.output_tokens for message in said if message.usage]
-    return Call(
+    return RecordedCall(
         number=number,
         seq=first.seq - 1,
         first=first,

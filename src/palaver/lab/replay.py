@@ -19,12 +19,12 @@ from time import perf_counter
 from palaver.context import Composed, ContextManager, Meter, Policy, compose
 from palaver.errors import InfeasibleBudget
 from palaver.lab.entrants import Entrant
-from palaver.lab.recorded import Call, Trace
+from palaver.lab.recorded import RecordedCall, Trace
 from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
 from palaver.view import Exchange, View
 
-__all__ = ["CommittedView", "Replay", "Step"]
+__all__ = ["CommittedView", "Replay", "ReplayStep"]
 
 
 class CommittedView:
@@ -76,7 +76,7 @@ def _updated(committed: Exchange, now: Exchange | None) -> Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ReplayStep:
     """A recorded call under a policy.
 
     Attributes:
@@ -90,7 +90,7 @@ class Step:
         planning: Seconds that the policy took.
     """
 
-    call: Call
+    call: RecordedCall
     log: View
     given: View
     view: View
@@ -125,7 +125,7 @@ class Replay:
             StandIn(entrant.manager, stand_in, trace, things) if isinstance(entrant.manager, Policy) else None
         )
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ReplayStep]:
         """Return each call as it would have been."""
         committed = CommittedView()
         manager: ContextManager = self._stand_in or self._entrant.manager
@@ -145,7 +145,7 @@ class Replay:
                 return
             planning = perf_counter() - began
             cut = composed is not None and self._stand_in is not None and _smaller(composed, given)
-            yield Step(
+            yield ReplayStep(
                 call=call,
                 log=log,
                 given=given,

@@ -22,10 +22,10 @@ __all__ = [
     "PARTS",
     "SCHEMA",
     "CallRow",
+    "LabRun",
     "PolicyRow",
     "Problem",
     "ReplayRow",
-    "Run",
     "Score",
     "SessionRow",
     "Table",
@@ -391,7 +391,7 @@ class PolicyRow(_Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(_Row):
+class LabRun(_Row):
     """What was asked.
 
     Attributes:
@@ -451,7 +451,7 @@ class Table(_Row):
         keys: The keys of the sessions, in the order of their files.
     """
 
-    run: Run
+    run: LabRun
     sessions: int
     rows: tuple[PolicyRow, ...]
     problems: tuple[Problem, ...] = ()
@@ -461,7 +461,7 @@ class Table(_Row):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
         return cls(
-            run=Run.from_dict(values["run"]),
+            run=LabRun.from_dict(values["run"]),
             sessions=values["sessions"],
             rows=tuple(PolicyRow.from_dict(one) for one in values["rows"]),
             problems=tuple(Problem.from_dict(one) for one in values.get("problems", ())),

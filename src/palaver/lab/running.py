@@ -18,19 +18,19 @@ from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of, source_digest
 from palaver.lab.loading import files_in
 from palaver.lab.prices import Sheet, sheet
-from palaver.lab.results import Problem, ReplayRow, Run, Table
+from palaver.lab.results import LabRun, Problem, ReplayRow, Table
 from palaver.lab.scores import table
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.tasks import Asked, replay_file
-from palaver.lab.writing import Done, Results
+from palaver.lab.writing import DoneFile, Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
 
-__all__ = ["Progress", "run_lab"]
+__all__ = ["LabProgress", "run_lab"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LabProgress:
     """How far a run is.
 
     Attributes:
@@ -49,7 +49,7 @@ class Progress:
 
 
 def run_lab(
-    settings: Settings, folder: Path, *, resume: bool = False, progress: Callable[[Progress], None] | None = None
+    settings: Settings, folder: Path, *, resume: bool = False, progress: Callable[[LabProgress], None] | None = None
 ) -> Table:
     """Replay sessions under policies and return the comparison.
 
@@ -114,9 +114,9 @@ def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[
     return tuple(made), refused
 
 
-def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> Run:
+def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> LabRun:
     info = model_info(settings.model)
-    run = Run(
+    run = LabRun(
         key="",
         sources=tuple(map(str, settings.paths)),
         policies=settings.policies,
@@ -166,12 +166,12 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
     yield "A call that must send more than the budget allows is billed as if it had been sent with the view that the policy started from."
 
 
-def _key(run: Run, valid: Sequence[str]) -> str:
+def _key(run: LabRun, valid: Sequence[str]) -> str:
     """Return the key of a session's results: of the run, and of the policies that were replayed."""
     return run.key if tuple(valid) == run.policies else f"{run.key}-{sha256(canonical_json(valid)).hexdigest()[:8]}"
 
 
-def _begin(results: Results, run: Run, *, resume: bool) -> None:
+def _begin(results: Results, run: LabRun, *, resume: bool) -> None:
     if results.folder.exists() and not results.folder.is_dir():
         raise InvalidInput(f"{results.folder} is a file.", hint="Name a folder for the results.")
     before = results.run
@@ -201,7 +201,7 @@ def _unlawful(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tupl
 # --- problems ----------------------------------------------------------------------------------------------------------------
 
 
-def _unique(done: Sequence[Done]) -> tuple[tuple[str, ...], list[Problem]]:
+def _unique(done: Sequence[DoneFile]) -> tuple[tuple[str, ...], list[Problem]]:
     """Return the keys of the sessions, each once, and a problem for each session that is there twice."""
     first: dict[str, str] = {}
     twice: list[Problem] = []
@@ -237,20 +237,20 @@ def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
 # --- files -------------------------------------------------------------------------------------------------------------------
 
 
-def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[Progress], None] | None) -> list[Done]:
+def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[LabProgress], None] | None) -> list[DoneFile]:
     """Replay all files, the largest first, and return what came of them in their own order."""
     sizes = {path: path.stat().st_size for path in files}
-    found: dict[Path, Done] = {}
+    found: dict[Path, DoneFile] = {}
     with closing(_each(sorted(files, key=lambda path: (-sizes[path], path)), asked)) as results:
         for path, done in results:
             found[path] = done
             if progress is not None:
                 read, sessions = sum(map(sizes.__getitem__, found)), sum(len(each.sessions) for each in found.values())
-                progress(Progress(read, sum(sizes.values()), len(found), sessions, path.name))
+                progress(LabProgress(read, sum(sizes.values()), len(found), sessions, path.name))
     return [found[path] for path in files]
 
 
-def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, Done], None, None]:
+def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, DoneFile], None, None]:
     """Iterate over the files with their results, as they are done."""
     jobs = min(asked.settings.jobs, len(files))
     if jobs <= 1:

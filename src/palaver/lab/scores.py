@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from palaver.lab.metrics import Interval, Worth, beats, front, paired_interval, paired_share, ratio_interval
-from palaver.lab.results import PolicyRow, Problem, ReplayRow, Run, Score, Table
+from palaver.lab.results import LabRun, PolicyRow, Problem, ReplayRow, Score, Table
 from palaver.lab.stand_ins import ORACLE
 
 __all__ = ["COMPARED", "DEFAULT", "EVIDENCE_FRONT", "FRONT", "SCORES", "able", "table"]
@@ -70,7 +70,7 @@ reference and every token counts the same, whatever session it is in."""
 
 
 def table(
-    run: Run,
+    run: LabRun,
     replays: Iterable[ReplayRow],
     *,
     keys: Sequence[str],
@@ -109,7 +109,7 @@ def table(
     return Table(run=run, sessions=len(keys), rows=tuple(rows), problems=tuple(problems), keys=tuple(keys))
 
 
-def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:
+def _row(run: LabRun, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:
     whole = _whole(found)
     failed = sum(row.status != "ok" for row in found)
     scores = {name: _score(run, [pair(row) for row in whole]) for name, (_, pair) in SCORES.items()}
@@ -132,11 +132,11 @@ def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
     return sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
 
 
-def _score(run: Run, pairs: Sequence[Pair]) -> Score:
+def _score(run: LabRun, pairs: Sequence[Pair]) -> Score:
     return _scored(run, len(pairs), ratio_interval(pairs, resamples=run.resamples, seed=run.seed))
 
 
-def _scored(run: Run, sessions: int, found: Interval | None) -> Score:
+def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
     if found is None:
         return Score(value=None)
     if sessions < _SOME or not run.resamples:  # resampled, one session is itself: that says nothing of others
@@ -144,7 +144,7 @@ def _scored(run: Run, sessions: int, found: Interval | None) -> Score:
     return Score(value=found.value, low=found.low, high=found.high)
 
 
-def _compared(run: Run, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> dict[str, Any]:
+def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> dict[str, Any]:
     """Compare a policy with the default one over the sessions that both came to the end of: each with itself."""
     theirs = {row.session: row for row in _whole(default)}
     both = [(row, theirs[row.session]) for row in _whole(found) if row.session in theirs]
@@ -163,7 +163,7 @@ def _compared(run: Run, found: Sequence[ReplayRow], default: Sequence[ReplayRow]
     }
 
 
-def _share(run: Run, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
+def _share(run: LabRun, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
     """Return in what share of resamplings one beats the other; None where one could not send as many calls, or nothing can be said.
 
     Of the same sessions the references are the same, so what is kept is compared as it is counted.

@@ -10,7 +10,7 @@ from palaver.ids import BlobId
 from palaver.lab.entrants import Entrant
 from palaver.lab.finder import Index
 from palaver.lab.loading import Loaded
-from palaver.lab.looks import Looks, Shown
+from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.measuring import Measured, Recording
 from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import Sheet
@@ -20,14 +20,14 @@ from palaver.lab.things import things, words
 from palaver.messages import Role, Speaker
 from palaver.tokens import ModelCounter
 
-__all__ = ["Session", "measured", "replayed"]
+__all__ = ["LabSession", "measured", "replayed"]
 
 _VIOLATIONS = 5
 """Violations of one replay that are told in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class LabSession:
     """A session made ready.
 
     Attributes:
@@ -41,7 +41,7 @@ class Session:
     growth: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, found: Loaded, key: str, run: str, counting: ModelCounter) -> Session:
+    def of(cls, found: Loaded, key: str, run: str, counting: ModelCounter) -> LabSession:
         """Make a session ready.
 
         Args:
@@ -105,7 +105,7 @@ def _written(found: Trace, looks: Looks, number: int) -> int:
 
 
 def _growth(recording: Recording) -> tuple[int, ...]:
-    shown, sizes = Shown(recording.looks), []
+    shown, sizes = ShownParts(recording.looks), []
     for _, view in recording.trace.views():
         shown.take(view)
         sizes.append(shown.tokens)
@@ -133,7 +133,9 @@ def _problems(traces: Sequence[Trace], found: Loaded, key: str) -> Iterator[Prob
         yield Problem(kind="no model", text="It names no model; the run's counts.", source=source, session=key)
 
 
-def replayed(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) -> tuple[ReplayRow, tuple[CallRow, ...]]:
+def replayed(
+    session: LabSession, entrant: Entrant, stand_in: str, sheet: Sheet
+) -> tuple[ReplayRow, tuple[CallRow, ...]]:
     """Replay a session under a policy, dialog for dialog.
 
     Args:
@@ -157,7 +159,7 @@ def replayed(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) ->
     return _summed(session, entrant, stand_in, rows, error, optima, violations), tuple(rows)
 
 
-def measured(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) -> Iterator[Measured]:
+def measured(session: LabSession, entrant: Entrant, stand_in: str, sheet: Sheet) -> Iterator[Measured]:
     """Return each dialog of a session under a policy, ready to be measured; calls are numbered through the session."""
     first = 1
     for recording in session.recordings:
@@ -194,7 +196,7 @@ _SUMS = frozenset(each.name for each in fields(ReplayRow)) & frozenset(each.name
 
 
 def _summed(  # noqa: PLR0913, PLR0917 - a replay is all of them
-    session: Session,
+    session: LabSession,
     entrant: Entrant,
     stand_in: str,
     rows: Sequence[CallRow],

@@ -13,13 +13,13 @@ from palaver.ids import DialogId
 from palaver.lab.entrants import Settings, entrant_of
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.prices import sheet
-from palaver.lab.replay import Step
-from palaver.lab.results import CallRow, Problem, Run
-from palaver.lab.sessions import Session, measured
+from palaver.lab.replay import ReplayStep
+from palaver.lab.results import CallRow, LabRun, Problem
+from palaver.lab.sessions import LabSession, measured
 from palaver.log.redaction import Redactor
 from palaver.plurals import counted
 from palaver.session import Dialog
-from palaver.session import Session as Opened
+from palaver.session import LabSession as Opened
 from palaver.tokens import counter
 from palaver.transcripts import redacted_copy
 from palaver.transcripts.sources import file_digest
@@ -40,11 +40,11 @@ class ShownCall:
 
     dialog: Dialog
     of: int
-    step: Step
+    step: ReplayStep
     row: CallRow
 
 
-def command(run: Run, row: CallRow, source: str) -> str:
+def command(run: LabRun, row: CallRow, source: str) -> str:
     """Return the command that shows the view of a call again.
 
     Args:
@@ -82,7 +82,7 @@ def shown(settings: Settings, session: str, call: int, *, redactor: Redactor | N
 
 
 def _replayed(found: Loaded, key: str, settings: Settings, call: int) -> ShownCall:
-    one = Session.of(found, key, "", counter(settings.model))
+    one = LabSession.of(found, key, "", counter(settings.model))
     entrant = entrant_of(settings.policies[0], settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
     for each in measured(one, entrant, settings.stand_ins[0], prices):

@@ -13,8 +13,8 @@ from palaver.lab.entrants import Entrant, Settings, entrant_of
 from palaver.lab.loading import key_of, loaded
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import CallRow, Problem, ReplayRow
-from palaver.lab.sessions import Session, replayed
-from palaver.lab.writing import Done, Results
+from palaver.lab.sessions import LabSession, replayed
+from palaver.lab.writing import DoneFile, Results
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
 
@@ -38,14 +38,14 @@ class Asked:
     run: str
 
 
-def replay_file(path: Path, asked: Asked) -> Done:
+def replay_file(path: Path, asked: Asked) -> DoneFile:
     """Replay the sessions of a file that are not done. What a policy prints goes to the standard error stream."""
     source = str(path)
     try:
         digest = file_digest(path)
     except OSError as error:
         text = f"It cannot be read: {error.strerror or error}."
-        return Done(source=source, sessions=(), problems=(Problem(kind="unreadable", text=text, source=source),))
+        return DoneFile(source=source, sessions=(), problems=(Problem(kind="unreadable", text=text, source=source),))
     results = Results(asked.folder)
     known = results.file_done(digest, asked.run)
     if known is not None and known.source == source:
@@ -56,7 +56,7 @@ def replay_file(path: Path, asked: Asked) -> Done:
     return done
 
 
-def _replayed(path: Path, digest: str, asked: Asked, results: Results) -> Done:
+def _replayed(path: Path, digest: str, asked: Asked, results: Results) -> DoneFile:
     settings = asked.settings
     entrants = [entrant_of(name, settings) for name in asked.policies]
     prices, counting = sheet(settings.model, lifetime=settings.lifetime), counter(settings.model)
@@ -69,17 +69,17 @@ def _replayed(path: Path, digest: str, asked: Asked, results: Results) -> Done:
         key = key_of(digest, found.ordinal)
         if not results.session_done(key, asked.run):
             try:
-                session = Session.of(found, key, asked.run, counting)
+                session = LabSession.of(found, key, asked.run, counting)
             except PalaverError as error:
                 problems.append(Problem(kind="unreadable", text=str(error), source=str(path), session=key))
                 continue
             results.write_session(session.row, _replays(session, entrants, settings.stand_ins, prices))
         keys.append(key)
-    return Done(source=str(path), sessions=tuple(keys), problems=tuple(problems))
+    return DoneFile(source=str(path), sessions=tuple(keys), problems=tuple(problems))
 
 
 def _replays(
-    session: Session, entrants: Sequence[Entrant], stand_ins: Sequence[str], prices: Sheet
+    session: LabSession, entrants: Sequence[Entrant], stand_ins: Sequence[str], prices: Sheet
 ) -> Iterator[tuple[ReplayRow, tuple[CallRow, ...]]]:
     for each in entrants:
         for stand_in in stand_ins:

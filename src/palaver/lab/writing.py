@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from palaver.errors import InvalidInput
-from palaver.lab.results import CallRow, Problem, ReplayRow, Run, SessionRow, Table
+from palaver.lab.results import CallRow, LabRun, Problem, ReplayRow, SessionRow, Table
 
-__all__ = ["Done", "Results", "write_private"]
+__all__ = ["DoneFile", "Results", "write_private"]
 
 _DIGITS = 9
 _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
@@ -21,7 +21,7 @@ _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class DoneFile:
     """A source file that is done.
 
     Attributes:
@@ -70,7 +70,7 @@ class Results:
     # --- the run -----------------------------------------------------------------------------------------------------------
 
     @property
-    def run(self) -> Run | None:
+    def run(self) -> LabRun | None:
         """What was asked; None where the folder holds no run.
 
         Raises:
@@ -81,7 +81,7 @@ class Results:
             return None
         values = _read(path)
         try:
-            return Run.from_dict(values)
+            return LabRun.from_dict(values)
         except (TypeError, KeyError) as error:
             raise InvalidInput(
                 f"{path} is damaged, or is no run of the lab.", hint="Remove it, or name another folder."
@@ -93,7 +93,7 @@ class Results:
         path = self.folder / "table.json"
         return Table.from_dict(_read(path)) if path.exists() else None
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: LabRun) -> None:
         """Record what is asked; remove what a run that was killed left unfinished."""
         for part in self.folder.rglob(".*.part"):
             part.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ class Results:
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
 
-    def file_done(self, digest: str, run: str) -> Done | None:
+    def file_done(self, digest: str, run: str) -> DoneFile | None:
         """Return what came of a file in this run; None where it is not done."""
         path = self.folder / "files" / f"{digest[:24]}.json"
         if not path.exists():
@@ -115,9 +115,9 @@ class Results:
         if found.get("run") != run:
             return None
         problems = tuple(Problem.from_dict(one) for one in found["problems"])
-        return Done(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
+        return DoneFile(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
 
-    def write_file(self, digest: str, run: str, done: Done) -> None:
+    def write_file(self, digest: str, run: str, done: DoneFile) -> None:
         """Write down what came of a file."""
         values = {
             "run": run,

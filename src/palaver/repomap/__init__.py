@@ -4,21 +4,21 @@
 """
 
 from palaver.repomap.drawing import MAP_TOKENS, Drawing, draw
-from palaver.repomap.files import Limits
+from palaver.repomap.files import ScanLimits
 from palaver.repomap.languages import LANGUAGES, Language, language_of
-from palaver.repomap.parsing import Definition, Line, Tags, Use, visible
-from palaver.repomap.repository import File, Repository, look, require
+from palaver.repomap.parsing import Definition, SourceLine, Tags, Use, visible
+from palaver.repomap.repository import RepoFile, Repository, look, require
 
 __all__ = [
     "LANGUAGES",
     "MAP_TOKENS",
     "Definition",
     "Drawing",
-    "File",
     "Language",
-    "Limits",
-    "Line",
+    "RepoFile",
     "Repository",
+    "ScanLimits",
+    "SourceLine",
     "Tags",
     "Use",
     "draw",

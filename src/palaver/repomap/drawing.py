@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from palaver.plurals import counted
 from palaver.repomap.parsing import Definition, Tags, visible
-from palaver.repomap.ranking import Source, rank
-from palaver.repomap.repository import File, Repository
+from palaver.repomap.ranking import TaggedFile, rank
+from palaver.repomap.repository import RepoFile, Repository
 
 __all__ = ["MAP_TOKENS", "Drawing", "draw"]
 
@@ -54,7 +54,7 @@ class Drawing:
     digest: str
 
 
-class _Entry(NamedTuple):
+class _MapEntry(NamedTuple):
     path: str
     definition: Definition | None  # None shows the name of the file alone
 
@@ -112,33 +112,33 @@ def _head(repository: Repository) -> str:
 
 def _entries(
     repository: Repository, known: AbstractSet[str], near: AbstractSet[str], mentioned: AbstractSet[str]
-) -> Sequence[_Entry]:
+) -> Sequence[_MapEntry]:
     """Return everything that may be shown, highest rank first."""
     files = repository.files
     interest = {
         index for index, file in enumerate(files) if file.path in known or file.path in near or _named(file, mentioned)
     }
-    ranks = rank([Source(file.family, file.tags or Tags()) for file in files], near=interest, mentioned=mentioned)
+    ranks = rank([TaggedFile(file.family, file.tags or Tags()) for file in files], near=interest, mentioned=mentioned)
     shown = [index for index, file in enumerate(files) if file.path not in known]
     defined = [each for index in shown for each in _defined(index, files[index], ranks.names)]
     defined.sort(key=lambda each: (-each[0], each[1].path, each[2].head[0].number, each[2].name))
     names = sorted(shown, key=lambda index: (-round(ranks.files[index], _DIGITS), files[index].path))
     first = [index for index in names if files[index].path.lower().removesuffix(".md") in _LANDMARKS]
     return [
-        *(_Entry(files[index].path, None) for index in first),
-        *(_Entry(file.path, definition) for _, file, definition in defined),
-        *(_Entry(files[index].path, None) for index in names if index not in first),
+        *(_MapEntry(files[index].path, None) for index in first),
+        *(_MapEntry(file.path, definition) for _, file, definition in defined),
+        *(_MapEntry(files[index].path, None) for index in names if index not in first),
     ]
 
 
-def _named(file: File, mentioned: AbstractSet[str]) -> bool:
+def _named(file: RepoFile, mentioned: AbstractSet[str]) -> bool:
     name = file.path.rsplit("/", 1)[-1]
     return not mentioned.isdisjoint({file.path, name, name.partition(".")[0]})
 
 
 def _defined(
-    index: int, file: File, ranks: Mapping[tuple[int, str], float]
-) -> Iterator[tuple[float, File, Definition]]:
+    index: int, file: RepoFile, ranks: Mapping[tuple[int, str], float]
+) -> Iterator[tuple[float, RepoFile, Definition]]:
     """Yield the definitions of a file with their ranks; definitions of one name share its rank."""
     named: dict[str, list[Definition]] = {}
     for definition in file.tags.definitions if file.tags else ():
@@ -148,7 +148,7 @@ def _defined(
         yield from ((share, file, definition) for definition in same)
 
 
-def _text(entries: Sequence[_Entry]) -> str:
+def _text(entries: Sequence[_MapEntry]) -> str:
     files: dict[str, dict[int, str]] = {}
     for path, definition in entries:
         lines = files.setdefault(path, {})

@@ -17,7 +17,7 @@ from typing import Any
 
 from palaver.errors import InvalidInput, MissingExtra
 
-__all__ = ["Limits", "Walk", "read", "require_pathspec", "walk"]
+__all__ = ["FolderWalk", "ScanLimits", "read", "require_pathspec", "walk"]
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
@@ -30,7 +30,7 @@ _STARS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ScanLimits:
     """How much of a folder is read. What exceeds it is left out and counted.
 
     Attributes:
@@ -47,7 +47,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Walk:
+class FolderWalk:
     """The files of a folder.
 
     Attributes:
@@ -79,14 +79,14 @@ class _Folder:
     rules: tuple[_Rules, ...]
 
 
-def walk(folder: Path, limits: Limits) -> Walk:
+def walk(folder: Path, limits: ScanLimits) -> FolderWalk:
     """Find the files of a folder. If the folder is part of a git repository, the rules above it apply.
 
     Raises:
         InvalidInput: The folder does not exist or cannot be read.
         MissingExtra: pathspec is not installed.
     """
-    walked = Walk()
+    walked = FolderWalk()
     above, prefix = _rules_above(folder, walked)
     waiting = deque([_Folder("", 0, above)])
     room = limits.entries
@@ -110,7 +110,7 @@ def walk(folder: Path, limits: Limits) -> Walk:
     return walked
 
 
-def _take(walked: Walk, entry: os.DirEntry[str], place: _Folder, prefix: str) -> Iterator[_Folder]:
+def _take(walked: FolderWalk, entry: os.DirEntry[str], place: _Folder, prefix: str) -> Iterator[_Folder]:
     """Add a file, or yield a folder to look into."""
     kind, path = _kind(entry), prefix + place.path
     if kind == "file":
@@ -153,7 +153,7 @@ def _ignored(path: str, rules: Sequence[_Rules]) -> bool:
     return next((ignored for ignored in found if ignored is not None), False)
 
 
-def _rules_above(folder: Path, walked: Walk) -> tuple[tuple[_Rules, ...], str]:
+def _rules_above(folder: Path, walked: FolderWalk) -> tuple[tuple[_Rules, ...], str]:
     """Return the rules of the git repository that contains the folder, and the path of the folder in it."""
     try:
         here = folder.resolve(strict=True)
@@ -170,7 +170,7 @@ def _rules_above(folder: Path, walked: Walk) -> tuple[tuple[_Rules, ...], str]:
     return tuple(rules), outer[-1]
 
 
-def _rules(path: Path, folder: str, walked: Walk) -> Iterator[_Rules]:
+def _rules(path: Path, folder: str, walked: FolderWalk) -> Iterator[_Rules]:
     text = read(path, _IGNORE_BYTES)
     if isinstance(text, str):
         return

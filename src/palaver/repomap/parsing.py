@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from palaver.errors import MissingExtra
 from palaver.repomap.languages import LANGUAGES, Language
 
-__all__ = ["Definition", "Line", "Tags", "Use", "parse", "visible"]
+__all__ = ["Definition", "SourceLine", "Tags", "Use", "parse", "visible"]
 
 WIDTH = 100
 """Characters of a line that are shown, as in Aider: a minified file is one line."""
@@ -46,7 +46,7 @@ _HIDDEN = re.compile(
 )
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file: its number from 1, and its text, at most `WIDTH` characters and a mark."""
 
     number: int
@@ -65,8 +65,8 @@ class Definition:
     """
 
     name: str
-    head: tuple[Line, ...]
-    within: tuple[Line, ...] = ()
+    head: tuple[SourceLine, ...]
+    within: tuple[SourceLine, ...] = ()
     member: bool = False
 
 
@@ -167,7 +167,7 @@ def _head_end(node: Any, body: list[Any] | None) -> int:  # noqa: ANN401 - the s
 
 def _definitions(captures: Sequence[_Capture], lines: Sequence[bytes]) -> Iterator[Definition]:
     """Yield the definitions with what contains them. Definitions inside functions are local and skipped."""
-    around: list[tuple[_Capture, tuple[Line, ...]]] = []
+    around: list[tuple[_Capture, tuple[SourceLine, ...]]] = []
     count = 0
     for each in sorted(captures, key=lambda each: (each.start, -each.stop, each.at)):
         while around and around[-1][0].stop <= each.start:
@@ -185,9 +185,9 @@ def _definitions(captures: Sequence[_Capture], lines: Sequence[bytes]) -> Iterat
             around.append((each, (*within, _line(lines, each.first))))
 
 
-def _line(lines: Sequence[bytes], row: int) -> Line:
+def _line(lines: Sequence[bytes], row: int) -> SourceLine:
     text = visible(lines[row][: WIDTH * 8].decode("utf-8", errors="replace").rstrip())
-    return Line(row + 1, text if len(text) <= WIDTH else text[:WIDTH] + CUT)
+    return SourceLine(row + 1, text if len(text) <= WIDTH else text[:WIDTH] + CUT)
 
 
 def visible(text: str) -> str:

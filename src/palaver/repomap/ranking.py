@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from palaver.repomap.parsing import Tags
 
-__all__ = ["Ranks", "Source", "rank", "speaks"]
+__all__ = ["FileRanks", "TaggedFile", "rank", "speaks"]
 
 _FOLLOW = 0.85
 """How often a reader follows a name instead of beginning elsewhere, as in the paper."""
@@ -39,14 +39,14 @@ _STAY = 0.15
 references lead only to itself would keep every reader."""
 
 
-class Source(NamedTuple):
+class TaggedFile(NamedTuple):
     """A file to rank: its tags, and the family of languages in which names are shared."""
 
     family: str
     tags: Tags
 
 
-class Ranks(NamedTuple):
+class FileRanks(NamedTuple):
     """Ranks of files, one in all; and of the names they define, by file index and name."""
 
     files: Sequence[float]
@@ -59,7 +59,7 @@ class _Link(NamedTuple):
     weight: float
 
 
-def rank(sources: Sequence[Source], *, near: Collection[int] = (), mentioned: Collection[str] = ()) -> Ranks:
+def rank(sources: Sequence[TaggedFile], *, near: Collection[int] = (), mentioned: Collection[str] = ()) -> FileRanks:
     """Rank files and the names they define.
 
     One more reference to a name that only one file defines never lowers its rank.
@@ -83,7 +83,7 @@ def rank(sources: Sequence[Source], *, near: Collection[int] = (), mentioned: Co
     asked = [key for key in names if key[1] in mentioned and speaks(key[1])]
     for key in asked:
         names[key] += _MENTIONED_SHARE / len(asked)
-    return Ranks(files, names)
+    return FileRanks(files, names)
 
 
 def speaks(name: str) -> bool:
@@ -100,7 +100,7 @@ def _own(tags: Tags) -> Mapping[str, float]:
     return {each.name: 1 + sqrt(used[each.name]) for each in tags.definitions}
 
 
-def _links(sources: Sequence[Source], mentioned: Collection[str]) -> list[list[_Link]]:
+def _links(sources: Sequence[TaggedFile], mentioned: Collection[str]) -> list[list[_Link]]:
     """Return for each file the names it uses that other files define. Several definers of a name share its weight."""
     every: dict[tuple[str, str], list[int]] = {}
     free: dict[tuple[str, str], list[int]] = {}  # defined outside of a type

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from palaver.repomap.files import Limits, read, require_pathspec, walk
+from palaver.repomap.files import ScanLimits, read, require_pathspec, walk
 from palaver.repomap.languages import LANGUAGES, Language, language_of
 from palaver.repomap.parsing import Tags, parse
 
-__all__ = ["File", "Repository", "look", "require"]
+__all__ = ["RepoFile", "Repository", "look", "require"]
 
 _HEAD = 8_192
 """Bytes in which a zero marks a binary file (git reads 8,000)."""
@@ -24,11 +24,11 @@ _LINE_BYTES = 500
 """Average bytes of a line above which a program wrote the file."""
 
 _UNPARSED = 20
-"""How many times its size a file counts against `Limits.total_bytes` if parsing it exceeds its bounds, because that is slow."""
+"""How many times its size a file counts against `ScanLimits.total_bytes` if parsing it exceeds its bounds, because that is slow."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class RepoFile:
     """A file.
 
     Attributes:
@@ -52,7 +52,7 @@ class Repository:
         digest: SHA-256 of what a map depends on: the names of the files, and the content of those that were parsed.
     """
 
-    files: tuple[File, ...]
+    files: tuple[RepoFile, ...]
     left_out: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     digest: str = ""
 
@@ -81,7 +81,7 @@ class Repository:
 
 
 def look(
-    folder: Path, limits: Limits | None = None, known: MutableMapping[str, Tags | None] | None = None
+    folder: Path, limits: ScanLimits | None = None, known: MutableMapping[str, Tags | None] | None = None
 ) -> Repository:
     """Read a folder.
 
@@ -94,7 +94,7 @@ def look(
         InvalidInput: The folder does not exist or cannot be read.
         MissingExtra: A package of the extra `repomap` is not installed.
     """
-    reader = _Reader(folder, limits or Limits(), {} if known is None else known)
+    reader = _FileReader(folder, limits or ScanLimits(), {} if known is None else known)
     walked = walk(folder, reader.limits)
     files = tuple(reader.file(path) for path in walked.paths)
     for gone in [key for key in reader.known if key not in reader.used]:
@@ -111,9 +111,9 @@ def require() -> None:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _FileReader:
     folder: Path
-    limits: Limits
+    limits: ScanLimits
     known: MutableMapping[str, Tags | None]
     left_out: Counter[str] = field(default_factory=Counter)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
@@ -121,20 +121,20 @@ class _Reader:
     parsed: int = 0
     size: int = 0
 
-    def file(self, path: str) -> File:
+    def file(self, path: str) -> RepoFile:
         """Read one file."""
         name = os.fsencode(path)
         self.digest.update(b"%d:%b" % (len(name), name))
         language = language_of(path)
         if language is None:
-            return File(path)
+            return RepoFile(path)
         content = self._content(path)
         if isinstance(content, str):
             self.left_out[content] += 1
-            return File(path)
+            return RepoFile(path)
         self.parsed += 1
         self.size += len(content)
-        return File(path, language.family or language.name, self._tags(language, content))
+        return RepoFile(path, language.family or language.name, self._tags(language, content))
 
     def _content(self, path: str) -> bytes | str:
         """Return the content of a source file, or why it is not parsed."""

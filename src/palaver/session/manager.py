@@ -370,7 +370,7 @@ class SessionManager:
             first = None if first_kept_entry_id is None else self._place(first_kept_entry_id)
         except NotFound:  # another program's id: the summary stands, and what comes after it
             first = None
-        plan = _compacting(view, _Ranks(self.dialog._spans()), summary, first)
+        plan = _compacting(view, _PathOrder(self.dialog._spans()), summary, first)
         self.dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
         return str(self._leaf)
 
@@ -460,7 +460,7 @@ class SessionManager:
 
     def _messages(self, view: View, spans: Sequence[Span]) -> Sequence[Message]:
         """Return the messages of a view as session messages, and the custom messages among them."""
-        ranks = _Ranks(spans)
+        ranks = _PathOrder(spans)
         found: list[tuple[tuple[int, int], Message]] = []
         for _, group in groupby(view.system, key=_entry_of):
             found.append((_BEFORE_ALL, self._shown(tuple(group), Role.SYSTEM)))
@@ -653,7 +653,7 @@ class SessionManager:
 # --- helpers --------------------------------------------------------------------------------------------------------------------------------
 
 
-class _Ranks:
+class _PathOrder:
     """The order of entries along a path; an entry that is not on it comes last."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
@@ -664,7 +664,7 @@ class _Ranks:
         return index, -1 if place is None else place.seq
 
 
-def _compacting(view: View, ranks: _Ranks, summary: str, first: Handle | None) -> Plan:
+def _compacting(view: View, ranks: _PathOrder, summary: str, first: Handle | None) -> Plan:
     """Return the plan of a compaction whose summary stands for everything before an entry."""
     protected, kept_from = view.protected(), ranks.of(first)
     gone = [

@@ -43,7 +43,17 @@ from palaver.session.tree import path_to
 from palaver.store.copying import Copyable
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["Copy", "Line", "PortableDialog", "ReplayLogWarning", "carry", "copied", "records", "restore", "unpack"]
+__all__ = [
+    "Copy",
+    "PortableDialog",
+    "PortableEntry",
+    "ReplayLogWarning",
+    "carry",
+    "copied",
+    "records",
+    "restore",
+    "unpack",
+]
 
 VERSION = 1
 """The version of the records."""
@@ -57,7 +67,7 @@ class ReplayLogWarning(UserWarning):
     """Something could not be written to a replay log, or not be read from one; the warning says what."""
 
 
-class Line(NamedTuple):
+class PortableEntry(NamedTuple):
     """An entry on its way.
 
     Attributes:
@@ -76,11 +86,11 @@ class Line(NamedTuple):
         return draft(decode_entry(self.body))[0]._replace(body=self.body)
 
 
-def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[Line]:
+def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[PortableEntry]:
     """Yield a dialog's own entries from `start` (inclusive) to `stop` (exclusive)."""
     bodies = reader.bodies(dialog, start, stop)
     for header, (seq, body) in zip(reader.headers(dialog, start, stop), bodies, strict=True):
-        yield Line(seq, header.turn_head == seq, body)
+        yield PortableEntry(seq, header.turn_head == seq, body)
 
 
 def records(store: Store, node: Node, start: int, stop: int) -> Iterator[dict[str, Any]]:
@@ -129,7 +139,7 @@ class PortableDialog:
 
     node: Node | None = None
     session: SessionRecord | None = None
-    lines: dict[int, Line] = field(default_factory=dict)
+    lines: dict[int, PortableEntry] = field(default_factory=dict)
     payloads: list[bytes] = field(default_factory=list)
     gaps: bool = False
 
@@ -146,7 +156,7 @@ class PortableDialog:
             elif "blob" in record:
                 self.payloads.append(_payload(record))
             elif "seq" in record:
-                line = Line(int(record["seq"]), bool(record["turn"]), canonical_json(record["entry"]))
+                line = PortableEntry(int(record["seq"]), bool(record["turn"]), canonical_json(record["entry"]))
                 decode_entry(line.body)
                 self.lines.setdefault(line.seq, line)
         except (KeyError, TypeError, ValueError, PalaverError) as error:
@@ -260,7 +270,7 @@ def _fill(store: Store, dialog: DialogId, each: PortableDialog) -> int:
     return last.seq + 1
 
 
-def _write(store: Store, dialog: DialogId, batch: Sequence[Line], last: Header, *, judged: bool) -> Header:
+def _write(store: Store, dialog: DialogId, batch: Sequence[PortableEntry], last: Header, *, judged: bool) -> Header:
     if not judged and isinstance(store, Copyable):
         taken = []
         for line in batch:

@@ -21,7 +21,7 @@ from palaver.ids import DialogId, SessionId
 from palaver.log import LOST, Custom, Handle, Node, draft
 from palaver.messages import canonical_json
 from palaver.session.head import erased_since
-from palaver.session.portable import VERSION, Line, PortableDialog, ReplayLogWarning, records
+from palaver.session.portable import VERSION, PortableDialog, PortableEntry, ReplayLogWarning, records
 from palaver.store.protocol import SessionRecord, Store
 
 __all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follower_of", "read_log"]
@@ -180,7 +180,7 @@ def _warn(text: str) -> None:
 _ID = re.compile("[0-9a-f]{32}")
 
 
-class _File:
+class _LogFile:
     """One file of a log, as far as it can be read."""
 
     def __init__(self, path: Path) -> None:
@@ -228,7 +228,7 @@ class _File:
             if line is None:
                 _warn(f"Entry {Handle(dialog_id, seq)} is lost: its line in {self.path} is damaged or missing.")
                 found.gaps = True
-                line = Line(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body)
+                line = PortableEntry(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body)
             found.lines[seq] = line
             at = line.draft.at
         return found
@@ -245,11 +245,11 @@ def read_log(
         MissingFile: There is no such folder, or no log in it.
         Ambiguous: It holds several sessions, and none was named.
     """
-    files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _File(path)).usable]
+    files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _LogFile(path)).usable]
     sessions = [file.dialog.session for file in files if file.dialog.session is not None]
     known = {session.session_id: session for session in sessions}
     alone = next(iter(known.values())) if len(known) == 1 else None
-    found: dict[str, tuple[SessionRecord, list[_File]]] = {}
+    found: dict[str, tuple[SessionRecord, list[_LogFile]]] = {}
     for file in files:
         record = (
             file.dialog.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)

@@ -10,7 +10,7 @@ from palaver.log import Entry, Pin, Place
 from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 
-__all__ = ["EVALUATED", "TEMPLATES", "Step", "picture", "played", "text_of_size"]
+__all__ = ["EVALUATED", "TEMPLATES", "ConversationStep", "picture", "played", "text_of_size"]
 
 TEMPLATES = (
     "{{ 7919 * 104729 }}",
@@ -40,7 +40,7 @@ _LINES = (
 
 
 @dataclass(frozen=True)
-class Step:
+class ConversationStep:
     """A turn of a conversation.
 
     Attributes:
@@ -72,7 +72,7 @@ def picture(number: int, size: int) -> bytes:
     return head + number.to_bytes(4, "big") + bytes(size)
 
 
-def played(steps: Sequence[Step], spelled: Callable[[str], str] = str) -> Log:
+def played(steps: Sequence[ConversationStep], spelled: Callable[[str], str] = str) -> Log:
     """Return a log of a conversation, each text `spelled` as the function returns it."""
     log = Log()
     log.put(system("Be brief. {{ never.rendered }}"))
@@ -84,7 +84,7 @@ def played(steps: Sequence[Step], spelled: Callable[[str], str] = str) -> Log:
     return log
 
 
-def _said(number: int, step: Step, spelled: Callable[[str], str]) -> Sequence[Message | Entry]:
+def _said(number: int, step: ConversationStep, spelled: Callable[[str], str]) -> Sequence[Message | Entry]:
     texts = [spelled(text_of_size(number, size)) for size in step.sizes]
     if step.kind == "ask":
         return [user(texts[0])]

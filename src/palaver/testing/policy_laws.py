@@ -23,7 +23,7 @@ from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, Policy
 from palaver.errors import InfeasibleBudget
 from palaver.messages import Message, TextContent, ToolResultContent
-from palaver.testing.conversations import EVALUATED, Step, played
+from palaver.testing.conversations import EVALUATED, ConversationStep, played
 from palaver.testing.logs import Log
 from palaver.testing.policy_checks import check_policy, check_stable
 from palaver.testing.strategies import conversations, sayings
@@ -57,7 +57,7 @@ class PolicyLaws:
 
     @_LAW
     @given(steps=conversations(), percent=st.integers(5, 100))
-    def test_laws_over_conversations(self, steps: list[Step], percent: int) -> None:
+    def test_laws_over_conversations(self, steps: list[ConversationStep], percent: int) -> None:
         """Valid, within budget or truly infeasible, nothing missing without a handle, deterministic; log and view stay as they are."""
         log = played(steps)
         bodies = list(log.store.bodies(log.dialog))
@@ -84,7 +84,7 @@ class PolicyLaws:
         max_media=st.integers(0, 4),
     )
     def test_laws_with_limits_of_bytes_and_media(
-        self, steps: list[Step], percent: int, max_bytes: int, max_media: int
+        self, steps: list[ConversationStep], percent: int, max_bytes: int, max_media: int
     ) -> None:
         """A budget's bytes and media hold like its tokens, or the error names the unit that cannot."""
         view = fold((log := played(steps)).store, log.dialog)
@@ -93,14 +93,14 @@ class PolicyLaws:
 
     @_LAW
     @given(steps=conversations(least=6), tokens=st.sampled_from([400, 1_500, 4_000]))
-    def test_law_7_between_steps_views_are_prefixes(self, steps: list[Step], tokens: int) -> None:
+    def test_law_7_between_steps_views_are_prefixes(self, steps: list[ConversationStep], tokens: int) -> None:
         """Messages are appended one by one; a view is composed wherever a model would be called."""
         if isinstance(self.policy(), Policy):
             check_stable(_growing(steps), self.policy(), Budget.of_input(tokens), counter(self.model))
 
     @_LAW
     @given(steps=conversations(least=4), percent=st.integers(10, 90))
-    def test_law_12_no_text_is_a_template(self, steps: list[Step], percent: int) -> None:
+    def test_law_12_no_text_is_a_template(self, steps: list[ConversationStep], percent: int) -> None:
         """No template in the log is evaluated, and no cut leaves half of a character."""
         view = fold((log := played(steps)).store, log.dialog)
         composed = check_policy(view, self.policy(), self._budget(view, percent), counter(self.model))
@@ -110,7 +110,7 @@ class PolicyLaws:
 
     @_LAW
     @given(steps=conversations(least=4), percent=st.integers(10, 90))
-    def test_law_13_no_plan_depends_on_words(self, steps: list[Step], percent: int) -> None:
+    def test_law_13_no_plan_depends_on_words(self, steps: list[ConversationStep], percent: int) -> None:
         """With every letter replaced by another of its script and case, the same exchanges leave and the same blocks change."""
         plain, other = (
             self._plan(fold((log := played(steps, spelled)).store, log.dialog), percent)
@@ -148,7 +148,7 @@ _OTHER = str.maketrans(
 )
 
 
-def _growing(steps: list[Step]) -> Iterator[View]:
+def _growing(steps: list[ConversationStep]) -> Iterator[View]:
     log = played(steps)
     last = log.store.last(log.dialog).seq
     for at in range(last + 1):

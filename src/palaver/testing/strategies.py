@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from palaver.messages import Message
-from palaver.testing.conversations import Step
+from palaver.testing.conversations import ConversationStep
 from palaver.testing.logs import model, result, system, user
 
 __all__ = ["conversations", "sayings"]
@@ -24,7 +24,7 @@ _MESSAGES = st.one_of(
     ),
 )
 _STEPS = st.builds(
-    Step,
+    ConversationStep,
     kind=st.sampled_from(["ask", "work", "work", "work", "say", "note", "wait", "show", "look"]),
     sizes=st.lists(st.sampled_from([0, 20, 200, 900, 4_000, 12_000]), min_size=1, max_size=3).map(tuple),
     pinned=st.sampled_from([False] * 9 + [True]),
@@ -36,6 +36,6 @@ def sayings() -> st.SearchStrategy[list[Message]]:
     return st.lists(_MESSAGES, max_size=10)
 
 
-def conversations(*, least: int = 1, most: int = 24) -> st.SearchStrategy[list[Step]]:
+def conversations(*, least: int = 1, most: int = 24) -> st.SearchStrategy[list[ConversationStep]]:
     """Return any conversation of so many steps."""
     return st.lists(_STEPS, min_size=least, max_size=most)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from palaver.errors import Conflict, NotFound, PalaverError, StoreDamaged, UnsupportedTranscript
-from palaver.formats import Limits, open_source
+from palaver.formats import ReadLimits, open_source
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Entry, Header, Node, Place, Run, body_digest, decode_entry, draft
 from palaver.log.redaction import Redactor
@@ -127,7 +127,7 @@ def is_bundle(path: str | Path) -> bool:
         return len(source.members) == 1 and source.members[0].read(len(NAME)) == NAME
 
 
-def import_bundle_file(store: Store, path: str | Path, limits: Limits | None = None) -> BundleImport:
+def import_bundle_file(store: Store, path: str | Path, limits: ReadLimits | None = None) -> BundleImport:
     """Import a file that holds a bundle, plain or compressed (.zst, .gz), as `import_bundle` does.
 
     Raises:

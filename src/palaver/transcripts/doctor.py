@@ -26,7 +26,7 @@ from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
 
 if TYPE_CHECKING:
-    from palaver.formats import Limits, Loss
+    from palaver.formats import Loss, ReadLimits
 
 OVER_WINDOW = "over_window"
 """The code of a view that is larger than its model's window: valid in form, and a budget is the way out."""
@@ -38,7 +38,7 @@ DAMAGED_STORE = "damaged_store"
 # --- a file -----------------------------------------------------------------------------------------------------------------------
 
 
-def examine_file(path: str | Path, limits: Limits | None = None) -> Iterator[Diagnosis]:
+def examine_file(path: str | Path, limits: ReadLimits | None = None) -> Iterator[Diagnosis]:
     """Examine a file of another agent, or a bundle, in memory: one diagnosis for each conversation in it.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
-from palaver.formats import Branch, Conversation, Event, Limits, Loss, Match, Put, Source, matches, open_source
+from palaver.formats import Branch, Conversation, Event, Loss, Match, Put, ReadLimits, SourceFile, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
@@ -90,7 +90,7 @@ def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:
 
 
 @dataclass(slots=True)
-class _File:
+class _ImportedFile:
     """The file, or the session of a database, that is being imported.
 
     Attributes:
@@ -100,7 +100,7 @@ class _File:
         raw: The payload that lists its kept pieces; None when it is not kept.
     """
 
-    source: Source
+    source: SourceFile
     path: Path
     digest: str = ""
     raw: BlobId | None = None
@@ -110,7 +110,7 @@ class _File:
 class _Import:
     """One conversation on its way in."""
 
-    file: _File
+    file: _ImportedFile
     format: str
     event: Conversation
     identity: str
@@ -142,7 +142,7 @@ class Importer:
     subject: str = ""
     redactor: Redactor | None = None
     again: bool = False
-    limits: Limits | None = None
+    limits: ReadLimits | None = None
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
         """Import a transcript or a bundle, and yield each of its conversations as soon as it is complete.
@@ -170,12 +170,12 @@ class Importer:
     def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
         with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
-            file = _File(source, source.path)
+            file = _ImportedFile(source, source.path)
             for found in matches(source):
                 if isinstance(found, Loss):
                     waiting.append(found)
                     continue
-                file = _File(found.source, source.path) if source.apart else file
+                file = _ImportedFile(found.source, source.path) if source.apart else file
                 file.digest = file.digest or source_digest(file.source)
                 if source.apart and (same := self._same(found, file)) is not None:
                     yield same
@@ -196,7 +196,7 @@ class Importer:
                 if not any_conversation:
                     unread.append(_nothing_in(source.path, early))
 
-    def _same(self, found: Match, file: _File) -> Imported | None:
+    def _same(self, found: Match, file: _ImportedFile) -> Imported | None:
         """Return what is here of a session of a database, if it is as it was imported: then it is not read again."""
         known = self.store.source(f"{found.format.name}:{found.source.members[0].name}")
         if known is None or known.digest != file.digest or (known.raw is None and self.keep_source):
@@ -204,7 +204,14 @@ class Importer:
         record = self.store.session(known.session_id)
         return None if record.trashed_at else self._result(found.format.name, record, file, "unchanged")
 
-    def _result(self, format_name: str, record: SessionRecord, file: _File, outcome: str, **figures: Any) -> Imported:  # noqa: ANN401 - fields of Imported
+    def _result(
+        self,
+        format_name: str,
+        record: SessionRecord,
+        file: _ImportedFile,
+        outcome: str,
+        **figures: Any,  # noqa: ANN401 - of an Imported
+    ) -> Imported:
         nodes = self.store.nodes(record.session_id)
         about = {"entries": 0, "records": 0, "losses": (), **figures}
         return Imported(
@@ -240,7 +247,7 @@ class Importer:
         )
 
     def _conversation(
-        self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _File
+        self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
     ) -> Imported:
         identity = _identity(file.path, found, event)
         known = self._known(identity, file)
@@ -263,7 +270,7 @@ class Importer:
                     self._require_something(current)
                 return self._finish(current, erased=erased)
 
-    def _known(self, identity: str, file: _File) -> SourceRecord | None:
+    def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
         """Return what an earlier import left: of this very file if it was rewritten since, else of the newest one."""
         known = self.store.source(_earlier(identity, file.digest)) or self.store.source(identity)
         if known is None and not self.again and isinstance(self.store, Erasing):
@@ -276,7 +283,7 @@ class Importer:
     # --- the steps of one conversation --------------------------------------------------------------------------------------------
 
     def _begin(
-        self, found: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _File
+        self, found: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _ImportedFile
     ) -> _Import:
         whole = self.store.source(f"{found.format.name}:{event.part_of}") if event.part_of else None
         whole = whole if whole is not None and whole.index is not None else None
@@ -400,7 +407,7 @@ class Importer:
         )
 
 
-def require_something(path: str | Path, limits: Limits | None = None) -> None:
+def require_something(path: str | Path, limits: ReadLimits | None = None) -> None:
     """Read a transcript up to its first message, or a bundle, and write nothing.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 import zstandard
 
 from palaver.errors import StoreDamaged
-from palaver.formats import Source
+from palaver.formats import SourceFile
 from palaver.ids import BlobId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
@@ -24,12 +24,12 @@ def file_digest(path: Path) -> str:
     return _digest(_pieces_of_file(path))
 
 
-def source_digest(source: Source) -> str:
+def source_digest(source: SourceFile) -> str:
     """Return the SHA-256 of what `keep` keeps of a source, hexadecimal."""
     return _digest(_pieces(source))
 
 
-def keep(store: Store, source: Source) -> BlobId:
+def keep(store: Store, source: SourceFile) -> BlobId:
     """Store a file in compressed pieces, and return the payload that lists them. A grown file shares the unchanged pieces.
 
     Of a database only the session that the source is.
@@ -85,7 +85,7 @@ def _digest(pieces: Iterator[bytes]) -> str:
     return whole.hexdigest()
 
 
-def _pieces(source: Source) -> Iterator[bytes]:
+def _pieces(source: SourceFile) -> Iterator[bytes]:
     if not source.apart:
         yield from _pieces_of_file(source.path)
         return

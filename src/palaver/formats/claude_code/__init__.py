@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME
-from palaver.formats.claude_code.reading import Reading
-from palaver.formats.claude_code.survey import Survey
-from palaver.formats.claude_code.tree import Tree
+from palaver.formats.claude_code.reading import ClaudeCodeReader
+from palaver.formats.claude_code.survey import ClaudeCodeSurvey
+from palaver.formats.claude_code.tree import BranchTree
 from palaver.formats.dialogs import no_instructions
 from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.records import Record
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 
-__all__ = ["ClaudeCode"]
+__all__ = ["ClaudeCodeFormat"]
 
 _BESIDE = frozenset({"summary", "file-history-snapshot", "queue-operation"})
 
 
-class ClaudeCode:
+class ClaudeCodeFormat:
     """Claude Code sessions, with their branches, sub-agents and compactions."""
 
     name = NAME
@@ -31,14 +31,14 @@ class ClaudeCode:
     signs = "JSON lines with uuid, parentUuid, sessionId and a message"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a Claude Code session, from 0.0 to 1.0."""
         records = source.opening.records
         if any(map(_is_in_chain, records)):
             return 1.0
         return 0.6 if records and all(fields.text(record, "type") in _BESIDE for record in records) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
@@ -51,8 +51,8 @@ def _is_in_chain(record: Mapping[str, object]) -> bool:
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = Survey(member.records())
-    tree = Tree(survey)
+    survey = ClaudeCodeSurvey(member.records())
+    tree = BranchTree(survey)
     about = survey.about
     yield Conversation(
         key=about.session if tree.root == 0 else f"{about.session}/{survey.lanes[tree.root]}",
@@ -71,7 +71,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     if tree.linear:
         reason = "Hardly any record names its parent: the order of the file was kept, and branches are unknown."
         yield Loss(place=place, reason=reason, code="no_parents")
-    reading = Reading(survey, tree)
+    reading = ClaudeCodeReader(survey, tree)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):

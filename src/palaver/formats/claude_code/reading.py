@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from palaver.formats import fields
 from palaver.formats.claude_code import messages
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, agent_message, plain
-from palaver.formats.claude_code.survey import ROOT, Survey, record_id
-from palaver.formats.claude_code.tree import Tree
-from palaver.formats.dialogs import Calls, DialogWriter, Mark, Origin, Skipped, guarded
+from palaver.formats.claude_code.survey import ROOT, ClaudeCodeSurvey, record_id
+from palaver.formats.claude_code.tree import BranchTree
+from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import NOTHING, Branch, Event, Loss
 from palaver.formats.records import Record
 from palaver.log import Custom, Derived, Entry
@@ -27,14 +27,14 @@ _BESIDE = {
 """Types of records that are skipped, with the reason."""
 
 
-class Reading:
+class ClaudeCodeReader:
     """Turns records into entries, in a second pass over the file."""
 
-    def __init__(self, survey: Survey, tree: Tree) -> None:
+    def __init__(self, survey: ClaudeCodeSurvey, tree: BranchTree) -> None:
         self._survey = survey
         self._tree = tree
         self._skipped = Skipped()
-        self._calls = Calls()
+        self._calls = CallLog()
         self._writers: dict[int, DialogWriter] = {}
         self._marks: dict[int, Mark] = {}  # where forks begin, by the node before them
         self._begun: dict[int, Mark] = {}  # the beginning of each lane

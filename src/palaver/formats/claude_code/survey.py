@@ -20,7 +20,7 @@ MAIN = "main"
 """The lane of the conversation itself; a sub-agent's lane is named after the agent."""
 
 
-class Survey:
+class ClaudeCodeSurvey:
     """The results of the first pass over the file.
 
     Records of the chain are nodes, numbered in the order of the file; a node's parent always has a smaller number.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from palaver.formats.claude_code.survey import MAIN, ROOT, Survey
+from palaver.formats.claude_code.survey import MAIN, ROOT, ClaudeCodeSurvey
 
 
-class Branching(NamedTuple):
+class LineBranch(NamedTuple):
     """A dialog of the session.
 
     Attributes:
@@ -24,7 +24,7 @@ class Branching(NamedTuple):
     leaves: int = ROOT
 
 
-class Tree:
+class BranchTree:
     """The dialogs of a session, and the dialog of each node.
 
     A node with several children is a fork only if more than one child leads to a prompt of the user: a rewind. All other children
@@ -32,15 +32,15 @@ class Tree:
     parent's dialog, so that a file that grows keeps its dialogs.
 
     Attributes:
-        dialogs: The dialogs; those of the lanes come first, in the order of `Survey.lanes`.
+        dialogs: The dialogs; those of the lanes come first, in the order of `ClaudeCodeSurvey.lanes`.
         of_node: The number of the dialog of each node.
         root: The number of the conversation's first dialog.
         main: The number of the dialog with the conversation's newest record.
         linear: True if the file names no parents, so that only its order is known.
     """
 
-    def __init__(self, survey: Survey) -> None:
-        self.dialogs = [Branching(name, lane) for lane, name in enumerate(survey.lanes)]
+    def __init__(self, survey: ClaudeCodeSurvey) -> None:
+        self.dialogs = [LineBranch(name, lane) for lane, name in enumerate(survey.lanes)]
         self.of_node = array("q")
         roots = sum(1 for parent in survey.parents if parent == ROOT)
         self.linear = roots > 2 and roots * 2 > len(survey.parents)  # noqa: PLR2004 - a rewind to the start or two is no such file
@@ -51,7 +51,7 @@ class Tree:
         newest = max((node for node, lane in enumerate(survey.lane_of) if lane == self.root), default=ROOT)
         self.main = self.of_node[newest] if newest != ROOT else self.root
 
-    def _place(self, survey: Survey) -> None:
+    def _place(self, survey: ClaudeCodeSurvey) -> None:
         leads = _leads_to_prompts(survey)
         keys = list(survey.nodes)
         continued = bytearray(len(leads))
@@ -63,7 +63,7 @@ class Tree:
                 continue
             here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], continued[parent])
             if leads[node] and taken:
-                self.dialogs.append(Branching(f"fork:{keys[node]}", lane, here, parent))
+                self.dialogs.append(LineBranch(f"fork:{keys[node]}", lane, here, parent))
                 here = len(self.dialogs) - 1
             elif leads[node] and parent == ROOT:
                 began[lane] = 1
@@ -72,7 +72,7 @@ class Tree:
             self.of_node.append(here)
 
 
-def _leads_to_prompts(survey: Survey) -> bytearray:
+def _leads_to_prompts(survey: ClaudeCodeSurvey) -> bytearray:
     """Return for each node whether it is, or leads to, a prompt of the user."""
     leads = bytearray(survey.prompts)
     for node in range(len(leads) - 1, -1, -1):

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from palaver.formats import fields
 from palaver.formats.codex.messages import ENVELOPES, NAME, OUTPUTS, SPOKEN
-from palaver.formats.codex.reading import Reading
-from palaver.formats.codex.survey import Survey
+from palaver.formats.codex.reading import CodexReader
+from palaver.formats.codex.survey import CodexSurvey
 from palaver.formats.events import Conversation, Event
 from palaver.formats.records import Record
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 
 __all__ = ["Codex"]
 
@@ -28,7 +28,7 @@ class Codex:
     signs = "JSON lines with timestamp, type and payload, the first a session_meta"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a Codex rollout, from 0.0 to 1.0."""
         records = source.opening.records
         kinds = [(fields.text(record, "type"), record) for record in records]
@@ -38,14 +38,14 @@ class Codex:
         headed = bool(records) and "id" in records[0] and "timestamp" in records[0] and "type" not in records[0]
         return 0.8 if bare and headed else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = Survey(member.records())
+    survey = CodexSurvey(member.records())
     session = survey.session
     yield Conversation(
         key=fields.text(session, "id"),
@@ -57,7 +57,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         metadata={name: session[name] for name in _KEPT if session.get(name) is not None},
     )
     yield from survey.losses
-    reading = Reading(survey)
+    reading = CodexReader(survey)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):

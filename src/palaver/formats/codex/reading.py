@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from palaver.formats import fields
 from palaver.formats.codex import messages
 from palaver.formats.codex.messages import NAME, OUTPUTS, SUMMARY_PREFIX, digest, envelope, said_by_harness
-from palaver.formats.codex.survey import Responses, Survey
+from palaver.formats.codex.survey import CodexSurvey, Responses
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
 from palaver.formats.events import Event, Loss
 from palaver.formats.records import Record
@@ -21,10 +21,10 @@ _FAILURES = frozenset({"error", "stream_error", "background_error"})
 _ENCRYPTED = "[The summary of what came before is encrypted for the provider and cannot be read.]"
 
 
-class Reading:
+class CodexReader:
     """Turns records into entries, in a second pass over the file."""
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: CodexSurvey) -> None:
         self._survey = survey
         self._session = fields.text(survey.session, "id") or NAME
         self._responses = Responses()

@@ -30,7 +30,7 @@ class Responses:
         return True
 
 
-class Survey:
+class CodexSurvey:
     """The results of the first pass over the file.
 
     Attributes:

@@ -8,17 +8,17 @@ from palaver.formats import fields
 from palaver.formats.dialogs import no_instructions
 from palaver.formats.events import Conversation, Event
 from palaver.formats.pi.messages import NAME, ROLES
-from palaver.formats.pi.reading import Reading
-from palaver.formats.pi.survey import TYPES, Survey
+from palaver.formats.pi.reading import PiReader
+from palaver.formats.pi.survey import TYPES, PiSurvey
 from palaver.formats.records import Record
-from palaver.formats.sources import Member, Source
+from palaver.formats.sources import Member, SourceFile
 
-__all__ = ["Pi"]
+__all__ = ["PiFormat"]
 
 _KEPT = ("version", "branchedFrom", "parentSession")
 
 
-class Pi:
+class PiFormat:
     """pi sessions, with their branches and compactions."""
 
     name = NAME
@@ -26,14 +26,14 @@ class Pi:
     signs = "JSON lines, the first of type session with id and cwd, then messages with a role"
     series = False
 
-    def sniff(self, source: Source) -> float:
+    def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a pi session, from 0.0 to 1.0."""
         records = source.opening.records
         if any(one.get("type") == "session" and "cwd" in one and "payload" not in one for one in records[:2]):
             return 0.95
         return 0.6 if any(map(_is_message, records)) else 0.0
 
-    def read(self, source: Source) -> Iterator[Event]:
+    def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
             yield from _session(member, ordinal)
@@ -45,7 +45,7 @@ def _is_message(record: Mapping[str, object]) -> bool:
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = Survey(member.records())
+    survey = PiSurvey(member.records())
     header = survey.header
     yield Conversation(
         key=fields.text(header, "id"),
@@ -60,7 +60,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     place = member.place("whole file")
     yield from survey.losses
     yield no_instructions(place)
-    reading = Reading(survey)
+    reading = PiReader(survey)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):

@@ -10,19 +10,19 @@ from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import Event, Loss
 from palaver.formats.pi import messages
 from palaver.formats.pi.messages import NAME
-from palaver.formats.pi.survey import NONE, Survey
+from palaver.formats.pi.survey import NONE, PiSurvey
 from palaver.formats.records import Record
 from palaver.log import BranchSummary, Custom, Derived, Label, Place, Run
 
 
-class Reading:
+class PiReader:
     """Turns records into entries, in a second pass over the file.
 
     Attributes:
         skipped: The skipped records.
     """
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: PiSurvey) -> None:
         self.skipped = Skipped()
         self._survey = survey
         self._writers = {0: DialogWriter("main", NAME)}

@@ -19,7 +19,7 @@ TYPES = frozenset(
 """Types of entries."""
 
 
-class Branching(NamedTuple):
+class PiBranch(NamedTuple):
     """A dialog: its key, the dialog it forks from (-1: none), and the entry after which it forks (-1: the very beginning)."""
 
     key: str
@@ -27,7 +27,7 @@ class Branching(NamedTuple):
     leaves: int = NONE
 
 
-class Survey:
+class PiSurvey:
     """The results of the first pass over the file.
 
     Entries are numbered in the order of the file, without the header. The first child of an entry stays in the
@@ -46,7 +46,7 @@ class Survey:
     """
 
     def __init__(self, found: Iterator[Record | Loss]) -> None:
-        self.dialogs = [Branching("main")]
+        self.dialogs = [PiBranch("main")]
         self.of_entry = array("q")
         self.index: dict[str, int] = {}
         self.positions = array("q")
@@ -94,7 +94,7 @@ class Survey:
         here = self.of_entry[parent] if parent != NONE else 0
         if parent in self._followed:
             name = f"{key}#{record.ordinal}" if self.index.get(key) != entry else key
-            self.dialogs.append(Branching(f"fork:{name}", here, parent))
+            self.dialogs.append(PiBranch(f"fork:{name}", here, parent))
             here = len(self.dialogs) - 1
         self._followed.add(parent)
         self.of_entry.append(here)

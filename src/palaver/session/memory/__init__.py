@@ -2,7 +2,7 @@
 
 from palaver.session.memory.archive import ArchivalMemory, Embedder, HashingEmbedder, Passage
 from palaver.session.memory.core import CoreMemory, MemoryBlock
-from palaver.session.memory.files import File, Files, Found, Grep
+from palaver.session.memory.files import Files, FoundLine, Grep, MemoryFile
 from palaver.session.memory.subject import MEMORY, MemoryWarning, SubjectMemory, shared_memory
 from palaver.session.memory.tools import archival_tools, core_memory_tools, file_tools
 
@@ -11,12 +11,12 @@ __all__ = [
     "ArchivalMemory",
     "CoreMemory",
     "Embedder",
-    "File",
     "Files",
-    "Found",
+    "FoundLine",
     "Grep",
     "HashingEmbedder",
     "MemoryBlock",
+    "MemoryFile",
     "MemoryWarning",
     "Passage",
     "SubjectMemory",

@@ -17,7 +17,7 @@ from palaver.log import Handle
 from palaver.messages.frozen import clean_text, is_clean
 from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
 
-__all__ = ["File", "Files", "Found", "Grep"]
+__all__ = ["Files", "FoundLine", "Grep", "MemoryFile"]
 
 LARGEST = 256_000
 """How many characters a file may have: each writing is an entry."""
@@ -37,7 +37,7 @@ _GLOBS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class MemoryFile:
     """A file as it stands.
 
     Attributes:
@@ -55,7 +55,7 @@ class File:
     by: str = ""
 
 
-class Found(NamedTuple):
+class FoundLine(NamedTuple):
     """A line that a search found.
 
     Attributes:
@@ -77,7 +77,7 @@ class Grep(NamedTuple):
         more: Whether there are more: search again with a larger `skip`.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[FoundLine, ...]
     more: bool
 
 
@@ -89,7 +89,7 @@ class Files:
         self._notes = Notes(dialog, _KIND, "path", _file)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
-    def read(self, path: str) -> File:
+    def read(self, path: str) -> MemoryFile:
         """Return a file.
 
         Raises:
@@ -98,7 +98,7 @@ class Files:
         """
         return self._notes.find(_named(path), "file")
 
-    def glob(self, pattern: str = "**") -> tuple[File, ...]:
+    def glob(self, pattern: str = "**") -> tuple[MemoryFile, ...]:
         """Return the files whose name matches a pattern, by name: `*` and `?` stay within a folder, `**` crosses folders, `{a,b}` matches either.
 
         A pattern without `/` matches in every folder.
@@ -128,22 +128,22 @@ class Files:
             InvalidInput: The pattern is invalid or too long.
         """
         matches = _matcher(f"(?i){pattern}" if ignore_case else pattern, pattern)
-        found: list[Found] = []
+        found: list[FoundLine] = []
         for file in self.glob(glob):
             for number, line in enumerate(file.text.splitlines(), 1):
                 if matches(line):
                     if len(found) >= skip + limit:
                         return Grep(tuple(found[skip:]), more=True)
-                    found.append(Found(file.path, number, line[:_SHOWN]))
+                    found.append(FoundLine(file.path, number, line[:_SHOWN]))
         return Grep(tuple(found[skip:]), more=False)
 
-    def history(self, path: str) -> tuple[File, ...]:
+    def history(self, path: str) -> tuple[MemoryFile, ...]:
         """Return all that a file ever was, the oldest first; erase these handles to forget for good."""
         return self._notes.history(_named(path))
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
-    def write(self, path: str, text: str, *, by: str = "") -> File:
+    def write(self, path: str, text: str, *, by: str = "") -> MemoryFile:
         """Write a file, new or anew.
 
         Raises:
@@ -152,7 +152,7 @@ class Files:
         name = _named(path)
         return self._written(name, lambda _: text, by)
 
-    def edit(self, path: str, old: str, new: str, *, by: str = "") -> File:
+    def edit(self, path: str, old: str, new: str, *, by: str = "") -> MemoryFile:
         """Replace a text that occurs in a file exactly once.
 
         Raises:
@@ -162,7 +162,7 @@ class Files:
         """
         name = _named(path)
 
-        def edited(files: Mapping[str, File]) -> str:
+        def edited(files: Mapping[str, MemoryFile]) -> str:
             return replaced_once(name, self._notes.find(name, "file", files).text, old, new)
 
         return self._written(name, edited, by)
@@ -178,8 +178,8 @@ class Files:
         self._notes.delete(name, "file", by=by)
         return last
 
-    def _written(self, path: str, make: Callable[[Mapping[str, File]], str], by: str) -> File:
-        def data(files: Mapping[str, File]) -> Data:
+    def _written(self, path: str, make: Callable[[Mapping[str, MemoryFile]], str], by: str) -> MemoryFile:
+        def data(files: Mapping[str, MemoryFile]) -> Data:
             text = clean_text(make(files), "text", [])
             _require_room(files, path, text)
             return {"path": path, "text": text, "by": by}
@@ -187,11 +187,11 @@ class Files:
         return self._notes.write(data)
 
 
-def _file(note: Note) -> File:
+def _file(note: Note) -> MemoryFile:
     path, text = note.data.get("path"), note.data.get("text")
     if not isinstance(path, str) or not isinstance(text, str):
         raise TypeError(f"{note.handle} does not say what is in a file.")
-    return File(path, text, note.handle, note.at, str(note.data.get("by", "")))
+    return MemoryFile(path, text, note.handle, note.at, str(note.data.get("by", "")))
 
 
 def _named(path: str) -> str:
@@ -211,7 +211,7 @@ def _named(path: str) -> str:
     return name
 
 
-def _require_room(files: Mapping[str, File], path: str, text: str) -> None:
+def _require_room(files: Mapping[str, MemoryFile], path: str, text: str) -> None:
     others = sum(len(file.text) for name, file in files.items() if name != path)
     if len(text) > LARGEST:
         raise InvalidInput(

@@ -32,7 +32,7 @@ class MemoryWarning(UserWarning):
     """A memory is in the trash: it is neither read nor replaced."""
 
 
-class _Place(NamedTuple):
+class _StoredDialog(NamedTuple):
     store: Store
     dialog_id: DialogId
 
@@ -78,12 +78,12 @@ class SubjectMemory:
         """
         store = dialog.store
         subject = store.session(store.node(dialog.dialog_id).session_id).subject
-        own = _Place(store, dialog.dialog_id)
+        own = _StoredDialog(store, dialog.dialog_id)
         if not subject:
             return own
         found = _memory(store, f"{self.name} of {subject}", subject)
         if found.trashed_at is None and found.root is not None:
-            return _Place(store, found.root)
+            return _StoredDialog(store, found.root)
         warnings.warn(f"{_in_trash(found)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
         return own
 
@@ -102,7 +102,7 @@ def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, 
     found = _memory(store, name, "")
     if found.trashed_at is not None or found.root is None:
         raise InvalidInput(_in_trash(found))
-    return _begun(CoreMemory(_Place(store, found.root)), blocks)
+    return _begun(CoreMemory(_StoredDialog(store, found.root)), blocks)
 
 
 def _in_trash(record: SessionRecord) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 from palaver.errors import InvalidInput
 from palaver.session.memory.archive import ArchivalMemory, Passage
 from palaver.session.memory.core import CoreMemory, MemoryBlock
-from palaver.session.memory.files import File, Files
+from palaver.session.memory.files import Files, MemoryFile
 from palaver.session.memory.notes import HasPlace
 from palaver.session.memory.subject import SubjectMemory
 from palaver.tools import CallContext, Function
@@ -192,7 +192,7 @@ def _block(block: MemoryBlock) -> str:
     return f"The block {block.label!r} has {block.size:,} of {block.limit:,} {block.unit} now."
 
 
-def _about(file: File) -> str:
+def _about(file: MemoryFile) -> str:
     return f"{file.path}, {len(file.text):,} characters, {len(file.text.splitlines()):,} lines"
 
 
