@@ -18,8 +18,7 @@ from palaver.lab.results import CallRow, LabRun, Problem
 from palaver.lab.sessions import LabSession, measured
 from palaver.log.redaction import Redactor
 from palaver.plurals import counted
-from palaver.session import Dialog
-from palaver.session import LabSession as Opened
+from palaver.session import Dialog, Session
 from palaver.tokens import counter
 from palaver.transcripts import redacted_copy
 from palaver.transcripts.sources import file_digest
@@ -88,7 +87,7 @@ def _replayed(found: Loaded, key: str, settings: Settings, call: int) -> ShownCa
     for each in measured(one, entrant, settings.stand_ins[0], prices):
         for step, row in each.each(key):
             if row.call == call:
-                dialog = Opened.open(found.store, found.session_id).dialog(DialogId(row.dialog))
+                dialog = Session.open(found.store, found.session_id).dialog(DialogId(row.dialog))
                 return ShownCall(dialog=dialog, of=one.row.calls, step=step, row=row)
         if each.replay.error:
             raise InvalidInput(
