@@ -55,6 +55,7 @@ def test_the_file_shows_what_the_server_shows(tmp_path: Path) -> None:
         here, served = f"#/s/{session}", tab._session
         shown: dict[tuple[str, ...], list[str]] = {
             (): [f"?d={dialog}", f"?d={other}", f"/cost?d={dialog}", f"/compare?one={dialog}&other={other}"],
+            ("--calls",): [f"/call/1?d={dialog}", f"/call/2?d={dialog}", f"/call/1?d={other}"],
             ("--call", "2"): [f"/call/2?d={dialog}", f"/call/2?d={dialog}&wire=1"],
             ("--compare", "1", "2"): [f"/compare?d={dialog}&a=1&b=2"],
         }
@@ -85,7 +86,7 @@ def read(tab: Tab, route: str) -> list[str]:
         texts += [
             line
             for line in tab.text("main").splitlines()
-            if not re.match(r"\s*(JSON|Export|In the log|What changed|\W*[][]\W*|palaver .*|)$", line)
+            if not re.match(r"\s*(JSON|Export|Request|In the log|What changed|\W*[][]\W*|palaver .*|)$", line)
         ]
         texts += map(str, tab.ask("[...document.images].map((image) => image.naturalWidth)"))
     return texts

@@ -43,6 +43,7 @@ def run(
         tuple[int, int] | None,
         Option("--compare", min=1, metavar="N M", help="With html: only how what it saw at two calls differs."),
     ] = None,
+    calls: Annotated[bool, Option("--calls", help="With html: also what the model saw at each call.")] = False,
     output: OutputOption = None,
     redact: RedactOption = False,
     keep: Annotated[bool, Option("--keep-secrets", help="With html: leave keys and tokens in.")] = False,
@@ -57,7 +58,11 @@ def run(
     `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed and only --yes writes the
     file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
     """
-    _check(to, of_html={"--call": call, "--compare": compare, "--keep-secrets": keep, "--yes": yes}, view=view)
+    _check(
+        to,
+        of_html={"--call": call, "--compare": compare, "--calls": calls, "--keep-secrets": keep, "--yes": yes},
+        view=view,
+    )
     with found(session, store) as (_, dialog, _, whole):
         if to == "bundle" and (view or not whole):
             raise BadParameter("a bundle holds the whole session.", param_hint="--view" if view else "SESSION")
@@ -68,7 +73,9 @@ def run(
             return
         if to == "html":
             shown = redacted_copy(source, session_id, PatternRedactor()) if hidden else source
-            done = Exported(pieces=page(shown, Chosen(session_id, dialog.dialog_id, call, compare)), report=Report())
+            done = Exported(
+                pieces=page(shown, Chosen(session_id, dialog.dialog_id, call, compare, calls)), report=Report()
+            )
         else:
             done = export_session(source, session_id, to, dialog_id=dialog.dialog_id, whole=not view, redact=redact)
         size = _printed(done) if output is None else _written(source, session_id, output, done)
@@ -91,7 +98,7 @@ def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
         raise NotFound(to, what="form", close=get_close_matches(to, FORMS), hint=f"Forms: {', '.join(FORMS)}.")
     if to != "html" and (names := [name for name, value in of_html.items() if value]):
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
-    if to == "html" and (view or (of_html["--call"] and of_html["--compare"])):
+    if to == "html" and (view or sum(bool(of_html[name]) for name in ("--call", "--compare", "--calls")) > 1):
         raise BadParameter(
             "a page holds a session, one --call or one --compare.", param_hint="--view" if view else "--call"
         )

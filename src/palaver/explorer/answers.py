@@ -28,7 +28,7 @@ from palaver.tokens.pricing import cost_of
 from palaver.view import View
 from palaver.wire.check.rules import SNIFFED
 
-__all__ = ["LABELS", "ROUTES", "labelled", "shown"]
+__all__ = ["LABELS", "ROUTES", "labelled", "seen_at", "shown"]
 
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
@@ -178,12 +178,18 @@ def call_list(source: Source, dialog: str) -> Answer:
 def call(source: Source, dialog: str, call: str) -> Answer:
     """Return what a model saw at a call, message by message, with the first words of the first rows."""
     found = _dialog(source, dialog)
+    seen = seen_at(source, found, number(call, "call"))
+    return {**seen, "labels": labelled(found, seen["items"][:LABELS])}
+
+
+def seen_at(source: Source, found: Dialog, call: int) -> dict[str, Any]:
+    """Return what a model saw at a call, message by message."""
     known = source.calls(found)
-    one = call_at(known, number(call, "call"))
+    one = call_at(known, call)
     made = rebuilt(found, one) if is_recorded(one) else None
     view = before(found, one) if made is None or made.request.view is None else made.request.view
     return {
-        **shown(found, view, call_row(one)),
+        **shown(view, call_row(one)),
         "of": len(known),
         "recorded": made is not None,
         "proved": made and made.proved,
@@ -191,18 +197,16 @@ def call(source: Source, dialog: str, call: str) -> Answer:
     }
 
 
-def shown(dialog: Dialog, view: View, row: CallRow) -> dict[str, Any]:
-    """Return what a view shows at a call, message by message, with the first words of the first rows."""
+def shown(view: View, row: CallRow) -> dict[str, Any]:
+    """Return what a view shows at a call, message by message."""
     meter = Meter(counter(row["model"]))
     size = meter.estimate(view)
-    items = list(outline(view))
     return {
         "row": row,
         "tokens": size.total,
         "exact": size.exact,
         "tools": [{"name": tool.name, "tokens": meter.tools([tool])} for tool in view.tools],
-        "items": items,
-        "labels": labelled(dialog, items[:LABELS]),
+        "items": list(outline(view)),
     }
 
 

@@ -13,6 +13,7 @@ from base64 import b64encode, b85encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
@@ -20,7 +21,7 @@ from palaver.browsing.calls import CallRow
 from palaver.browsing.differences import compiled
 from palaver.browsing.outline import ItemRow
 from palaver.errors import PalaverError
-from palaver.explorer.answers import LABELS, ROUTES, labelled, shown
+from palaver.explorer.answers import LABELS, ROUTES, labelled, seen_at, shown
 from palaver.explorer.api import Raw, Source, as_data, as_json
 from palaver.ids import DialogId, SessionId
 from palaver.session import Dialog, Session
@@ -37,19 +38,21 @@ _Answers: TypeAlias = Iterator[tuple[str, Any]]
 
 
 class Chosen(NamedTuple):
-    """What a file holds: a session, or only what the model saw at one of its calls, or how what it saw at two of them differs.
+    """What a file holds: a session, perhaps with what the model saw at each call; or only one of these, or how two of them differ.
 
     Attributes:
         session: The session.
         dialog: The dialog that is shown first, and whose calls are meant.
         call: The number of a call.
         compare: The numbers of two calls.
+        calls: Whether the file of a session holds what the model saw at each call.
     """
 
     session: SessionId
     dialog: DialogId
     call: int | None = None
     compare: tuple[int, int] | None = None
+    calls: bool = False
 
     @property
     def screen(self) -> str:
@@ -85,7 +88,8 @@ def replay_page(dialog: Dialog, view: View, row: CallRow, *, policy: str, of: in
     """
     chosen = Chosen(dialog.session_id, dialog.dialog_id, row["call"])
     source = Source(store=dialog.store, url="", name="", option=None)
-    seen = {**shown(dialog, view, row), "of": of, "recorded": False, "proved": None, "report": [], "policy": policy}
+    seen = {**shown(view, row), "of": of, "recorded": False, "proved": None, "report": [], "policy": policy}
+    seen["labels"] = labelled(dialog, seen["items"][:LABELS])
     return _file(_replayed(_asking(source), chosen, dialog, view, seen))
 
 
@@ -164,7 +168,7 @@ def _answers(source: Source, chosen: Chosen) -> _Answers:
         here: session,
         "/api/sessions?limit=200": {"rows": [session["row"]], "more": False},
     }
-    screens = [chosen.screen] if chosen.screen else ["", "cost"]
+    screens = [chosen.screen] if chosen.screen else ["", "cost", *(["call"] if chosen.calls else [])]
     seen["/api/about"] = {**ask("/api/about"), "start": chosen.route, "screens": screens}
     yield from seen.items()
     yield f"{here}/whole", ask(f"{here}/whole")
@@ -173,11 +177,13 @@ def _answers(source: Source, chosen: Chosen) -> _Answers:
         yield from _originals(ask, (row["place"] for row in rows))
     elif chosen.call:
         yield f"{path}/request", ask(f"{path}/request")
-        opened = Session.open(source.store, chosen.session).dialog(chosen.dialog)
+        opened = Session.open(source.store, chosen.session).dialog(chosen.dialog)  # the view is not asked for again
         yield from _call(ask, path, opened, seen[path]["items"])
     else:
         for each in (one["dialog"] for one in session["dialogs"]):
             yield from _dialog(ask, f"/api/dialogs/{each}")
+            if chosen.calls:
+                yield from _calls(source, Session.open(source.store, chosen.session).dialog(each))
             if each != chosen.dialog:
                 path = f"{here}/branches?one={chosen.dialog}&other={each}"
                 yield path, ask(path)
@@ -190,6 +196,25 @@ def _dialog(ask: _Ask, path: str) -> _Answers:
     yield from ((one, ask(one)) for one in (f"{path}/marks", f"{path}/calls", f"{path}/composition"))
     yield from _labels(ask, path, range(0, head["total"], LABELS))
     yield from _originals(ask, (row["handle"] for part in rows for row in part))
+
+
+def _calls(source: Source, dialog: Dialog) -> _Answers:
+    """Yield what the model saw at each call: the number of rows that it begins with like the call before, and the others."""
+    before: list[ItemRow] = []
+    for number in range(1, len(source.calls(dialog)) + 1):
+        path = f"/api/dialogs/{dialog.dialog_id}/calls/{number}"
+        try:
+            seen = seen_at(source, dialog, number)
+        except PalaverError as error:
+            before = []
+            yield path, as_data(error)
+            continue
+        items = seen["items"]
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, items, strict=False))))
+        before, items = items, items[same:]
+        yield path, {**seen, "same": same, "items": items, "labels": labelled(dialog, items)}
+        blocks = (handle for item in items for handle in _handles(item) if handle and handle.count(":") > 1)
+        yield from _originals(_asking(source), blocks)  # the entries are in the log
 
 
 def _replayed(ask: _Ask, chosen: Chosen, dialog: Dialog, view: View, seen: Mapping[str, Any]) -> _Answers:

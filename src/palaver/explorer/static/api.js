@@ -43,8 +43,24 @@ async function part(id) {
   return inflated.get(id);
 }
 
-/** Return an answer of an exported file: `answers` maps each path to the part that holds it. */
+/** Return an answer of an exported file. In that of a session a call has only the rows that the call before does not begin with. */
 async function kept(path) {
+  const [, call, start, stop] = path.match(/^(.*\/calls\/\d+)\/labels\?start=(\d+)&stop=(\d+)$/) ?? [];
+  if (call && (await stored(call)).same !== undefined) return (await kept(call)).labels.slice(start, stop);
+  const answer = await stored(path);
+  let { same = 0, items, labels } = answer;
+  for (let at = path; same > 0; ) {
+    at = at.replace(/\d+$/, (number) => number - 1);
+    const before = await stored(at);
+    items = [...before.items.slice(0, Math.max(same - before.same, 0)), ...items];
+    labels = [...before.labels.slice(0, Math.max(same - before.same, 0)), ...labels];
+    same = Math.min(same, before.same);
+  }
+  return answer.same === undefined ? answer : { ...answer, items, labels };
+}
+
+/** Return what an exported file holds: `answers` maps each path to the part with its answer. */
+async function stored(path) {
   const index = await part("answers");
   if (!(path in index)) throw new Problem("left_out", "This is not in the exported file.", "Open the session with `palaver open` to see it.");
   const answer = (await part(index[path]))[path];

@@ -44,9 +44,10 @@ export function address(path, words = {}) {
   return `#${path}${query.size ? `?${query}` : ""}`;
 }
 
-function held({ first, screen, number }, { one }) {
+function held({ first, screen, number }, { one, wire }) {
   if (first !== "s" || (screen === "compare" && one)) return true;
-  return about.screens.includes(screen) && (screen !== "call" || number === routed(about.start).number);
+  const only = routed(about.start).number; // the call of which alone the file is
+  return about.screens.includes(screen) && (screen !== "call" || (only === null ? !wire : number === only));
 }
 
 /** A command of the terminal for the same store; nothing where no command finds it. */
