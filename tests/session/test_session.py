@@ -249,6 +249,19 @@ def test_only_session_refuses_an_ambiguous_name(store: Store) -> None:
     assert only_session(store, one).session_id == one
 
 
+def test_erase_refuses_an_ambiguous_name(store: Store) -> None:
+    """The name stood for several: nothing is erased until the session is opened by its id, or the name is its alone."""
+    ids = [Session.create(store, "same").session_id for _ in range(2)]
+    found = Session.open(store, "same")
+    with pytest.raises(Ambiguous) as caught:
+        found.erase()
+    assert set(caught.value.candidates) == set(ids)
+    assert len(list(store.sessions())) == 2
+    Session.open(store, ids[0]).erase()
+    Session.open(store, "same").erase()
+    assert list(store.sessions()) == []
+
+
 def test_resume_takes_the_right_branch_after_a_clock_set_back(every_store: Store) -> None:
     """Times of a session never run backwards: the branch that was written last is resumed, whatever the clock says."""
     session = Session.create(every_store, "demo")

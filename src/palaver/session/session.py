@@ -536,6 +536,7 @@ class Session:
             InvalidInput: Others grew from the dialog, and neither `children` nor `tombstones` says what becomes of them.
             NotFound: The session has no such entry.
             Erased: It was erased before.
+            Ambiguous: The whole session was opened by a name that other sessions have, too; nothing is erased.
         """
         from palaver.session.erasure import ErasureScope, erase  # noqa: PLC0415 - few programs erase
 
@@ -544,6 +545,8 @@ class Session:
         if dialog is not None:
             scope["dialog"] = self.store.resolve(dialog, self.session_id)
         elif not places:
+            if self.others:  # opened by a name that was not its alone
+                only_session(self.store, self.name)
             scope["session"] = self.session_id
         receipt = erase(self.store, files=files, thorough=thorough, **scope)
         self._dialogs.clear()
