@@ -13,7 +13,6 @@ from typing import Any, SupportsIndex
 from palaver.context.compose import Composed, compose
 from palaver.context.dialects import Dialect, Item, ListWriter, dialect, items_of, tool_specs
 from palaver.context.dialects.writer import Written
-from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy
 from palaver.context.policy import policy as policy_of
@@ -236,7 +235,7 @@ class _Job:
         declared = {tool.name for tool in self.tools}
         more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
         extra = meter.fixed(replace(before, tools=(*before.tools, *more))).tools - meter.fixed(before).tools
-        if not isinstance(manager, Policy) or Layout.of(before, room, meter).fits():
+        if not isinstance(manager, Policy) or meter.fits(before, room.limit):
             done = self._within(writer, manager, room, meter)
             if done.composed.view is before or done.tokens + extra > room.limit:
                 return done
@@ -374,11 +373,13 @@ def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
 def _places(pinned: object, length: int) -> tuple[int, ...]:
     given = tuple(pinned) if isinstance(pinned, Iterable) else (None,)
     if not all(isinstance(place, SupportsIndex) for place in given):
-        raise InvalidInput(f"What is pinned is {shortened(pinned)}.", hint="Pass indexes of the list, such as [0].")
+        raise InvalidInput(
+            f"The pinned indexes are {shortened(pinned)}.", hint="Pass indexes of the list, such as [0]."
+        )
     places = tuple(map(place_of, given))
     outside = [place for place in places if not 0 <= place < length]
     if outside:
-        raise InvalidInput(f"Message {outside[0]} is pinned, and the list has {length}.")
+        raise InvalidInput(f"Message {outside[0]} is pinned, but the list has only {length}.")
     return places
 
 

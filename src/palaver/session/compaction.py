@@ -396,7 +396,7 @@ class Compactions:
             seq = self._before(entry.undone)  # a redo: what stood before the undo that it took back
             entry = self._entry(seq)
         if entry is None or entry.undone is None:
-            raise InvalidInput("There is no undo to take back.")
+            raise InvalidInput("There is no undo to redo: the newest compaction entry is not one.")
         return self._take_back(seq)
 
     def _in_force(self) -> tuple[int, Compaction | None]:

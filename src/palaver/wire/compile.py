@@ -120,7 +120,7 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
     taken = sorted(owned & set(call.parameters))
     if taken:
         raise InvalidInput(
-            f"The parameter {taken[0]!r} is compiled from the view and cannot be given beside it.",
+            f"The parameter {taken[0]!r} cannot be set: it is compiled from the view.",
             hint=f"Change the view or the call; parameters may not be any of: {', '.join(sorted(owned))}.",
         )
 
