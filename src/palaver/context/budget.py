@@ -1,4 +1,4 @@
-"""Within the budget: what a policy plans for a view that exceeds it, continued until the view fits, or the answer that nothing can."""
+"""Within the budget: the plan of a policy, continued until the view fits, or the error that nothing can make it fit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from palaver.view import Plan, Reason, View, apply
 
 __all__ = ["floor", "planned"]
 
-
 _SMALLEST = 50
 """Outputs of at most this many tokens are never shortened: the line in their place has about as many."""
 
 
 def planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: bool = False) -> tuple[Plan, View]:
-    """Return the plan of a policy, continued where it leaves too much, and the view that it makes: within the budget in tokens, bytes and media.
+    """Return the plan of a policy, continued where it leaves too much, and the view: within the budget in tokens, bytes and media.
 
     Args:
         view: The view.

@@ -84,8 +84,6 @@ class Preset(Policy):
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Return what to change in a view."""
-        if not self.acts_within_limit and meter.fits(view, budget.limit):
-            return Plan(policy=self.name)
         return self._plan(view, budget, meter, asked=False)
 
     def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
@@ -96,7 +94,9 @@ class Preset(Policy):
         from palaver.context.cut import run_stages  # noqa: PLC0415 - loaded once a view must become smaller
         from palaver.context.layout import Layout  # noqa: PLC0415 - as above
 
-        layout = self.always(Layout.of(view, budget, meter))
+        layout = Layout.of(view, budget, meter)
+        if self.acts_within_limit or not layout.fits():
+            layout = self.always(layout)
         if asked:
             size = layout.total()
             layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
