@@ -176,10 +176,10 @@ class SqlStore:
             (_id, session_no, dialog_no), last = self._newest(db, dialog_id)
             made = follow(last)
             place = {"session_no": session_no, "dialog_no": dialog_no}
-            for header, body in zip(made, map(bytes, bodies), strict=True):
-                db.many("entry_add", [{**place, **header_values(header), "body": body}])
-                for named in references(body):
-                    db.run("reference_add", **place, seq=header.seq, digest=bytes.fromhex(named))
+            written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
+            db.many("entry_add", [{**place, **header_values(header), "body": body} for header, body in written])
+            named = [(header.seq, blob_digest(one)) for header, body in written for one in references(body)]
+            db.many("reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
             db.run("touch", session_no=session_no, at=max([header.at for header in made]))
             return made
 
