@@ -226,15 +226,16 @@ def _number(connection: apsw.Connection, pragma: str) -> int:
 
 
 def _format(connection: apsw.Connection, path: Path) -> int:
-    """Return the format of what is there, 0 for an empty file. One statement: another process may be making the store right now."""
-    ((found, owner, empty),) = connection.execute(
-        "SELECT user_version, application_id, NOT EXISTS (SELECT 1 FROM sqlite_schema) FROM pragma_user_version, pragma_application_id"
-    )
-    if owner != APPLICATION_ID and not (owner == found == 0 and empty):
+    """Return the format of what is there, 0 for an empty file."""
+    with _transaction(connection, "BEGIN"):  # one look: another process may be making the store right now
+        found, owner = _number(connection, "user_version"), _number(connection, "application_id")
+        ours = owner == APPLICATION_ID
+        empty = not ours and owner == found == 0 and connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
+    if not ours and not empty:
         raise InvalidInput(
             f"{path} is the SQLite database of another program.", hint="It was not touched. Name another file."
         )
-    return int(found)
+    return found
 
 
 def _settled(opener: Opener, connection: apsw.Connection, *, create: bool) -> int:
