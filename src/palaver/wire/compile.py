@@ -160,6 +160,7 @@ class _Exchanges:
 
     def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
         """Compile the exchanges of a view in order. Known ones are compiled again only where their ids or age differ."""
+        view.load()  # in few scans, rather than one for each exchange
         taken: set[str] = set()
         out: list[Compiled] = []
         said_before = view.edited
