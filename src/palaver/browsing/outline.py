@@ -126,7 +126,10 @@ def _recorded(what: str, place: Handle, role: str, exchange: Exchange, size: int
     ]
     speaker = "tool" if what == "result" else exchange.speaker.value
     row: ItemRow = {"what": what, "handle": str(place), "role": role, "speaker": speaker, "bytes": size, "reason": None}
-    return {**row, "reason": changes[0]["reason"], "changes": changes} if changes else row
+    if not changes:
+        return row
+    reason = changes[0]["reason"]
+    return {**row, "reason": reason, "why": REASONS[reason], "changes": changes}
 
 
 def _stated(what: str, role: str, block: Block) -> ItemRow:

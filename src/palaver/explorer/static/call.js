@@ -67,14 +67,14 @@ function Item({ item, label }) {
   const who = item.speaker && item.speaker !== SPEAKERS[item.role] ? `${item.role} (${item.speaker})` : item.role;
   return html`<span class=${`who ${item.role}`}>${visible(who)}</span>
     <span class=${`grow${label?.error ? " bad" : ""}`}>${item.derived && html`<i class="quiet">${visible(item.derived)} </i>`}${(label?.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(item.text ?? label?.label ?? "")}</span>
-    ${item.reason && html`<span class="warn">${visible(item.reason.replaceAll("_", " "))}</span>`}<span class="number quiet">${item.bytes ? bytes(item.bytes) : ""}</span>`; // the first entry of a response has the bytes of all
+    ${item.reason && html`<span class="warn" title=${item.why}>${visible(item.reason.replaceAll("_", " "))}</span>`}<span class="number quiet">${item.bytes ? bytes(item.bytes) : ""}</span>`; // the first entry of a response has the bytes of all
 }
 
 function Side({ item }) {
   if (!item) return html`<${Body} handle=${null} />`;
   if (item.what === "omission") return html`<${Recall} key=${item.place} omission=${item} />`;
   const shown = item.text === undefined ? (item.changes ?? []) : item.handle && !item.reason ? [] : [{ text: item.text }]; // what the original says is shown once
-  const head = html`${shown.map(({ handle, text }) => html`<h2>${item.derived ? "Made for the model" : "Shown"}${handle && html` in place of <code>${handle}</code>`}</h2><${Long} text=${text ?? "(nothing)"} />`)}
+  const head = html`${item.why && html`<p>${visible(item.why)}.</p>`}${shown.map(({ handle, text }) => html`<h2>${item.derived ? "Made for the model" : "Shown"}${handle && html` in place of <code>${handle}</code>`}</h2><${Long} text=${text ?? "(nothing)"} />`)}
     ${shown.length > 0 && item.handle && html`<h2>The original</h2>`}`;
   return item.handle ? html`<${Body} key=${item.handle} handle=${item.handle} head=${head} />` : html`<section class="body" tabindex="0" aria-label="Entry">${head}</section>`;
 }

@@ -72,7 +72,7 @@ function Sides({ before, after, why, place }) {
 }
 
 function DifferenceRow({ what, place, before, after, why }) {
-  return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class="grow">${line(after ?? before)}</span><span class="quiet">${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
+  return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class="grow">${line(after ?? before)}</span><span class="quiet why" title=${visible(why)}>${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
 }
 
 function Branches({ session, one, other }) {
