@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, TypeAlias, TypedDict, TypeGuard
 
 from palaver.errors import NotFound
 from palaver.log import Handle, MessageEntry, entry_at, every_header
-from palaver.messages import Role, Usage
+from palaver.messages import Message, Role, Usage
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
@@ -42,11 +42,13 @@ class Answer:
         return self.entries[0]
 
     def told(self) -> tuple[str, Usage | None]:
-        """Return the model, and what the provider reported, from the entries that can be read."""
-        found = (entry_at(self.store, place) for place in self.entries)
-        said = [entry.message for entry in found if isinstance(entry, MessageEntry)]
-        model = next((message.model or "" for message in said), "")
-        return model, next((message.usage for message in reversed(said) if message.usage), None)
+        """Return the model, and what the provider reported, from the entries that can be read; only as many are read as say it."""
+        model = next((message.model or "" for message in self._messages(self.entries)), "")
+        return model, next((message.usage for message in self._messages(reversed(self.entries)) if message.usage), None)
+
+    def _messages(self, entries: Iterable[Handle]) -> Iterator[Message]:
+        found = (entry_at(self.store, place) for place in entries)
+        return (entry.message for entry in found if isinstance(entry, MessageEntry))
 
     @property
     def model(self) -> str:

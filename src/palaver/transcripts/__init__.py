@@ -6,9 +6,7 @@ What reads files is loaded when it is first used: Markdown needs none of it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
 from palaver.transcripts.repair import repair
-from palaver.transcripts.sources import kept
 
 if TYPE_CHECKING:
     from palaver.transcripts.bundle import (
@@ -21,7 +19,9 @@ if TYPE_CHECKING:
     )
     from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, unreadable
     from palaver.transcripts.exporting import EXPORTS, Exported, export, partial_path, write_file
+    from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
     from palaver.transcripts.importing import Imported, Importer, in_order, require_something
+    from palaver.transcripts.sources import kept
 
 __all__ = [
     "DAMAGED_STORE",
@@ -54,7 +54,9 @@ _MODULES = {
     "bundle": "BundleImport export_bundle import_bundle import_bundle_file is_bundle redacted_copy",
     "doctor": "DAMAGED_STORE examine examine_file unreadable",
     "exporting": "EXPORTS Exported export partial_path write_file",
+    "findings": "REMEDIES Diagnosis Finding",
     "importing": "Imported Importer in_order require_something",
+    "sources": "kept",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

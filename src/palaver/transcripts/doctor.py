@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.context import Meter
+from palaver.context.meter import Pieces
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, decode_entry
@@ -23,7 +24,7 @@ from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import kept
 from palaver.view import Block, Reason, View, fold, held
-from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
+from palaver.wire import PROFILES, Call, How, Request, compile, validate  # noqa: A004 - the word for it
 
 if TYPE_CHECKING:
     from palaver.formats import Loss, ReadLimits
@@ -119,9 +120,10 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
     valid = dict.fromkeys(PROFILES, len(sound) == len(chosen))
     for node in sound:
         view = fold(store, node.dialog_id)
-        findings.extend(_of_dialog(store, node))
-        findings.extend(_of_window(view))
-        valid = {name: fine and _valid(store, view, name) for name, fine in valid.items()}
+        requests = {name: request for name in PROFILES if (request := _next_request(store, view, name)) is not None}
+        findings.extend(_of_dialog(store, node, requests))
+        findings.extend(_of_window(view, requests))
+        valid = {name: fine and name in requests and _passes(requests[name]) for name, fine in valid.items()}
     total = sum(store.last(node.dialog_id).seq + 1 for node in chosen)
     return Diagnosis(
         name=record.name or session_id,
@@ -168,13 +170,13 @@ def _of_sources(store: Store, session_id: SessionId) -> Iterator[Finding]:
             yield _fault(source.identity, "damaged_source", f"The kept file cannot be read back: {error}")
 
 
-def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
+def _of_dialog(store: Store, node: Node, requests: Mapping[str, Request]) -> Iterator[Finding]:
     view = fold(store, node.dialog_id, whole=True)
     view.load()
     found = [*_of_entries(store, node), *_of_view(store, view)]
     yield from found
     known = {finding.place for finding in found if finding.severity == "fault"}
-    yield from (finding for finding in _of_wire(store, view) if finding.place not in known)
+    yield from (finding for finding in _of_wire(requests) if finding.place not in known)
 
 
 # --- entries ------------------------------------------------------------------------------------------------------------------
@@ -279,12 +281,11 @@ def _misplaced(store: Store, view: View) -> Iterator[Finding]:
 _MEDIA = frozenset({"image", "audio"})
 
 
-def _of_wire(store: Store, view: View) -> Iterator[Finding]:
+def _of_wire(requests: Mapping[str, Request]) -> Iterator[Finding]:
     """Find what one provider or another does not receive as it was recorded."""
     found: dict[tuple[str, str, str, How], list[str]] = {}
-    for name in PROFILES:
-        call = Call(model=_model(view, name))
-        for change in compile(view, PROFILES[name], call, lambda digest: store.blob(BlobId(digest))).report:
+    for name, request in requests.items():
+        for change in request.report:
             if change.handle is not None:
                 found.setdefault((str(change.handle), change.what, change.why, change.how), []).append(name)
     for (place, what, why, how), names in found.items():
@@ -295,10 +296,17 @@ def _of_wire(store: Store, view: View) -> Iterator[Finding]:
         yield Finding(place=place, code=code, what=f"{what}: {why}", severity=severity, providers=tuple(names))
 
 
-def _of_window(view: View) -> Iterator[Finding]:
-    """Find a view that is larger than its model's window, if that is known."""
+_BYTES_PER_TOKEN = 2
+"""Fewer than a request without media has for a token: on recorded sessions the median is 3.6."""
+
+
+def _of_window(view: View, requests: Mapping[str, Request]) -> Iterator[Finding]:
+    """Find a view that is larger than its model's window, if that is known. Tokens are counted only where bytes leave it open."""
     info = model_info(view.model) if view.model else None
     if info is None or not info.known:
+        return
+    largest = max((len(request.data) for request in requests.values()), default=0)
+    if largest <= info.max_input * _BYTES_PER_TOKEN and not Pieces().view(view).total:
         return
     size = Meter(counter(info)).view(view).total
     if size > info.max_input:
@@ -306,15 +314,16 @@ def _of_window(view: View) -> Iterator[Finding]:
         yield _fault(view.dialog_id[:12], OVER_WINDOW, what)
 
 
-def _model(view: View, profile_name: str) -> str:
-    standard = PROFILES[profile_name].model
-    return view.model if standard.partition("-")[0] in view.model else standard
-
-
-def _valid(store: Store, view: View, name: str) -> bool:
-    call = Call(model=_model(view, name), then="Go on.")
+def _next_request(store: Store, view: View, name: str) -> Request | None:
+    """Return the next request for a provider; None where there can be none."""
+    standard = PROFILES[name].model
+    model = view.model if standard.partition("-")[0] in view.model else standard
+    call = Call(model=model, then="Go on.")
     try:
-        request = compile(view, PROFILES[name], call, lambda digest: store.blob(BlobId(digest)))
+        return compile(view, PROFILES[name], call, lambda digest: store.blob(BlobId(digest)))
     except PalaverError:
-        return False
-    return not validate(request.body, PROFILES[name], as_history=request.history)
+        return None
+
+
+def _passes(request: Request) -> bool:
+    return not validate(request.body, request.profile, as_history=request.history)

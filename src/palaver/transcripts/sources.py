@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import zstandard
 
 from palaver.errors import StoreDamaged
-from palaver.formats import SourceFile
 from palaver.ids import BlobId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
+
+if TYPE_CHECKING:
+    from palaver.formats import SourceFile
 
 PIECE = 1 << 22
 """How much of a file is compressed and stored as one payload, in bytes: the memory that keeping a file takes."""
