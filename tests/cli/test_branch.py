@@ -70,11 +70,11 @@ def test_a_rewind_is_previewed_done_and_undone(stocked: Palaver) -> None:
 def test_labels_are_set_listed_and_removed(stocked: Palaver) -> None:
     """An entry is named, renamed and loses its name; what is not there is missing."""
     place = f"{dialogs(stocked)[0][:12]}:1"
-    assert stocked("branch", "label", "talk").out == ""
+    assert stocked("branch", "label", "talk").out == "Nothing is labelled.\n"
     stocked("branch", "label", place, "the question")
     assert stocked("branch", "label", place, "the first question").out == f"{place}  the first question\n"
     assert stocked("branch", "label", "talk", "--json").row() == {"handle": place, "label": "the first question"}
-    assert stocked("branch", "label", place).out == ""
+    assert stocked("branch", "label", place).out == "Nothing is labelled.\n"
     assert stocked("branch", "label", f"{place}999", "x").code == Exit.MISSING
     assert stocked("branch", "label", "talk", "x").code == Exit.INPUT
 
@@ -85,7 +85,7 @@ def test_labels_are_set_listed_and_removed(stocked: Palaver) -> None:
 def test_what_is_pinned_stays_and_is_listed(long: Palaver) -> None:
     """A block's handle pins its entry, once; it is in the view after a compaction; unpinned, it leaves with the next one."""
     place = long("show", "long", "--json").rows()[3]["handle"]
-    assert long("branch", "pin", "long").out == ""
+    assert long("branch", "pin", "long").out == "Nothing is pinned.\n"
     (row,) = long("branch", "pin", f"{place}:0", "--json").rows()
     assert (row["handle"], row["shown"]) == (place, True)
     assert row["text"].startswith("assistant: answer-1- word")
@@ -94,7 +94,7 @@ def test_what_is_pinned_stays_and_is_listed(long: Palaver) -> None:
     assert len(long("show", "long", "--json").rows()) == before
     for undo, shown in ((False, True), (True, False)):
         if undo:
-            assert long("branch", "pin", place, "--undo").out == ""
+            assert long("branch", "pin", place, "--undo").out == "Nothing is pinned.\n"
         long("compact", "long", "--yes", "--budget", 1_200)
         view = long("view", "long").out
         assert ("answer-1-" in view, "answer-2-" in view) == (shown, False)

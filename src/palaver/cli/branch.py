@@ -154,8 +154,11 @@ def label(
         if handle is not None or name is not None:
             handle = _entry(handle, place)
             session.dialog(handle.dialog).marks.label(handle, name)
-        for row in labels(session):
+        rows = list(labels(session))
+        for row in rows:
             emit(json, row, f"{row['handle']}  {row['label']}")
+    if not (rows or json):
+        say("Nothing is labelled.")
 
 
 @app.command()
@@ -170,9 +173,12 @@ def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = Non
             handle = _entry(handle, place)._replace(block=None)
             dialog = _holding(session, handle)
             _pin(dialog, handle, undo=undo)
-        for row in pins(dialog):
+        rows = list(pins(dialog))
+        for row in rows:
             gone = "" if row["shown"] else "  (not in the view: undo the compaction that left it out)"
             emit(json, row, f"{row['handle']}  {row['text']}{gone}")
+    if not (rows or json):
+        say("Nothing is pinned.")
 
 
 def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
@@ -180,7 +186,7 @@ def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
     if undo and not pinned:
         raise InvalidInput(f"{place} is not pinned.", hint="`palaver branch pin SESSION` lists what is.")
     if not undo and kind not in {"message", "branch_summary"}:
-        raise InvalidInput(f"{place} is not a message, but a {kind} entry: no view shows it.")
+        raise InvalidInput(f"{place} is not a message (its kind is {kind}): no view shows it.")
     if undo or not pinned:
         dialog.marks.pin(place, pinned=not undo)
 

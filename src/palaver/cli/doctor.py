@@ -9,8 +9,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from palaver.browsing.places import locate
-from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.options import JsonOption, StoreOption, found, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
 from palaver.errors import StoreDamaged
@@ -63,14 +62,15 @@ def run(
 
 def _stored(target: str | None, url: str | None, *, mend: bool, every: bool, json: bool) -> int:
     """Examine one session of the store, or all."""
-    with opened(url, writes=mend) as source:
-        place = None if target is None else locate(source, target, only=mend)
-        only = None if place is None or place.whole else place.dialog.dialog_id
-        sessions = [one.session_id for one in source.sessions()] if place is None else [place.session.session_id]
-        diagnoses = [_examined(source, each, only) for each in sessions]
-        healthy = _reported(diagnoses, every=every, json=json)
+    if target is None:
+        with opened(url) as source:
+            diagnoses = (_examined(source, one.session_id, None) for one in source.sessions())
+            return Exit.OK if _reported(diagnoses, every=every, json=json) else Exit.FOUND
+    with found(target, url, writes=mend) as (session, dialog, _, whole):
+        only = None if whole else dialog.dialog_id
+        healthy = _reported([_examined(session.store, session.session_id, only)], every=every, json=json)
         if mend and not healthy:
-            _mend(source, sessions[0], only, json=json)
+            _mend(session.store, session.session_id, only, json=json)
     return Exit.OK if healthy else Exit.FOUND
 
 

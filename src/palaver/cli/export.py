@@ -16,7 +16,6 @@ from palaver.browsing.secrets import SecretRow, secrets
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import NotFound, StoreError
-from palaver.explorer.page import Chosen, page
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
@@ -72,6 +71,8 @@ def run(
             _reviewed(hidden, json=json)
             return
         if to == "html":
+            from palaver.explorer.page import Chosen, page  # noqa: PLC0415 - the other forms need no page
+
             shown = redacted_copy(source, session_id, PatternRedactor()) if hidden else source
             done = Exported(
                 pieces=page(shown, Chosen(session_id, dialog.dialog_id, call, compare, calls)), report=Report()

@@ -93,8 +93,9 @@ def found(reference: str, url: str | None, *, writes: bool = False, read_only: b
         try:
             place = locate(store, reference, only=writes)
         except NotFound as missing:
-            folder = reference and Path(reference).is_dir()
-            other = "It is a folder: name a file in it." if folder else "No file has this name either."
-            missing.hint = missing.hint if writes else f"{other} {missing.hint}".strip()
+            if missing.what == "session" and not writes:
+                folder = reference and Path(reference).is_dir()
+                other = "It is a folder: name a file in it." if folder else "No file has this name either."
+                missing.hint = f"{other} {missing.hint}".strip()
             raise
         yield place

@@ -206,7 +206,7 @@ def _on_a_screen() -> bool:
 
 
 def _width(text: str) -> int:
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return len(text) if text.isascii() else sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _cell(text: str, width: int, *, right: bool) -> str:
