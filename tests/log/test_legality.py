@@ -34,8 +34,9 @@ from palaver.messages import (
 
 
 def call(*ids: str, response: str | None = None) -> Message:
-    """A response that makes calls."""
-    return AssistantMessage(contents=tuple(ToolCallContent(id=one, name="t") for one in ids), response_id=response)
+    """A fragment of a response that makes calls."""
+    contents = tuple(ToolCallContent(id=one, name="t") for one in ids)
+    return AssistantMessage(contents=contents, response_id=response, fragment=response is not None)
 
 
 def result(one: str) -> Message:

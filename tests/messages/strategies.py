@@ -233,6 +233,7 @@ def _messages_of(kind: type[Message]) -> st.SearchStrategy[Message]:
         "stop_reason": st.sampled_from(StopReason),
         "error": words,
         "response_id": words,
+        "fragment": st.booleans(),
         "speaker": st.sampled_from(Speaker),
     }
     return _with_own(kind, **common, **_CLASSES[kind])

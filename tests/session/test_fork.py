@@ -103,7 +103,7 @@ def test_law_11_a_fork_costs_the_same_whatever_the_length() -> None:
 
     dialog = Dialog(owner="x", store=Counting())
     for number in range(100):  # an agent's rounds: two messages of a response, its results, a label
-        parts = [Message(role="assistant", content=part, response_id=f"r{number}") for part in "ab"]
+        parts = [Message(role="assistant", content=part, response_id=f"r{number}", fragment=True) for part in "ab"]
         dialog.append([Message(role="user", content="ask"), *parts, Message(role="user", content="told")] * 2)
         dialog.marks.label(dialog.messages.handle(0), "x")
     for (last_n, first_k), most in {(0, 1): 0, (3, 2): 50, (50, 1): 50, (1, 50): 50}.items():
@@ -148,7 +148,8 @@ def _say(plain: Plain, dialog: Dialog, kind: str, text: str) -> None:
         plain.said.append((message.id, (text,)))
         return
     role, _, response = kind.partition(":")
-    message = Message(role=role, content=text, response_id=f"{response}-{dialog.dialog_id}" if response else None)
+    shared = f"{response}-{dialog.dialog_id}" if response else None
+    message = Message(role=role, content=text, response_id=shared, fragment=bool(response))
     if not response:
         plain.response = ""  # whoever says something else ends a response: an equal id after it is another one
     if response and plain.response == response:

@@ -24,7 +24,7 @@ def grown(log: Path | ReplayLog | str | None = None) -> Dialog:
         root.put_text(f"m{number}")
     child = root.fork(last_n=2)
     child.put_image(PNG)
-    root.append([Message(role="assistant", content=part, response_id="r") for part in ("a", "b")])
+    root.append([Message(role="assistant", content=part, response_id="r", fragment=True) for part in ("a", "b")])
     child.fork().put_text("leaf")
     root.marks.label(root.messages.handle(0), "first")
     return root

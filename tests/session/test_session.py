@@ -130,7 +130,8 @@ def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
 def test_fragments_report_the_usage_of_their_response_once(dialog: Dialog) -> None:
     """A response recorded in fragments, each with the response's usage, is one message that cost once."""
     usage = {"input_tokens": 10, "output_tokens": 1, "cost": {"total": 0.5}}
-    said, last = (Message(role="assistant", content=text, response_id="r", usage=usage) for text in ("so ", "said"))
+    shared = {"role": "assistant", "response_id": "r", "fragment": True, "usage": usage}
+    said, last = (Message.from_dict({**shared, "content": text}) for text in ("so ", "said"))
     dialog.append([said, ToolMessage.from_result(ToolResultContent(id="c", content="aside")), last])
     assert [message.text_content() for message in dialog.messages] == ["so said", "aside"]
     assert dialog.cost.cost == 0.5

@@ -134,15 +134,16 @@ class Reference:
         """Add a response or a fragment of one."""
         if not said:
             return
-        joins = message.response_id is not None and message.response_id == self.may_join
-        self.may_join = message.response_id
+        response = message.response_id if message.fragment else None
+        joins = response is not None and response == self.may_join
+        self.may_join = response
         newest = self.newest
         calls = [block.id for _, block in said if isinstance(block, ToolCallContent)]
         if newest is not None and not joins and message.response_id is None:
             unanswered = bool(newest.calls) and all(each[1] is None for each in newest.calls)
             joins = bool(calls) and unanswered and last is not None and newest.entries[-1] == last
-        if newest is None or not (joins and (message.response_id is None or newest.response == message.response_id)):
-            newest = self.newest = Said("assistant", [], response=message.response_id, inherited=inherited)
+        if newest is None or not (joins and (response is None or newest.response == response)):
+            newest = self.newest = Said("assistant", [], response=response, inherited=inherited)
             self.exchanges.append(newest)
         newest.entries.append(place)
         newest.blocks += [(Handle(place.dialog, place.seq, index), "said") for index, _ in said]

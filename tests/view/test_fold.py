@@ -69,6 +69,16 @@ def test_equal_response_ids_in_two_turns_never_merge() -> None:
         assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 3, 4, 5, 6]
 
 
+def test_whole_responses_never_merge() -> None:
+    """An answer is a whole response unless its recorder writes fragments: a server's constant id joins nothing, not even within a turn."""
+    log = Log()
+    answers = [model("", "x"), model("done")]
+    same = [each.model_copy(update={"response_id": "chatcmpl-7"}) for each in answers]
+    log.put(user("q"), same[0], result("x", "one"), same[1])
+    assert [header.number for header in log.store.headers(log.dialog)] == [1, 2, 3, 4]
+    assert sketch(seen(log)) == ["user[q]", "assistant[call x] tool[result x]", "assistant[done]"]
+
+
 def test_observation_of_a_text_protocol_is_no_user_message() -> None:
     """What the importer recorded as a tool's words is not the user's newest message, and stays while the model has not answered it."""
     log = Log()

@@ -112,7 +112,6 @@ class DialogWriter:
         self._start = start
         self._messages = array("q", [0])
         self._response = ""
-        self._responses: set[str] = set()
         self._results: dict[str, tuple[int, int]] = {}  # numbers: places would take many times as much memory
         self._in_force: dict[str, list[int]] = {}
 
@@ -139,23 +138,14 @@ class DialogWriter:
             self._in_force.setdefault(entry.kind, []).append(self.count)
         return self._put(entry, origin, 0, counted)
 
-    def say(
-        self, message: Message, origin: Origin, *, counted: int = 0, fragment: bool = False
-    ) -> Iterator[Put | Loss]:
+    def say(self, message: Message, origin: Origin, *, counted: int = 0) -> Iterator[Put | Loss]:
         """Put a message, preceded by a change of the model if there is one. Report replaced characters and results without a call.
 
         Args:
             message: The message.
             origin: Its record.
             counted: 1 for the first entry of a message record.
-            fragment: True if the format records a response in fragments with one id. Otherwise a message is a whole response, and
-                a repeated id is dropped (some servers draw ids from a thousand numbers).
         """
-        response = message.response_id
-        if response and not fragment and response in self._responses:
-            message = message.model_copy(update={"response_id": None, "repeated_response_id": response})
-        elif response and not fragment:
-            self._responses.add(response)
         for change in message.normalized:
             reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
             yield Loss(place=origin.place, reason=reason, code=change.kind)
@@ -165,8 +155,9 @@ class DialogWriter:
         for index, block in enumerate(message.contents):
             if isinstance(block, ToolResultContent):
                 self._results.setdefault(block.id, (self.count, index))
-        begins = int(not message.response_id or message.response_id != self._response)
-        self._response = message.response_id or self._response
+        response = message.response_id if message.fragment else None
+        begins = int(not response or response != self._response)
+        self._response = response or self._response
         yield self._put(MessageEntry(message=message, at=message.timestamp), origin, begins, counted)
 
     def use_model(self, model: str, provider: str, at: float, origin: Origin) -> Iterator[Put]:

@@ -232,8 +232,9 @@ class _GeminiReader:
                 provider="google",
                 usage=Usage(usage),
                 response_id=key,
+                fragment=True,
             )
-            yield from self.writer.say(message, _origin(identity, item, raw), counted=counted, fragment=True)
+            yield from self.writer.say(message, _origin(identity, item, raw), counted=counted)
             self._metered.update((key,) if usage else ())
             counted, usage = 0, {}
             self._called.update(block.id for block in said if isinstance(block, ToolCallContent))

@@ -143,5 +143,5 @@ def _in_place_of(header: Header, text: str) -> Message:
     said = TextContent(content=text)
     if header.role in SAID:
         calls = (ToolCallContent(id=call, name="unreadable") for call in header.calls)
-        return AssistantMessage(contents=(said, *calls), response_id=header.response or None)
+        return AssistantMessage(contents=(said, *calls), response_id=header.response or None, fragment=True)
     return UserMessage(contents=(said,), speaker=Speaker.HARNESS)

@@ -93,9 +93,11 @@ def from_header(header: Header) -> Entry:
         contents: list[Content] = [ToolResultContent(id=call, content=ERASED, is_error=True) for call in header.calls]
     else:
         contents = [ToolCallContent(id=call, name="erased", args={}) for call in header.calls]
-    response = header.response if header.role in {"assistant", "tool_call"} else ""
+    said = (
+        {"response_id": header.response or None, "fragment": True} if header.role in {"assistant", "tool_call"} else {}
+    )
     values = {"role": header.role, "contents": contents or [TextContent(content=ERASED)], "timestamp": header.at}
-    return MessageEntry(at=header.at, message=Message.from_dict(values | {"response_id": response or None}))
+    return MessageEntry(at=header.at, message=Message.from_dict(values | said))
 
 
 def stand_in(entry: Entry, mark: Erasure) -> Entry:
@@ -214,7 +216,7 @@ def _message(message: Message) -> Message:
 
 
 _KEPT = (
-    *("role", "id", "timestamp", "model", "api_type", "stop_reason", "response_id", "speaker"),
+    *("role", "id", "timestamp", "model", "api_type", "stop_reason", "response_id", "fragment", "speaker"),
     *("custom_type", "in_context", "tokens_before"),
 )
 _DIALOG_ID = re.compile(r"[0-9a-f]{32}")

@@ -149,9 +149,16 @@ def message_draft(message: Message, at: float, body: bytes) -> Draft:
     opens = tuple([block.id for block in message.contents if isinstance(block, ToolCallContent)]) if said else ()
     answers = tuple([block.id for block in message.contents if isinstance(block, ToolResultContent)])
     blocks = shape(message)
-    response = (message.response_id or "") if said and blocks not in SILENT else ""
+    response = _response(message) if said and blocks not in SILENT else ""
     speaker = "" if message.speaker is SPEAKER_OF_ROLE[message.role] else message.speaker.value
     return Draft("message", role, 1, opens, answers, response, at, body, speaker, blocks)
+
+
+def _response(message: Message) -> str:
+    """Return the id by which fragments of a response are joined: only fragments share it, because some servers repeat their ids."""
+    if not message.response_id:
+        return ""
+    return message.response_id if message.fragment else message.id
 
 
 def shape(message: Message) -> str:

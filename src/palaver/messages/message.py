@@ -74,6 +74,7 @@ class MessageFields(TypedDict, total=False):
     stop_reason: StopReason | str | None
     error: str
     response_id: str | None
+    fragment: bool
     speaker: Speaker | str | None
     changes: Iterable[Change]
     custom_type: str
@@ -138,7 +139,8 @@ class Message(Value):
         modality: What it mainly consists of, derived from the blocks.
         stop_reason: Why the model stopped, or None if unknown.
         error: What went wrong while it was written, or empty.
-        response_id: The provider's id of the response; fragments of one response share it.
+        response_id: The provider's id of the response, or None. Some servers repeat an id.
+        fragment: Whether it is only a part of the response: a recorder wrote the response in several messages with one id.
         speaker: Who really said it; by default who speaks in the role.
     """
 
@@ -169,6 +171,7 @@ class Message(Value):
     stop_reason: StopReason | None = None
     error: str = ""
     response_id: str | None = None
+    fragment: bool = False
     speaker: Speaker = Field(default_factory=_default_speaker)
 
     if TYPE_CHECKING:

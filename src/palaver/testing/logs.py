@@ -77,7 +77,7 @@ def model(text: str = "", *calls: str, response: str | None = None) -> Message:
     """A response of the model: words, and calls by their ids."""
     contents: list[Content] = [TextContent(content=text)] if text else []
     contents += [ToolCallContent(id=call, name="shell", args={"cmd": call}) for call in calls]
-    return AssistantMessage(contents=tuple(contents), response_id=response)
+    return AssistantMessage(contents=tuple(contents), response_id=response, fragment=response is not None)
 
 
 def result(call: str, text: str = "done") -> Message:

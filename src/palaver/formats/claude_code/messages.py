@@ -92,6 +92,7 @@ def messages_of(value: Mapping[str, object], key: str, at: float, *, last: bool 
         usage=Usage(fields.mapping(message, "usage")) if last and not synthetic else Usage(),
         stop_reason=None if synthetic else stop_reason_of(fields.text(message, "stop_reason") or None),
         response_id=fields.text(message, "id") or None,
+        fragment=True,
         speaker=Speaker.HARNESS if synthetic else Speaker.MODEL,
     )
 

@@ -148,7 +148,7 @@ class ClaudeCodeReader:
         last = self._survey.last_fragment.get(response, origin.ordinal) == origin.ordinal
         for message in messages.messages_of(value, origin.record, at, last=last):
             self._agents |= {call.id: str(call.args.get("subagent_type") or "") for call in message.tool_calls()}
-            yield from writer.say(message, origin, counted=counted, fragment=True)
+            yield from writer.say(message, origin, counted=counted)
             counted = 0
 
     def _compaction(self, summary: str, origin: Origin, at: float, dialog: int) -> Iterator[Event]:

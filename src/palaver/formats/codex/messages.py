@@ -124,6 +124,7 @@ def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str,
         provider="openai",
         usage=usage,
         response_id=response,
+        fragment=bool(response),
         metadata={"phase": phase} if phase else {},
     )
 

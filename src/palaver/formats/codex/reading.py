@@ -112,7 +112,7 @@ class CodexReader:
             yield self._put(Custom(custom_type=f"{NAME}/{kind or 'item'}", data=payload, at=at), origin, 1)
 
     def _say(self, message: Message, payload: Mapping[str, object], origin: Origin) -> Iterator[Event]:
-        yield from self._writer.say(message, origin, counted=1, fragment=True)
+        yield from self._writer.say(message, origin, counted=1)
         if self._survey.wanted and (key := digest(payload)) in self._survey.wanted:
             self._where.setdefault(key, []).append(self._writer.run(self._writer.count - 1, self._writer.count))
 
