@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import postgres, recorded
+from tests import laws, postgres, recorded
 from tests.peers import server
 from tests.postgres_wheel import wheel_server
 
@@ -61,6 +61,36 @@ def _heed_ctrl_c() -> None:
     """Restore the handler of Ctrl-C where a script started this process with `&`: children that tests interrupt inherit it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# --- the laws, counted ------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what names a law, before `-m` chooses."""
+    for item in items:
+        if named := laws.laws_of(item):
+            item.add_marker("law")
+            item.user_properties.append(("laws", named))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Put the number of checks into the report of a test."""
+    if call.when == "call":
+        item.user_properties.append(("checks", laws.checks_of(item)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was held over what, where tests were chosen by law."""
+    if "law" in config.getoption("markexpr"):
+        made = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind) if one.when == "call"]
+        terminalreporter.section("laws")
+        terminalreporter.write_line("\n".join(laws.table(made)))
+
+
+# --- fixtures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session", autouse=True)

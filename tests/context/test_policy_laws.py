@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from palaver.context.policy import POLICIES, ContextManager, policy
 from palaver.testing.policy_laws import PolicyLaws
 
 
-def _suite(name: str, *marks: pytest.MarkDecorator) -> type[PolicyLaws]:
+def _suite(name: str) -> type[PolicyLaws]:
     def made(self: PolicyLaws) -> ContextManager:  # noqa: ARG001 - a method
         found = policy(name)
         assert found is not None
         return found
 
-    return type(f"Test_{name.replace('-', '_')}", (PolicyLaws,), {"policy": made, "pytestmark": list(marks)})
+    return type(f"Test_{name.replace('-', '_')}", (PolicyLaws,), {"policy": made})
 
 
 for _name in POLICIES:
     globals()[f"Test_{_name.replace('-', '_')}"] = _suite(_name)
-    globals()[f"Test_{_name.replace('-', '_')}_at_length"] = _suite(_name, pytest.mark.soak, pytest.mark.timeout(0))

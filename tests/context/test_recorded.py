@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice, pairwise
 
 import pytest
@@ -42,12 +43,13 @@ def policies() -> list[ParameterSet | str]:
     return [DEFAULT_POLICY, *rest]
 
 
-def views(recording: Recording) -> Iterator[tuple[MemoryStore, DialogId, View]]:
-    """Yield the views of at most two sessions of a recording."""
+@lru_cache(maxsize=1)
+def views(recording: Recording) -> list[tuple[MemoryStore, DialogId, View]]:
+    """Return the views of at most two sessions of a recording; the policies take them one after the other, and change nothing."""
     store = MemoryStore()
-    for imported in islice(Importer(store, keep_source=False).import_path(recording.path), 2):
-        root = Session.open(store, imported.session_id).root
-        yield store, root.dialog_id, root.view()
+    sessions = islice(Importer(store, keep_source=False).import_path(recording.path), 2)
+    roots = [Session.open(store, imported.session_id).root for imported in sessions]
+    return [(store, root.dialog_id, root.view()) for root in roots]
 
 
 def calls(headers: Sequence[Header]) -> list[int]:
@@ -75,7 +77,7 @@ def test_laws_over_recorded_sessions(recording: Recording, name: str) -> None:
 @pytest.mark.parametrize("name", policies())
 @pytest.mark.parametrize("recording", every(1))
 def test_law_7_over_recorded_sessions(recording: Recording, name: str) -> None:
-    """Wherever the model was called, the view goes on from the one before, or a step says why."""
+    """Law 7: wherever the model was called, the view goes on from the one before, or a step says why."""
     made = policy(name)
     assert made is not None
     for store, dialog, view in views(recording):

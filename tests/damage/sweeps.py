@@ -20,6 +20,7 @@ from palaver.store import Durability, SqliteStore, Store, verify_store
 from tests.damage.disk import Act, Loss, Note, Notes
 from tests.damage.history import History, state_of
 from tests.damage.sqlite_disk import Disk, Failure, close_on, put_back, sqlite_on
+from tests.laws import checked
 
 T = TypeVar("T")
 _FILE = "store.db"
@@ -42,6 +43,7 @@ class Tally:
     def sound(self, what: str) -> None:
         """Assert that nothing was lost and nothing invented, and say what was done."""
         sys.stdout.write(f"{what}: {self.kills:,} kills, {len(self.lost)} lost, {len(self.invented)} invented\n")
+        checked(self.kills)
         assert (self.lost[:10], self.invented[:10]) == ([], [])
         assert self.kills
 
@@ -58,12 +60,14 @@ class Judge:
         flushed: False where the newest steps may be missing, as `Durability.NORMAL` says of a power cut.
         on: How many of the steps that are left are made then.
         tally: Where it is counted.
+        seen: What power cuts left that was judged already: equal files with as many acknowledged steps.
     """
 
     known: History
     flushed: bool = True
     on: int = 1
     tally: Tally = field(default_factory=Tally)
+    seen: set[tuple[int, int]] = field(default_factory=set)
 
     def store(self, store: Store, acknowledged: int, where: str) -> int:
         """Judge a store, write it on, and return how many steps were found.
@@ -165,15 +169,14 @@ def power_cuts(  # noqa: PLR0913 - all but the first three by keyword
     seeds: Iterable[int] = (0,),
 ) -> Tally:
     """Cut the power at every point of a recorded history, open what is on the disk then, and judge it; equal files are judged once."""
-    seen = set[tuple[int, int]]()
     for at in list(recorded.notes.cuts(first))[::every]:
         acknowledged = recorded.acknowledged(at)
         for loss in losses:
             for seed in seeds if loss is Loss.ANY else (0,):
                 left = recorded.notes.left(at, loss, seed)
                 content = (acknowledged, hash(frozenset(left.items())))
-                if content not in seen:
-                    seen.add(content)
+                if content not in judge.seen:
+                    judge.seen.add(content)
                     where = f"cut after act {at}, {loss.value} of what was not flushed lost, seed {seed}"
                     judge.files(left, folder / "cut", acknowledged, where)
     return judge.tally
@@ -189,12 +192,13 @@ def failing(judge: Judge, folder: Path, failure: Failure, first: int, length: in
 
     Args:
         judge: The judge, who knows the history.
-        folder: An empty folder.
+        folder: A folder that is made, and removed.
         failure: How the disk fails.
         first: Which act of that kind is the first to fail, counted from 1.
         length: How many fail, one after the other.
     """
     disk, known = Disk(), judge.known
+    folder.mkdir()
     with sqlite_on(disk):
         disk.fail(failure, first, first + length - 1)
         store = _made_at_last(lambda: SqliteStore(folder / _FILE), length)
@@ -209,6 +213,7 @@ def failing(judge: Judge, folder: Path, failure: Failure, first: int, length: in
         left = disk.notes.left(len(disk.notes), Loss.ALL)
         close_on(store)
     judge.files(left, folder / "after", len(known.steps), f"{failure.value} from act {first}")
+    rmtree(folder)
     return disk.failed
 
 
@@ -225,6 +230,7 @@ def _made_at_last(make: Callable[[], T], length: int, failed: Callable[[], None]
 def unreadable(judge: Judge, folder: Path, first: int) -> int:
     """Play a history, and read it again while one reading of the disk fails: it says so, or gives all there is, never less."""
     disk = Disk()
+    folder.mkdir()
     with SqliteStore(folder / _FILE, Durability.NORMAL) as store:
         for step in judge.known.steps:
             step(store)
@@ -233,4 +239,5 @@ def unreadable(judge: Judge, folder: Path, first: int) -> int:
         for _ in range(2):
             with suppress(StoreError), SqliteStore(folder / _FILE) as again:
                 judge.store(again, len(judge.known.steps), f"read {first}")
+    rmtree(folder)
     return disk.failed

@@ -95,7 +95,7 @@ _DROPS = st.sets(st.integers(0, 17))
 @given(steps=conversations(least=3, most=8))
 @settings(deadline=None, max_examples=15)
 def test_the_whole_log_holds_all_of_it(steps: list[ConversationStep]) -> None:
-    """Law 1: where nothing is left out everything that a call refers to is there as content, whatever was said."""
+    """Rule 1: where nothing is left out everything that a call refers to is there as content, whatever was said."""
     log = played(steps)
     calls = trace(log.store, log.dialog)
     known = things(calls)
@@ -106,7 +106,7 @@ def test_the_whole_log_holds_all_of_it(steps: list[ConversationStep]) -> None:
 
 
 def test_nothing_holds_nothing(held: Held) -> None:
-    """Law 2, and that there is something to hold: all of it by the whole view, none of it by an empty one."""
+    """Rule 2, and that there is something to hold: all of it by the whole view, none of it by an empty one."""
     assert len(held.names) > 15
     assert held.quoted(held.last) == held.names
     assert held.quoted(replace(held.last, system=(), exchanges=())) == frozenset()
@@ -115,7 +115,7 @@ def test_nothing_holds_nothing(held: Held) -> None:
 @given(drops=_DROPS, data=st.data())
 @settings(deadline=None, max_examples=25)
 def test_a_word_list_adds_nothing(held: Held, drops: set[int], data: st.DataObject) -> None:
-    """Law 3: a list of everything that calls refer to, in any order and between any signs, has it all as words and none of it as content."""
+    """Rule 3: a list of everything that calls refer to, in any order and between any signs, has it all as words and none of it as content."""
     names = data.draw(st.permutations(sorted(held.names)))
     listed = data.draw(st.sampled_from([" ", "\n", ", ", "\n- ", '", "', " | ", "; `"])).join(names)
     bare = dropped(held.last, drops)
@@ -128,7 +128,7 @@ def test_a_word_list_adds_nothing(held: Held, drops: set[int], data: st.DataObje
 @given(drops=_DROPS, more=_DROPS)
 @settings(deadline=None, max_examples=25)
 def test_who_keeps_more_holds_no_less(held: Held, drops: set[int], more: set[int]) -> None:
-    """Laws 4 and 5: of two views of which one shows all that the other does it holds no less, and neither more than stands in it."""
+    """Rules 4 and 5: of two views of which one shows all that the other does it holds no less, and neither more than stands in it."""
     much, little = dropped(held.last, drops), dropped(held.last, drops | more)
     assert held.quoted(little) <= held.quoted(much) <= held.words(much)
     assert held.quoted(little) <= held.words(little)
@@ -170,7 +170,7 @@ def run(folder: Path, *paths: Path, policies: tuple[str, ...], **words: object) 
 
 
 def test_a_handle_is_a_lookup(tmp_path: Path) -> None:
-    """Law 6: what was replaced by a line with its handle is not there, neither as a word nor as content; one step brings it back, and is charged."""
+    """Rule 6: what was replaced by a line with its handle is not there, neither as a word nor as content; one step brings it back, and is charged."""
     path = asking(tmp_path / "one.json", {2: "nothing"})
     run(tmp_path / "out", path, policies=("swe-agent(n=2,polling=1)",), budget=5_000)
     results = Results(tmp_path / "out")

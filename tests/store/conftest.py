@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -72,3 +73,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def known() -> History:
     """Return a history with one of everything that writes."""
     return history()
+
+
+@pytest.fixture
+def quick_path() -> Iterator[Path]:
+    """Return a folder in memory where there is such: what is lost is simulated, and flushing a real disk only takes time."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it is new
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)

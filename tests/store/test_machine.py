@@ -7,8 +7,8 @@ whole stores are equal. The reference itself is held to the laws of stores, and 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import settings
@@ -204,28 +204,23 @@ class StoreMachine(RuleBasedStateMachine):
             store.close()
 
 
-class SqliteMachine(StoreMachine):
-    """One file, two handles."""
-
-    def place(self) -> Backend:
-        """Return a place in a folder of its own."""
-        self.folder = TemporaryDirectory(prefix="palaver-machine-")
-        return SqliteBackend(Path(self.folder.name) / "store.db")
-
-    def teardown(self) -> None:
-        """Compare, close, and remove the folder."""
-        with self.folder:
-            super().teardown()
-
-
 # A step opens files and flushes them, or asks a server, so there are fewer histories: some seconds here, hundreds of histories in soak.
 _USUAL = settings().max_examples
-TestSqliteMachine = SqliteMachine.TestCase
-TestSqliteMachine.settings = settings(max_examples=max(1, _USUAL // 6))
 
 
-def test_postgres_machine(postgres_server: Server) -> None:
-    """The same over a server, whose fixture a class of hypothesis cannot take."""
+def test_laws_3_5_any_history_in_a_file(quick_path: Path) -> None:
+    """One file, two handles."""
+    numbers = count()
+
+    class SqliteMachine(StoreMachine):
+        def place(self) -> Backend:
+            return SqliteBackend(quick_path / f"{next(numbers)}.db")
+
+    run_state_machine_as_test(SqliteMachine, settings=settings(max_examples=max(1, _USUAL // 6)))
+
+
+def test_laws_3_5_any_history_in_a_server(postgres_server: Server) -> None:
+    """The same over a server."""
 
     class PostgresMachine(StoreMachine):
         def place(self) -> Backend:

@@ -59,7 +59,7 @@ def check_exports(store: MemoryStore, one: Imported) -> None:
 
 @pytest.mark.parametrize("recording", recordings(*KINDS, each=1))
 def test_a_sample_of_the_recorded_sessions(recording: Recording) -> None:
-    """Valid for every provider, nothing unreachable, bundles identical, exports valid, a repaired branch without a fault."""
+    """Laws 1, 2: valid for every provider, nothing unreachable, bundles identical, exports valid, a repaired branch without a fault."""
     check(recording, every=max(1, (recording.count("conversations") or 1) // 5))
 
 
@@ -67,5 +67,5 @@ def test_a_sample_of_the_recorded_sessions(recording: Recording) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("recording", recordings(*KINDS))
 def test_every_recorded_session(recording: Recording) -> None:
-    """The same for all."""
+    """Laws 1, 2: the same for all."""
     check(recording)

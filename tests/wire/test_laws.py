@@ -33,8 +33,7 @@ from tests.wire.vendor_types import hold_to_types
 
 NAMES = tuple(PROFILES)
 EVERY = pytest.mark.parametrize(
-    "names",
-    [pytest.param(NAMES, id="any"), *(pytest.param((name,), id=name, marks=pytest.mark.soak) for name in NAMES)],
+    "names", [pytest.param((name,), id=name) for name in NAMES] if settings().max_examples > 500 else [NAMES]
 )
 """At every change a law draws the profile; in the soak each profile has all its examples."""
 FEW = settings(max_examples=settings().max_examples * 6 // 10)

@@ -58,7 +58,7 @@ class PolicyLaws:
     @_LAW
     @given(steps=conversations(), percent=st.integers(5, 100))
     def test_laws_over_conversations(self, steps: list[ConversationStep], percent: int) -> None:
-        """Valid, within budget or truly infeasible, nothing missing without a handle, deterministic; log and view stay as they are."""
+        """Laws 1, 3, 8, 9, 10: valid, within budget or infeasible, nothing missing without a handle; log and view stay as they are."""
         log = played(steps)
         bodies = list(log.store.bodies(log.dialog))
         view = fold(log.store, log.dialog)
@@ -70,7 +70,7 @@ class PolicyLaws:
     @_LAW
     @given(said=sayings(), percent=st.integers(5, 150))
     def test_laws_over_senseless_messages(self, said: list[Message], percent: int) -> None:
-        """Results without calls, calls without results, ids used twice, empty words: the laws hold all the same."""
+        """Laws 1, 8, 9, 10: results without calls, calls without results, ids used twice, empty words."""
         log = Log()
         log.put(*said)
         view = fold(log.store, log.dialog)
@@ -86,7 +86,7 @@ class PolicyLaws:
     def test_laws_with_limits_of_bytes_and_media(
         self, steps: list[ConversationStep], percent: int, max_bytes: int, max_media: int
     ) -> None:
-        """A budget's bytes and media hold like its tokens, or the error names the unit that cannot."""
+        """Law 8: a budget's bytes and media hold like its tokens, or the error names the unit that cannot."""
         view = fold((log := played(steps)).store, log.dialog)
         budget = replace(self._budget(view, percent), max_bytes=max_bytes, max_media=max_media)
         check_policy(view, self.policy(), budget, counter(self.model))
