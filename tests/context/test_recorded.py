@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
+from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -44,10 +45,10 @@ def policies() -> list[ParameterSet | str]:
 
 
 @lru_cache(maxsize=1)
-def views(recording: Recording) -> list[tuple[MemoryStore, DialogId, View]]:
+def views(path: Path) -> list[tuple[MemoryStore, DialogId, View]]:
     """Return the views of at most two sessions of a recording; the policies take them one after the other, and change nothing."""
     store = MemoryStore()
-    sessions = islice(Importer(store, keep_source=False).import_path(recording.path), 2)
+    sessions = islice(Importer(store, keep_source=False).import_path(path), 2)
     roots = [Session.open(store, imported.session_id).root for imported in sessions]
     return [(store, root.dialog_id, root.view()) for root in roots]
 
@@ -65,7 +66,7 @@ def calls(headers: Sequence[Header]) -> list[int]:
 @pytest.mark.parametrize("recording", every(1))
 def test_laws_over_recorded_sessions(recording: Recording, name: str) -> None:
     """Laws 1, 8, 9, 10: valid for every profile, within the budget or truly infeasible, nothing missing without a handle."""
-    for store, _, view in views(recording):
+    for store, _, view in views(recording.path):
         size = Meter(COUNT).view(view).total
         for percent in (15, 60):
             made = policy(name)
@@ -80,7 +81,7 @@ def test_law_7_over_recorded_sessions(recording: Recording, name: str) -> None:
     """Law 7: wherever the model was called, the view goes on from the one before, or a step says why."""
     made = policy(name)
     assert made is not None
-    for store, dialog, view in views(recording):
+    for store, dialog, view in views(recording.path):
         size = Meter(COUNT).view(view).total
         headers = list(store.headers(dialog))
         grown = (fold(store, dialog, at) for at in calls(headers)[-_CALLS:])
