@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tests.conftest import NetworkForbiddenError
 
@@ -42,18 +43,27 @@ def _pins(path: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("group", ["dev", "docs", "bench", "node", "uv"])
+@pytest.mark.parametrize("group", ["dev", "docs", "bench", "floor", "node", "uv"])
 def test_pins_satisfy_the_project(group: str) -> None:
     """Each requirement of pyproject.toml is pinned in a version that it allows: the pins were compiled after its last change."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = list(project["dependency-groups"][group])
-    if group in ("dev", "bench"):
+    if group in ("dev", "bench", "floor"):
         wanted += project["project"]["dependencies"]
     pinned = _pins(ROOT / "requirements" / f"{group}.txt")
     for requirement in map(Requirement, wanted):
         versions = pinned.get(canonicalize_name(requirement.name), [])
         assert versions, f"{requirement} is not pinned in requirements/{group}.txt"
         assert all(requirement.specifier.contains(version, prereleases=True) for version in versions), requirement
+
+
+def test_the_floor_is_the_oldest_that_is_allowed() -> None:
+    """`./run floor` tests exactly the releases that pyproject.toml names as the oldest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = _pins(ROOT / "requirements" / "floor.txt")
+    for requirement in map(Requirement, project["dependencies"]):
+        oldest = min(map(Version, pinned[canonicalize_name(requirement.name)]))
+        assert oldest == Version(next(iter(requirement.specifier)).version), requirement
 
 
 def test_the_wheel_holds_the_page_of_the_explorer() -> None:

@@ -3,6 +3,7 @@
     .venv/bin/python tools/resolve.py [FRAMEWORK ...]
 
 A floor or a pin of ours that is too strict shows here: the resolver then takes an old release of the framework, or finds none.
+A floor that is too low shows in `./run floor`. The resolver picks nothing below it.
 Nothing is installed. The exit status is 1 where a framework does not fit.
 """
 
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,12 +54,19 @@ def resolved(framework: str, *ours: str) -> str:
     return found[1] if found else ""
 
 
+def alone_and_beside(framework: str) -> tuple[str, str]:
+    """Return the release of a framework by itself, and beside palaver with the extras that its users need."""
+    extras = [part for name in filter(None, FRAMEWORKS.get(framework, "").split(",")) for part in ("--extra", name)]
+    return resolved(framework), resolved(framework, str(ROOT / "pyproject.toml"), *extras)
+
+
 def main() -> None:
     """Print one line for each framework."""
+    frameworks = sys.argv[1:] or list(FRAMEWORKS)
+    with ThreadPoolExecutor(len(frameworks)) as pool:  # the resolver waits for the network
+        found = list(pool.map(alone_and_beside, frameworks))
     failed = False
-    for framework in sys.argv[1:] or FRAMEWORKS:
-        extras = [part for name in filter(None, FRAMEWORKS.get(framework, "").split(",")) for part in ("--extra", name)]
-        alone, beside = resolved(framework), resolved(framework, str(ROOT / "pyproject.toml"), *extras)
+    for framework, (alone, beside) in zip(frameworks, found, strict=True):
         fits = bool(alone) and alone == beside
         failed = failed or not fits
         shown = f"{framework} {alone or 'cannot be resolved'}"

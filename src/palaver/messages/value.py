@@ -6,29 +6,25 @@ which sorts by UTF-16 units and writes floats as ECMAScript does. pydantic-core 
 with the same escapes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, get_annotations
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
 from palaver.errors import InvalidMessage, PalaverError
 from palaver.messages.frozen import EMPTY, STORED, Change, FrozenDict, clean_text, freeze, freeze_json, is_clean
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from pydantic._internal._model_construction import ModelMetaclass
-    from pydantic.fields import FieldInfo
 else:
     ModelMetaclass = type(BaseModel)
 
@@ -65,8 +61,14 @@ class ValueMeta(ModelMetaclass):
             fields, first = self.__pydantic_fields__, self._positions()
             names = dict.fromkeys((*first, *fields, *sorted(self._convenient)))
             kinds = dict.fromkeys(first, Parameter.POSITIONAL_OR_KEYWORD)
+            types = {name: kind for base in reversed(self.__mro__) for name, kind in get_annotations(base).items()}
             return Signature(
-                Parameter(name, kinds.get(name, Parameter.KEYWORD_ONLY), default=_default(fields.get(name)))
+                Parameter(
+                    name,
+                    kinds.get(name, Parameter.KEYWORD_ONLY),
+                    default=_default(fields[name]) if name in fields else None,
+                    annotation=types.get(name, Parameter.empty),
+                )
                 for name in names
                 if name not in {"type", "changes"}
             )
@@ -84,9 +86,9 @@ class ValueMeta(ModelMetaclass):
             return kind.from_dict(kind._from_python(values))  # noqa: SLF001
 
 
-def _default(field: FieldInfo | None) -> object:
-    """Return the default of a parameter; None where it is made anew each time, or follows from what else is given."""
-    return None if field is None or field.is_required() else field.get_default()
+def _default(field: FieldInfo) -> object:
+    """Return the default of a field; `...` where it is made anew each time, or follows from what else is given."""
+    return ... if field.is_required() or field.default_factory else field.default
 
 
 def listed(given: object, what: str) -> tuple[Any, ...]:
@@ -112,6 +114,7 @@ class Stored(BaseModel):
 
     # defer_build: validators are built when they are first used, not at import; pydantic does that under a lock
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    # read in the module of each subclass where it is a string, before pydantic 2.13: so this file has no postponed annotations
     __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(freeze_json)]]
 
     _free: ClassVar[frozenset[str]] = frozenset()
@@ -233,7 +236,7 @@ class Value(Stored, metaclass=ValueMeta):
         return dict(zip(names, args, strict=True))
 
     @classmethod
-    def _class_for(cls, values: Mapping[str, Any]) -> type[Value]:
+    def _class_for(cls, values: Mapping[str, Any]) -> "type[Value]":
         """Return the class that the constructor makes of keywords.
 
         Raises:
