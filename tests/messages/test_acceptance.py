@@ -121,6 +121,8 @@ def test_a27_block_defaults_are_not_shared() -> None:
     shown = signature(UserMessage).parameters
     assert next(iter(shown)) == "content"
     assert {"tool_calls", "usage", "name"} < shown.keys()
+    assert (shown["id"].annotation, shown["id"].default, shown["model"].default) == ("str", ..., None)
+    assert "Undefined" not in str(signature(Message))
 
 
 def saved(image: Image.Image, kind: str) -> bytes:

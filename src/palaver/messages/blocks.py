@@ -33,7 +33,8 @@ class TextContent(Value):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: str = "") -> None: ...
+        def __init__(self, content: str = "") -> None:
+            """Construct a block of plain text."""
 
 
 class MediaBlock(Value):
@@ -91,7 +92,8 @@ class ImageContent(MediaBlock):
 
     if TYPE_CHECKING:
 
-        def __init__(self, images: Iterable[object] = ()) -> None: ...
+        def __init__(self, images: Iterable[object] = ()) -> None:
+            """Construct a block of images: path objects, bytes, base64, addresses, Pillow images or `Media`."""
 
     @classmethod
     def from_url(cls, url: str) -> ImageContent:
@@ -110,7 +112,8 @@ class AudioContent(MediaBlock):
 
     if TYPE_CHECKING:
 
-        def __init__(self, audio: Iterable[object] = ()) -> None: ...
+        def __init__(self, audio: Iterable[object] = ()) -> None:
+            """Construct a block of sounds: path objects, bytes, base64, addresses or `Media`."""
 
     @classmethod
     def from_base64(cls, data: str, mime_type: str | None = None) -> AudioContent:
@@ -151,7 +154,8 @@ class ThinkingContent(Value):
             provider: str = "",
             model: str = "",
             artefact: Mapping[str, Any] = EMPTY,
-        ) -> None: ...
+        ) -> None:
+            """Construct a block of what a model thought."""
 
 
 class ToolCallContent(Value):
@@ -191,7 +195,8 @@ class ToolCallContent(Value):
             raw_args: str | None = None,
             error: str | None = None,
             artefact: Mapping[str, Any] = EMPTY,
-        ) -> None: ...
+        ) -> None:
+            """Construct a call; arguments may be the JSON text that the model wrote."""
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -306,7 +311,8 @@ class ToolResultContent(Value):
             metadata: Mapping[str, Any] = EMPTY,
             terminate: bool = False,
             name: str | None = None,
-        ) -> None: ...
+        ) -> None:
+            """Construct the result of the call with this id."""
 
     def text(self) -> str:
         """Return the text of the content, parts joined by a line break."""

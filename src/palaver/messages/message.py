@@ -178,7 +178,15 @@ class Message(Value):
 
         def __init__(
             self, role: Role | str = Role.USER, content: object = None, /, **values: Unpack[MessageFields]
-        ) -> None: ...
+        ) -> None:
+            """Say something in a role.
+
+            Args:
+                role: `user`, `assistant`, `system`, `tool` or another `Role`; only `Message` itself takes it.
+                content: A text, parts as providers write them, or blocks such as `ImageContent`.
+                values: `tool_calls`, `function_calls` and `tool_call_id` in the forms of chat completions, and the fields: `name`,
+                    `metadata`, `model`, `usage`, `speaker` … `MessageFields` lists them all.
+            """
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - pydantic's signature
