@@ -14,6 +14,8 @@ from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
 from palaver.context.policy import policy
+from palaver.context.presets import Palaver
+from palaver.context.presets.own import DefaultContextManager
 from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
@@ -222,3 +224,17 @@ def test_c15_a_policy_is_a_manager_too() -> None:
     assert after.owner == "me"
     with pytest.raises(InvalidInput, match="no model"):
         policy("default")(large)  # type: ignore[misc]
+
+
+def test_law_14_a_policy_whose_call_would_be_ignored_is_refused() -> None:
+    """A shipped policy decides by its plan: a subclass, or a class mixed in, that overrides `__call__` is told what to do instead."""
+
+    class Redacts:
+        def __call__(self, dialog: object) -> object:
+            return dialog
+
+    for bases, words in [((DefaultContextManager,), {"__call__": Redacts.__call__}), ((Redacts, Palaver), {})]:
+        with pytest.raises(InvalidInput, match="Mine overrides __call__") as caught:
+            type("Mine", bases, words)
+        assert "plan()" in caught.value.hint
+        assert "ContextManager" in caught.value.hint

@@ -87,6 +87,19 @@ class Policy(ContextManager):
     restore_files: int = 0
     restore_tokens: int = 0
 
+    def __init_subclass__(cls, **words: Any) -> None:  # noqa: ANN401 - of another base class
+        """Refuse a subclass with a `__call__` of its own, which `compose` would never call.
+
+        Raises:
+            InvalidInput: The subclass has one.
+        """
+        super().__init_subclass__(**words)
+        if cls.__call__ is not Policy.__call__:
+            raise InvalidInput(
+                f"The policy class {cls.__name__} overrides __call__, but what decides is its plan().",
+                hint="Override plan(), or subclass ContextManager and call the policy in its __call__.",
+            )
+
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:
         """Make the policy for a model.
 

@@ -24,8 +24,8 @@ from palaver.view.blocks import NO_CHANGES, Block, Change, Reason, Turn, change_
 NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
 """The result of a call that has none. The words do not change when an open call is abandoned: a request sent while it was open stays a prefix of the next."""
 
-OTHER_BRANCH = "The result of this tool call is not part of this branch, which was forked while the call was open."
-"""The result of an inherited call that was open where the branch begins."""
+OTHER_BRANCH = "The result of this call is not part of this branch."
+"""The result of an inherited call that was open where the branch begins, or that the fork parts from its own."""
 
 _NEAR = 16
 """Unwanted entries between two wanted ones that a scan passes over: beginning another scan costs about as much."""
