@@ -29,7 +29,7 @@ from palaver.testing.conversations import picture
 from palaver.testing.policy_checks import check_policy
 from palaver.tokens import Budget, counter
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View, fold_messages
-from tests.context.pencil import METER, Characters, composed, did, talk, text, work
+from tests.context.pencil import METER, Characters, composed, did, shape, talk, text, work
 
 CUTTING = sorted(set(POLICIES) - {"full"})
 
@@ -134,15 +134,23 @@ def test_t4_batch_larger_than_the_window_is_shortened() -> None:
         assert all(block.reason is not None and str(block.origin) in words_of(block.content) for block in newest), name
 
 
-def test_one_huge_newest_output_does_not_cost_the_rest() -> None:
-    """An output larger than the whole budget, shortened, leaves the human's messages where they were, in view or record."""
-    messages = [*work(4, task="the task", then="the ask"), *did(9, "o" * 90_000)]
-    for name in CUTTING:
-        made = composed(messages, name, 20_000)
-        said = " ".join(words_of(block.content) for each in made.view.exchanges for block in each.blocks())
-        assert made.after.total <= 20_000, name
-        assert "the ask" in said, name
-        assert "the task" in said or "Earlier in this conversation" in said, name
+def test_one_huge_output_does_not_cost_the_rest() -> None:
+    """An output larger than the whole budget, old or newest, is shortened first: all else is shown as though it had been small."""
+
+    def session(size: int) -> list[Message]:
+        rounds = [did(at, (f"{at}\n" * size)[: size if at == huge else 700]) for at in range(9)]
+        return [UserMessage(content="task"), *(each for one in rounds for each in one)]
+
+    for huge in (0, 8):
+        for name in CUTTING:
+            made = composed(session(30_000), name, 10_000)
+            as_small = [*shape(composed(session(400), name, 10_000).view)]
+            as_small[huge + 1] = "c"
+            assert shape(made.view) == "".join(as_small), (name, huge)
+            assert made.after.total <= 10_000, (name, huge)
+
+    kept = run(session(30_000), lambda *_: Plan(policy="planned"), 10_000)
+    assert shape(kept.view) == "." * 9 + "c", "also where a plan leaves it"
 
 
 # --- infeasible ---------------------------------------------------------------------------------------------------------------

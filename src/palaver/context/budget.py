@@ -9,7 +9,7 @@ from itertools import chain
 from palaver.context.cut import find_cut
 from palaver.context.layout import Layout
 from palaver.context.meter import Bytes, Measure, Meter, Pieces, Size
-from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media
+from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media, shorten_huge
 from palaver.context.policy import Policy
 from palaver.context.record import note, record
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
@@ -89,11 +89,12 @@ def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter
     if policy.complete:
         needed = {name: size for name, size in meter.view(made).parts().items() if size}
         raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)
-    whole = Layout.of(view, budget, meter)
-    bare = whole.with_plan(plan).without_stand_ins()
-    for tried in chain(_continued(bare), _continued(whole)):  # what the plan shortened may have to be shorter still
+    whole = shorten_huge(Layout.of(view, budget, meter))
+    kept = whole.with_plan(plan)
+    continued = chain([kept], _continued(kept.without_stand_ins()), _continued(whole))  # or shorter than the plan has it
+    for tried in continued:
         if tried.fits():
-            plan = tried.noted("dropped the oldest exchanges besides, because the plan left too much").plan(policy.name)
+            plan = tried.noted("shortened or dropped more besides, because the plan left too much").plan(policy.name)
             return plan, apply(view, plan)
     needed = dict(floor(view, meter))
     raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)

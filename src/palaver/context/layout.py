@@ -162,7 +162,7 @@ class Facts:
 
 
 Rule: TypeAlias = Callable[["Layout", int], Form | None]
-"""Returns the form of an exchange, which does not depend on its place; None where the rule leaves it alone. The first rule that returns a form wins."""
+"""Returns the form of an exchange, which does not depend on its place; None where the rule leaves it alone. The newest rule that returns a form wins."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Layout:
         if not self.rules:
             return None
         exchange = self.view.exchanges[index]
-        for rule in self.rules:
+        for rule in reversed(self.rules):
             made = self.meter.remember(exchange, rule, lambda: rule(replace(self, rules=(), forms={}), index))  # noqa: B023 - called now
             if made is not None:
                 return made

@@ -24,16 +24,18 @@ __all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
 class Preset(Policy):
     """A policy as a recipe: its work at every step, and its phases when the view exceeds the limit.
 
-    The first phase with a cut at or under the limit is the last one. A preset never separates a call from its result, drops the newest user message or loses
+    In a view that exceeds the limit, an output that no view has room for is shortened before anything else. The first phase with a cut at or under the limit is the last one. A preset never separates a call from its result, drops the newest user message or loses
     what it leaves out, even where its source does. What the system leaves to a model is a record, to which a summary can be added.
 
     A parameter is a class attribute with the default of the source, and a row of `parameters`.
 
     Attributes:
         words: The budget of the source, in its own words.
+        huge: The share of the limit beyond which an output is shown in part, once the view exceeds the limit.
     """
 
     acts_within_limit = False
+    huge: ClassVar[float] = 1
     words: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **words: Any) -> None:  # noqa: ANN401 - of a table
@@ -75,7 +77,7 @@ class Preset(Policy):
         return Budget.parse({**clamped, **said}, info)
 
     def always(self, layout: Layout) -> Layout:
-        """Return the layout with what comes before any phase: at every step if `acts_within_limit`, else once the view exceeds the limit."""
+        """Return the layout with what is done at every step, if the policy `acts_within_limit`."""
         return layout
 
     @abstractmethod
@@ -93,10 +95,10 @@ class Preset(Policy):
     def _plan(self, view: View, budget: Budget, meter: Meter, *, asked: bool) -> Plan:
         from palaver.context.cut import run_stages  # noqa: PLC0415 - loaded once a view must become smaller
         from palaver.context.layout import Layout  # noqa: PLC0415 - as above
+        from palaver.context.operators import shorten_huge  # noqa: PLC0415 - as above
 
         layout = Layout.of(view, budget, meter)
-        if self.acts_within_limit or not layout.fits():
-            layout = self.always(layout)
+        layout = self.always(layout if layout.fits() else shorten_huge(layout, self.huge))
         if asked:
             size = layout.total()
             layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
@@ -107,27 +109,19 @@ class Preset(Policy):
 
 # --- palaver ------------------------------------------------------------------------------------------------------------
 
-_LARGE, _SHOWN = 0.20, 0.05
-"""Shares of the limit: an output of more than a fifth is shown in part, as a twentieth. Source: docs/study.md; shares of 0.1 to 0.4 and 0.01 to 0.05 were tried."""
-
 _CLEARED = 0.05
 """Share of the target that old exchanges with cleared outputs may have before the oldest of them are folded. A larger share keeps hardly more and costs more, because what
 is cleared and folded later is written to the cache twice. Source: docs/study.md."""
 
 
 class Palaver(Preset):
-    """The default: shorten huge outputs; else clear old outputs; else fold the oldest exchanges into a record.
+    """The default: shorten huge outputs, of more than a fifth of the limit (shares of 0.1 to 0.4 were tried); else clear old outputs; else fold the oldest exchanges into a record.
 
     Source: the project's own study (docs/study.md).
     """
 
     name = "palaver"
-
-    def always(self, layout: Layout) -> Layout:
-        """Shorten outputs that no view has room for."""
-        from palaver.context.operators import shorten  # noqa: PLC0415 - loaded once a view must become smaller
-
-        return shorten(layout, largest=int(layout.limit * _LARGE), shown=int(layout.limit * _SHOWN))
+    huge = 0.20
 
     def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
         """Clear, and fold what still exceeds the limit; else fold all."""
