@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from palaver.context.fit import fit
+from palaver.context.fit import Fit, fit
 from palaver.context.policy import POLICIES
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import ImageContent, Message, Speaker, ToolResultContent, UserMessage
 from palaver.testing.policy_checks import MODELS
 from tests.context.lists import LISTS, PAGE, PNG, TOOLS, chat, claude, faults
@@ -38,6 +38,29 @@ def test_a_plain_loop_answers_recall() -> None:
             fitted.call_tool("no_such_tool", {})
         with pytest.raises(NotFound):
             fitted.recall("f" * 12 + ":1")
+
+
+def test_what_asks_for_recall_comes_with_the_tools() -> None:
+    """Where the tools do not fit beside what must be sent, the budget is infeasible, and its breakdown names them."""
+
+    def tried(policy: str, budget: int) -> Fit | InfeasibleBudget:
+        try:
+            return fit(chat(12), model="gpt-4o", policy=policy, budget=budget)
+        except InfeasibleBudget as error:
+            return error
+
+    for policy in CUTTING:
+        for budget in (60, 150, 250, 350, 600):
+            found = tried(policy, budget)
+            if isinstance(found, InfeasibleBudget):
+                assert found.breakdown["tools"] > 100, (policy, budget)
+                assert sum(found.breakdown.values()) == found.needed > found.budget == budget, (policy, budget)
+                assert isinstance(tried(policy, found.needed), Fit), "what the error says is enough"
+            else:
+                assert found.tools, (policy, budget)
+    with pytest.raises(InfeasibleBudget) as whole:
+        fit([{"role": "user", "content": "one two three"}], model="gpt-4o", budget=4)
+    assert "tools" not in whole.value.breakdown, "a list that is sent whole needs none"
 
 
 def test_an_image_that_left_a_result_is_named_and_recalled() -> None:

@@ -91,8 +91,10 @@ def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter
         raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)
     whole = shorten_huge(Layout.of(view, budget, meter))
     kept = whole.with_plan(plan)
-    continued = chain([kept], _continued(kept.without_stand_ins()), _continued(whole))  # or shorter than the plan has it
-    for tried in continued:
+    bare = kept.without_stand_ins()
+    for tried in chain(
+        [kept], _continued(bare), _continued(whole)
+    ):  # what the plan shortened may have to be shorter still
         if tried.fits():
             plan = tried.noted("shortened or dropped more besides, because the plan left too much").plan(policy.name)
             return plan, apply(view, plan)

@@ -235,15 +235,24 @@ class _Job:
         declared = {tool.name for tool in self.tools}
         more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
         extra = meter.fixed(replace(before, tools=(*before.tools, *more))).tools - meter.fixed(before).tools
-        if not isinstance(manager, Policy) or meter.fits(before, room.limit):
+        notes = isinstance(manager, Policy) and not manager.complete  # notes ask to recall what is left out
+        if not notes or meter.fits(before, room.limit):
             done = self._within(writer, manager, room, meter)
-            if done.composed.view is before or done.tokens + extra > room.limit:
+            fits = done.tokens + extra <= room.limit
+            if done.composed.view is before or not (notes or fits):
                 return done
-            return replace(done, tools=more, tokens=done.tokens + extra)
+            if fits:
+                return replace(done, tools=more, tokens=done.tokens + extra)
         try:
-            done = self._within(writer, manager, room.with_limit(max(room.limit - extra, 1)), meter)
-        except InfeasibleBudget:
-            return self._within(writer, manager, room, meter)
+            done = self._within(writer, manager, room.with_limit(room.limit - extra), meter)
+        except InfeasibleBudget as error:
+            if error.unit != "tokens":
+                raise
+            needed = {**error.breakdown, "tools": error.breakdown.get("tools", 0) + extra}
+            whole = meter.view(before)
+            if whole.total < error.needed + extra:  # then all of it needs less than a part with the tools
+                needed = {name: size for name, size in whole.parts().items() if size}
+            raise InfeasibleBudget(room.limit, sum(needed.values()), needed) from error
         return replace(done, tools=more, tokens=done.tokens + extra)
 
     def _limits(self, budget: Budget, view: View) -> Budget:
