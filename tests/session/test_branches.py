@@ -91,7 +91,7 @@ def test_a_merge_says_what_happened_and_where(five: Dialog, branch: Dialog, sess
     assert list(branch.messages) == before
     block = five.view().exchanges[-1].turns[0].blocks[0]
     assert (block.derived, block.speaker, block.trust) == ("summary", Speaker.SUMMARY, Trust.OUTSIDE)
-    with pytest.raises(InvalidInput, match="was not told"):
+    with pytest.raises(InvalidInput, match="were not merged"):
         session.merge(branch, five)
     branch.put_text("One more thing.")
     again = told(five, session.merge(branch, five, "It was {decided}: no."))

@@ -1,6 +1,6 @@
 """Sessions and dialogs: append durably, fork, resume, recall, follow, rebuild.
 
-What few programs need is in modules of its own, loaded when it is used: `calls`, `compaction`, `differences`, `erasure`, `manager`, `memory`, …
+Specialised features are in separate modules, which are loaded on use: `calls`, `compaction`, `differences`, `erasure`, `manager`, `memory`, …
 """
 
 from palaver.session.dialog import Dialog, UnknownPromptWarning

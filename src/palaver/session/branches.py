@@ -1,4 +1,4 @@
-"""Branches: going back to an entry, and telling one branch what happened on another. The log keeps everything that was said on either."""
+"""Branches: rewind to an entry, and merge one branch into another. The log keeps every entry of both."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 __all__ = ["REWIND", "Rewind", "account", "lowest_trust", "merge", "record_of", "rewind", "undo_rewind", "view_of"]
 
 REWIND = "rewind"
-"""The relation of a dialog that a rewind made to the one that it left."""
+"""The relation of a dialog that a rewind created to the original dialog."""
 
 _FROM = "rewound"
-"""The key in such a dialog's metadata that says what was left."""
+"""The key in such a dialog's metadata that names the original dialog."""
 
 _UNDONE = "palaver.rewind_undone"
 _WIDTH = 96
 _ROOM = 4_000
-"""Tokens of the window that the record of a branch is made for; it has a fraction of them, and everything in it can be recalled."""
+"""The window in tokens for which a branch's record is made. The record gets a fraction of it, and everything in it can be recalled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewind:
-    """A rewind that was previewed and is not done: `apply` does it.
+    """A previewed rewind; `apply` performs it.
 
     Attributes:
         dialog_id: The dialog.
-        to: The last entry that stays; None where none does.
-        kept: How many messages stay.
+        to: The last entry that stays, or None.
+        kept: The number of messages that stay.
         leaving: The messages that leave.
-        entries: How many entries leave.
+        entries: The number of entries that leave.
         files: Files that calls among them touched, by the calls' arguments. A rewind changes no file.
     """
 
@@ -71,10 +71,10 @@ class Rewind:
     _turn_head: int = field(repr=False)
 
     def apply(self) -> Dialog:
-        """Do it, and return the dialog that goes on from there. The one that was left stays as it is; `Session.undo_rewind` goes back to it.
+        """Rewind, and return the dialog that continues from there. The original dialog stays unchanged; `Session.undo_rewind` returns to it.
 
         Raises:
-            Conflict: The dialog went on since the preview.
+            Conflict: The dialog grew after the preview.
         """
         store, left = self._session.store, self._session.store.node(self.dialog_id)
         root = store.session(left.session_id).root == left.dialog_id
@@ -90,7 +90,7 @@ class Rewind:
         return self._session.dialog(made.dialog_id)
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
-        """Yield the lines for people, texts cut after `width` characters."""
+        """Yield lines for people, with texts cut after `width` characters."""
         stay = counted(self.kept, "message stays", "messages stay")
         leave = counted(len(self.leaving), "leaves", "leave")
         yield f"Back to {self.to or 'the beginning'}: {stay}, {leave} ({counted(self.entries, 'entry')})."
@@ -104,7 +104,7 @@ class Rewind:
 
 
 def rewind(session: Session, dialog: Dialog, to: Handle | str | None) -> Rewind:
-    """Preview going back to an entry; as `Session.rewind`."""
+    """Preview going back to an entry; see `Session.rewind`."""
     store = session.store
     dialog.reload()
     held = dialog._spans()
@@ -138,7 +138,7 @@ def _files(messages: Messages) -> Iterator[str]:
 
 
 def undo_rewind(session: Session, dialog: Dialog) -> Dialog:
-    """Go back to the dialog that a rewind left; as `Session.undo_rewind`."""
+    """Return to the dialog before a rewind; see `Session.undo_rewind`."""
     store, node = session.store, session.store.node(dialog.dialog_id)
     if node.relation != REWIND or node.parent_id is None:
         raise InvalidInput(f"Dialog {node.dialog_id[:12]} was not made by a rewind.")
@@ -156,15 +156,15 @@ def undo_rewind(session: Session, dialog: Dialog) -> Dialog:
 
 
 def merge(branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
-    """Write into a dialog what happened on another branch; as `Session.merge`."""
+    """Write into a dialog what happened on another branch; see `Session.merge`."""
     if (branch.store, branch.session_id) != (into.store, into.session_id):
-        raise InvalidInput(f"Dialog {branch.dialog_id[:12]} is not of session {into.session_id[:12]}.")
+        raise InvalidInput(f"Dialog {branch.dialog_id[:12]} is not part of session {into.session_id[:12]}.")
     store, spans, others = branch.store, branch._spans(), into._spans()
     new = apart(apart(spans, others), _told_before(store, others))
     view = view_of(store, branch.dialog_id, new)
     if not view.exchanges:
         raise InvalidInput(
-            f"Branch {branch.dialog_id[:12]} says nothing that this dialog does not hold, or was not told before."
+            f"Branch {branch.dialog_id[:12]} has no entries that this dialog lacks and that were not merged before."
         )
     runs = ", ".join(f"{Handle(span.dialog, span.start)} to {Handle(span.dialog, span.stop - 1)}" for span in new)
     count = counted(len(view.exchanges), "exchange")
@@ -175,20 +175,20 @@ def merge(branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
 
 
 def record_of(view: View) -> str:
-    """Return the record of all that a view shows: the human's messages, files, commands and the plan."""
-    from palaver.context.layout import Layout  # noqa: PLC0415 - going back needs no context manager
+    """Return the record of a whole view: the human's messages, files, commands and the plan."""
+    from palaver.context.layout import Layout  # noqa: PLC0415 - a rewind needs no context manager
     from palaver.context.meter import Meter  # noqa: PLC0415 - as above
     from palaver.context.record import record  # noqa: PLC0415 - as above
 
     layout = Layout.of(view, Budget.of_input(_ROOM), Meter(counter(view.model)))
     told = record(layout.without(0, layout.end, Reason.FOLDED, keep=frozenset()))
-    return told.text.partition("\n")[2]  # without its own first line, which says what was left out of a view
+    return told.text.partition("\n")[2]  # without its first line, which counts the omissions of a view
 
 
 def account(
     branch: DialogId, parted: Handle | None, text: str, sources: tuple[Span, ...], trust: Trust
 ) -> BranchSummary:
-    """Return the entry of a text about a branch: where the branch parted, and what the text was made from."""
+    """Return the entry of a text about a branch, with the fork point and the sources of the text."""
     return BranchSummary(
         summary=text,
         dialog=branch,
@@ -199,18 +199,18 @@ def account(
 
 
 def view_of(reader: Reader, dialog_id: DialogId, spans: tuple[Span, ...]) -> View:
-    """Return the view of some entries of a dialog alone, nothing left out by a policy."""
+    """Return the view of only some entries of a dialog, without a policy."""
     alone = Node(dialog_id=DialogId("0" * 32), session_id=reader.node(dialog_id).session_id, ranges=spans)
     return Fold(reader, alone, whole=True).view(NOTHING)
 
 
 def lowest_trust(exchanges: tuple[Exchange, ...]) -> Trust:
-    """Return the lowest trust among what was said; of nothing the lowest there is."""
+    """Return the lowest trust of the exchanges; without exchanges, the lowest trust of all."""
     return min((block.trust for exchange in exchanges for block in exchange.blocks()), default=Trust.OUTSIDE)
 
 
 def _told_before(reader: Reader, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Return the entries that branch summaries tell of already."""
+    """Return the entries that branch summaries already cover."""
     found: list[Run] = []
     for span in spans:
         for header in reader.headers(span.dialog, span.start, span.stop):

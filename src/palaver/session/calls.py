@@ -1,4 +1,4 @@
-"""The call history: every model call as it was recorded, given back to the byte."""
+"""The call history: every recorded model call, reproduced byte for byte."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from palaver.wire import compile as compile_request
 __all__ = ["CallHistory", "ModelCall"]
 
 _VERSION = 1
-"""The version of what an invocation's manifest holds."""
+"""The version of an invocation's manifest."""
 
 _DEEPEST = 32
-"""After so many differences a manifest is written whole, which bounds the reads that giving one back costs."""
+"""The maximum number of differences before a whole manifest, which bounds the reads to rebuild one."""
 
 _ANSWER_WITHIN = 64
-"""How many entries after a call are searched for its answer."""
+"""The number of entries after a call in which to search for its answer."""
 
 _Data = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCall:
-    """One call of a model, as it was recorded.
+    """One recorded call of a model.
 
     Attributes:
-        store: Where it is recorded.
+        store: The store that records it.
         number: Its number among the dialog's calls, starting at 1.
         handle: The entry that records it.
         entry: The entry.
@@ -52,26 +52,26 @@ class ModelCall:
 
     @property
     def model(self) -> str:
-        """The model that was asked."""
+        """The model."""
         return self.entry.model
 
     @property
     def at(self) -> float:
-        """When, in seconds since 1970-01-01 UTC."""
+        """The time, in seconds since 1970-01-01 UTC."""
         return self.entry.at
 
     @property
     def reproducible(self) -> bool:
-        """Whether it recorded what the model saw; other programs' calls did not."""
+        """Whether the call recorded the model's view; other programs' calls did not."""
         return _is_ours(self.entry)
 
     @property
     def sent(self) -> _Data:
-        """The request in figures: `profile`, `digest` (SHA-256 of the canonical bytes), `bytes` and `compiler`; empty for other programs' calls."""
+        """Data of the request: `profile`, `digest` (SHA-256 of the canonical bytes), `bytes` and `compiler`; empty for other programs' calls."""
         return self._data["request"] if self.reproducible else {}
 
     def view(self) -> View:
-        """Return what the model saw.
+        """Return the view of the model.
 
         Raises:
             NotReproducible: Another program recorded the call, or it was erased.
@@ -80,10 +80,10 @@ class ModelCall:
         return restored(saw, fold(self.store, self.handle.dialog, saw["at"]))
 
     def request(self) -> Request:
-        """Return the request that was sent, the same to the byte.
+        """Return the request that was sent, byte for byte.
 
         Raises:
-            NotReproducible: As for `view`; or compiling gives other bytes today, and the error has them.
+            NotReproducible: As for `view`; or this version compiles other bytes, which the error has.
         """
         sent = self._data["request"]
         asked = next(one["call"] for one in _chain(self.store, self.handle, self._data) if "call" in one)
@@ -95,12 +95,12 @@ class ModelCall:
         )
         if made.digest != sent["digest"]:
             version = f"Version {sent['compiler']} of the compiler made it; this one is {COMPILER}."
-            same = "The view is the recorded one, but compiling it gives other bytes: its profile is not palaver's own, or it was redacted."
+            same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."
             raise NotReproducible(version if sent["compiler"] != COMPILER else same, request=made)
         return made
 
     def usage(self) -> Usage | None:
-        """Return what the provider reported for the answer; None where there is no answer."""
+        """Return the usage that the provider reported for the answer; None without an answer."""
         for header in self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN):
             if header.kind == "invocation":
                 return None
@@ -112,23 +112,23 @@ class ModelCall:
     @property
     def _data(self) -> _Data:
         if self.entry.erased is not None:
-            raise NotReproducible(f"What call {self.number} saw was erased (receipt {self.entry.erased.receipt}).")
+            raise NotReproducible(f"The view of call {self.number} was erased (receipt {self.entry.erased.receipt}).")
         if not self.reproducible:
-            raise NotReproducible(f"Call {self.number} was recorded by another program, without what it saw.")
+            raise NotReproducible(f"Another program recorded call {self.number}, without the view.")
         data: _Data = self.entry.manifest
         return data
 
 
 class CallHistory(Sequence[ModelCall]):
-    """The model calls of a dialog in order, those of its ancestors before the fork included, and the way to record the next."""
+    """The model calls of a dialog in order, including those of its ancestors before the fork. Records the next call."""
 
     def __init__(self, store: Store, node: Node, head: KnownHead, folded: Callable[[int], View]) -> None:
-        """Read nothing yet.
+        """Create the history; nothing is read yet.
 
         Args:
             store: The store.
             node: The dialog.
-            head: How far the dialog is known.
+            head: The known state of the dialog.
             folded: Returns the view of everything up to an own entry.
         """
         self._store = store
@@ -147,7 +147,7 @@ class CallHistory(Sequence[ModelCall]):
         return f"<{counted(len(self), 'model call')}>"
 
     def __len__(self) -> int:
-        """Return how many calls there are; reads the headers of new ones."""
+        """Return the number of calls; read the headers of new ones."""
         self._catch_up()
         return len(self._places(self._node.ranges)) + len(self._own)
 
@@ -156,7 +156,7 @@ class CallHistory(Sequence[ModelCall]):
     @overload
     def __getitem__(self, index: slice) -> tuple[ModelCall, ...]: ...
     def __getitem__(self, index: int | slice) -> ModelCall | tuple[ModelCall, ...]:
-        """Return one call, numbered from 0, or several as a tuple."""
+        """Return one call by its index, or several as a tuple."""
         if isinstance(index, slice):
             return tuple(map(self._call, range(*index.indices(len(self)))))
         return self._call(range(len(self))[index])
@@ -196,12 +196,12 @@ class CallHistory(Sequence[ModelCall]):
     # --- recording --------------------------------------------------------------------------------------------------------------------
 
     def record(self, request: Request) -> Handle:
-        """Record that a model is asked, and what it sees, before the call: then a crash during it leaves a trace.
+        """Record a model call and its view, before the request is sent, so that a crash leaves a trace.
 
-        Costs what changed since the call before.
+        The cost depends on the changes since the previous call.
 
         Raises:
-            Conflict: Something that the dialog holds was erased since the request was compiled.
+            Conflict: Part of the dialog was erased after the request was compiled.
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         view, dialog_id = request.view, self._node.dialog_id
@@ -223,7 +223,7 @@ class CallHistory(Sequence[ModelCall]):
         return place
 
     def _find_latest(self) -> _Latest | None:
-        """Return the newest own call that recorded what it saw, or None where its manifest cannot be read."""
+        """Return the newest own call that recorded its view, or None if its manifest cannot be read."""
         if not self._own:
             return None
         place = Handle(self._node.dialog_id, self._own[-1])
@@ -239,11 +239,11 @@ class CallHistory(Sequence[ModelCall]):
 
 
 class _Latest(NamedTuple):
-    """The newest call that this process knows: the next manifest is a difference to it.
+    """The newest call that this process knows. The next manifest is a difference from it.
 
     Attributes:
         seq: The number of the entry.
-        depth: How many differences lie between it and a whole manifest.
+        depth: The number of differences between it and a whole manifest.
         saw: Its whole manifest.
         asked: Its call, as JSON values.
     """
@@ -255,7 +255,7 @@ class _Latest(NamedTuple):
 
 
 def _recorded(request: Request, saw: Manifest, asked: _Data, before: _Latest | None) -> tuple[dict[str, Any], int]:
-    """Return what an entry records of a call, and how many differences lie before it."""
+    """Return an entry's record of a call, and the number of differences before it."""
     figures = {
         "profile": request.profile.name,
         "model": request.model,
@@ -276,12 +276,12 @@ def _is_ours(entry: Entry) -> bool:
 
 
 def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
-    """Yield what a call recorded, then the calls before it, back to a whole manifest."""
+    """Yield the record of a call, then of earlier calls, back to a whole manifest."""
     yield data
     while "base" in data:
         entry = entry_at(store, Handle(place.dialog, data["base"]))
         if not isinstance(entry, Invocation) or not _is_ours(entry):
-            raise NotReproducible(f"The call that {place} is a difference to was erased.")
+            raise NotReproducible(f"An earlier call, on which the record of {place} depends, was erased.")
         data = entry.manifest
         yield data
 
@@ -300,5 +300,5 @@ def _patched(chain: Sequence[_Data]) -> Manifest:
 
 @cache
 def _calls() -> TypeAdapter[Call]:
-    """Return what writes and reads calls; made on first use."""
+    """Return the codec of calls, created on first use."""
     return TypeAdapter(Call)

@@ -27,7 +27,7 @@ _WIDTH = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one of two branches holds and the other does not.
+    """The part of one branch that another branch lacks.
 
     Attributes:
         dialog_id: The branch.
@@ -41,19 +41,19 @@ class Side:
 
     @property
     def entries(self) -> int:
-        """How many entries it holds alone."""
+        """The number of entries that only this branch has."""
         return sum(map(len, self.spans))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchDifference:
-    """How two branches of a session differ. Falsy when they hold the same.
+    """The differences between two branches of a session. Falsy if there are none.
 
     Attributes:
-        ancestor: The last entry that both begin with, or None when they begin differently.
-        common: How many messages they begin with together.
-        one: What the first branch holds alone.
-        other: What the second branch holds alone.
+        ancestor: The last common entry, or None.
+        common: The number of common messages.
+        one: The part that only the first branch has.
+        other: The part that only the second branch has.
     """
 
     ancestor: Handle | None
@@ -65,11 +65,11 @@ class BranchDifference:
         return bool(self.one.spans or self.other.spans)
 
     def __str__(self) -> str:
-        """Return a line for each message: `-` before what only the first branch holds, `+` before what only the second does."""
+        """Return a line for each message: `-` before those only in the first branch, `+` before those only in the second."""
         return "\n".join(self.lines())
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
-        """Yield the lines for people, texts cut after `width` characters."""
+        """Yield lines for people, with texts cut after `width` characters."""
         shared = f"{counted(self.common, 'message')} in common, up to {self.ancestor}."
         yield shared if self.ancestor is not None else "Nothing in common."
         for sign, side in (("-", self.one), ("+", self.other)):
@@ -82,7 +82,7 @@ class BranchDifference:
 def branch_difference(
     store: Store, one: DialogId, spans: Sequence[Span], other: DialogId, others: Sequence[Span]
 ) -> BranchDifference:
-    """Compare two branches, each given by what it holds. Costs their forks, not their lengths."""
+    """Compare two branches, given by their spans. The cost depends on their forks, not their lengths."""
     shared = common(spans, others)
 
     def side(dialog_id: DialogId, alone: tuple[Span, ...]) -> Side:
@@ -99,7 +99,7 @@ def branch_difference(
 # --- calls ----------------------------------------------------------------------------------------------------------------------------
 
 Key: TypeAlias = Handle | tuple[str, Content, int]
-"""What identifies a block in both views: its handle; or its label, its content, and its number among equals, where no entry holds it."""
+"""The key of a block in both views: its handle or, without an entry, its label, its content, and its number among equals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +107,10 @@ class Difference:
     """One block that differs.
 
     Attributes:
-        place: The block of the log; None for one that no entry holds.
-        before: What the first call saw of it, or None.
-        after: What the second call sees of it, or None.
-        why: The reason, a clause that starts with a small letter.
+        place: The handle of the block; None for one without an entry.
+        before: The block as the first call saw it, or None.
+        after: The block as the second call sees it, or None.
+        why: The reason, a clause in lower case.
     """
 
     place: Handle | None
@@ -121,16 +121,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDifference:
-    """How two calls differ.
+    """The differences between two calls.
 
     Attributes:
-        entered: What only the second one sees.
-        left: What only the first one saw.
-        changed: What both see, in different forms.
-        tools: The names of the tools whose declarations differ, each after a sign: `+` came, `-` went, `~` changed.
-        kept: How many units of the first request the second begins with; a unit is its head (tools and instructions), then each block.
-        broken: The first unit of the first request that the second does not repeat; None where it repeats all, or the providers differ.
-        unit: What the second request has in its place: canonical bytes, or empty.
+        entered: Blocks that only the second call sees.
+        left: Blocks that only the first call saw.
+        changed: Blocks that both see in different forms.
+        tools: The names of tools whose declarations differ, each after a sign: `+` added, `-` removed, `~` changed.
+        kept: The number of leading units that the requests share. The first unit is the head (tools and instructions); each block is one.
+        broken: The first unit of the first request that the second does not repeat; None if it repeats all, or the providers differ.
+        unit: The second request's unit there: canonical bytes, or empty.
     """
 
     entered: tuple[Difference, ...]
@@ -147,10 +147,10 @@ class CallDifference:
 
 
 def compare(first: ModelCall | Request, second: ModelCall | Request) -> CallDifference:
-    """Compare what two calls saw, and their requests; a request that is compiled again stands for a call that was not recorded.
+    """Compare the views and requests of two calls. For a call that was not recorded, pass a recompiled request.
 
     Raises:
-        NotReproducible: One of them cannot be given back.
+        NotReproducible: A call cannot be rebuilt.
     """
     one, other = (each if isinstance(each, Request) else each.request() for each in (first, second))
     earlier, later = _view_of(one), _view_of(other)

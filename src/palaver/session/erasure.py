@@ -1,4 +1,4 @@
-"""Erasure: removing what was written, for good and with a receipt. One transaction for the log, then work on what lies around it."""
+"""Erasure: remove entries permanently, with a receipt. The log takes one transaction; files and storage are cleaned after it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from palaver.store.records import references
 __all__ = ["ERASED_MARK", "ErasurePreview", "ErasureScope", "erase", "finish_erasures", "preview_erasure"]
 
 ERASED_MARK = "palaver.erased"
-"""The key in the metadata of a session of which something was erased: an import of it keeps no source file any more."""
+"""The key in the metadata of a session with erased entries. A later import of it does not keep the source file."""
 
 _TO_SCRUB = "the storage still holds the bytes of what was deleted"
 _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
@@ -57,25 +57,25 @@ _DERIVED_KINDS = frozenset(
 _DELIVERED = "palaver.inbox"
 
 
-# --- what it reaches --------------------------------------------------------------------------------------------------------------------
+# --- the preview --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePreview:
-    """What an erasure would do. Nothing was written.
+    """The effects of an erasure. Nothing was written.
 
     Attributes:
-        asked: What was asked for, as the receipt says it.
-        sessions: The sessions that would go.
-        dialogs: The dialogs that would go, each after those that grew from it.
-        cleared: The dialogs that would stay with nothing but tombstones.
+        asked: The requested scope, as the receipt states it.
+        sessions: The sessions that would be removed.
+        dialogs: The dialogs that would be removed, each after its branches.
+        cleared: The dialogs that would have only tombstones.
         tombstones: The entries that would leave a tombstone.
-        touched: The entries that would lose what was derived from erased ones: summaries, records, labels, shortened forms.
-        entries: How many entries would go or be overwritten.
-        messages: How many messages they are.
-        payloads: The payloads that they name; one that something else names stays.
+        touched: The entries that would lose content derived from erased ones: summaries, records, labels, shortened forms.
+        entries: The number of entries that would be removed or overwritten.
+        messages: The number of messages among them.
+        payloads: The payloads that they name. Payloads that other entries also name stay.
         forgotten: The imported conversations that would be forgotten.
-        reduced: The imported conversations that would lose their kept file.
+        reduced: The imported conversations that would lose their source file.
         noted: The files that the sessions were exported to.
     """
 
@@ -94,20 +94,20 @@ class ErasurePreview:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that the sessions were exported to. `erase` deletes those that it is given, if they are still the same files."""
+        """The files that the sessions were exported to. `erase` deletes those passed to it, if they are unchanged."""
         return tuple(file.path for file in self.noted)
 
 
 class ErasureScope(TypedDict, total=False):
-    """What is to be erased: exactly one of the first four.
+    """The scope of an erasure: exactly one of the first four.
 
     Attributes:
         session: A session, by its whole id.
         dialog: A dialog, by its id or the first 6 or more digits.
-        subject: All sessions of exactly this subject, those in the trash, too.
+        subject: All sessions of exactly this subject, including those in the trash.
         entries: Entries, by their handles.
-        children: With a dialog, erase what grew from it, too.
-        tombstones: With a dialog, leave tombstones for what grew from it.
+        children: With a dialog, also erase its branches.
+        tombstones: With a dialog, leave tombstones in its branches.
     """
 
     session: str | None
@@ -119,7 +119,7 @@ class ErasureScope(TypedDict, total=False):
 
 
 def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePreview:
-    """Return what `erase` would do. Arguments and errors as there; nothing is written."""
+    """Return the effects of `erase`, which has the same arguments and errors. Nothing is written."""
     known = erasing_store(store)
     session, dialog, subject = scope.get("session"), scope.get("dialog"), scope.get("subject")
     children, tombstones = scope.get("children", False), scope.get("tombstones", False)
@@ -136,7 +136,7 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
         asked = {"what": "session", "names": [session]}
         return _of_sessions(known, asked, (known.session(SessionId(session)).session_id,))
     if subject:
-        salt = new_session_id()  # a receipt outlives the subject's data, so it does not say who it was
+        salt = new_session_id()  # a receipt outlives the subject's data, so it must not name the subject
         asked = {"what": "subject", "salt": salt, "digest": subject_digest(salt, subject)}
         records = chain(store.sessions(subject=subject), store.sessions(subject=subject, trashed=True))
         if not (ids := tuple(sorted(record.session_id for record in records))):
@@ -159,7 +159,7 @@ def _of_dialog(store: Erasing, name: str, *, children: bool, tombstones: bool) -
     dialog = store.resolve(name)
     session = store.node(dialog).session_id
     found, below = {dialog}, list[DialogId]()
-    for node in store.nodes(session):  # what grew from it, or shares its entries
+    for node in store.nodes(session):  # its branches, and dialogs that share its entries
         if node.dialog_id not in found and not found.isdisjoint({node.parent_id, *(s.dialog for s in node.ranges)}):
             found.add(node.dialog_id)
             below.append(node.dialog_id)
@@ -189,7 +189,7 @@ def _of_entries(store: Erasing, given: Sequence[Handle]) -> ErasurePreview:
 def _with_derived(
     store: Erasing, plan: ErasurePreview, sessions: Sequence[SessionId], gone: set[Handle]
 ) -> ErasurePreview:
-    """Return the plan with what was derived from erased entries within their sessions."""
+    """Return the plan with the content derived from erased entries in their sessions."""
     touched: set[Handle] = set()
     for session in sessions:
         _derive(
@@ -208,7 +208,7 @@ def _with_derived(
 def _derive(
     store: Erasing, nodes: Sequence[Node], plan: ErasurePreview, gone: set[Handle], touched: set[Handle]
 ) -> None:
-    """Add to `gone` the entries that only repeat erased ones, and to `touched` those that repeat some, until there are no more."""
+    """Add to `gone` the entries that only repeat erased ones, and to `touched` those that partly do, until nothing changes."""
     copies = {place: copy for node in nodes for pair in _copies(store, node) for place, copy in (pair, pair[::-1])}
     size = -1
     while size != (size := len(gone) + len(touched)):
@@ -235,7 +235,7 @@ def _derive(
 def _fate(
     store: Erasing, place: Handle, header: Header, spans: Sequence[Span], calls: Collection[str], *, later: bool
 ) -> str:
-    """Return what becomes of an entry that was not named: `gone`, `touched`, or nothing."""
+    """Return the fate of an entry outside the scope: `gone`, `touched`, or None."""
     if header.kind == "invocation" or (header.kind == "message" and header.role in _SUMMARIES):
         return "gone" if later else ""
     if header.kind not in _DERIVED_KINDS:
@@ -247,7 +247,7 @@ def _fate(
 
 
 def _copies(store: Erasing, node: Node) -> Iterator[tuple[Handle, Handle]]:
-    """Yield the messages that waited in the inbox of a dialog, each with the message that delivered it."""
+    """Yield the inbox messages of a dialog, each with the message that delivered it."""
     if not any(True for _ in store.latest_of_kind(node.dialog_id, "inbox")):
         return
     for header in store.headers(node.dialog_id):
@@ -260,7 +260,7 @@ def _copies(store: Erasing, node: Node) -> Iterator[tuple[Handle, Handle]]:
 
 
 def _readable(store: Erasing, place: Handle) -> Entry:
-    """Read an entry; of one that is lost or damaged, return what its header says."""
+    """Read an entry. For a lost or damaged one, return an entry made from its header."""
     header = store.header(place.dialog, place.seq)
     body = b"".join(one for _, one in store.bodies(place.dialog, place.seq, place.seq + 1))
     try:
@@ -271,9 +271,9 @@ def _readable(store: Erasing, place: Handle) -> Entry:
 
 
 def _without(entry: Entry, spans: Sequence[Span], *, later: bool, mark: Erasure | None = None) -> Entry | None:
-    """Return an entry without what was derived from erased ones; None where nothing was.
+    """Return an entry without content derived from erased ones; None if it has none.
 
-    A derived text that does not name its sources counts as derived from everything before it.
+    A derived text that does not name its sources counts as derived from all entries before it.
     """
 
     def suspect(text: Derived | BranchSummary) -> bool:
@@ -307,7 +307,7 @@ def _counted(store: Erasing, plan: ErasurePreview) -> ErasurePreview:
     return replace(plan, entries=entries, messages=messages, payloads=frozenset(payloads))
 
 
-# --- doing it -----------------------------------------------------------------------------------------------------------------------------
+# --- the erasure -----------------------------------------------------------------------------------------------------------------------------
 
 
 def erase(
@@ -317,25 +317,25 @@ def erase(
     thorough: bool = True,
     **scope: Unpack[ErasureScope],
 ) -> Receipt:
-    """Erase a session, a dialog, all sessions of a subject, or single entries, for good, and return the receipt.
+    """Permanently erase a session, a dialog, all sessions of a subject, or single entries, and return the receipt.
 
-    It reaches the entries and what was derived from them: summaries, records and shortened forms, labels, recorded calls, queued copies;
-    payloads that nothing else names, kept source files, and the full-text index. Where other entries depend on erased ones, a tombstone
-    stays, with kind, role and call ids. It is one transaction: a crash leaves all of it or nothing. Work on the storage comes after it; what
-    does not get done is pending, and the next erasure or `finish_erasures` does it.
+    This removes the entries and content derived from them: summaries, records and shortened forms, labels, recorded calls, queued copies,
+    payloads that nothing else names, stored source files, and rows of the full-text index. Where other entries depend on erased ones, a
+    tombstone keeps kind, role and call ids. The erasure is one transaction: a crash leaves all of it or nothing. The storage is cleaned
+    afterwards; unfinished work is pending until the next erasure or `finish_erasures`.
 
     Args:
         store: The store.
-        files: Files to delete, of those that `preview_erasure` lists. A file is deleted only if it is the one that was written: same inode
-            and same bytes. Others are pending.
-        thorough: Whether to rewrite the storage where bytes stay otherwise; it costs as much as the store is large.
+        files: Files to delete, among those that `preview_erasure` lists. A file is deleted only if its inode and its bytes are unchanged.
+            Others are pending.
+        thorough: Whether to rewrite the storage if bytes would stay otherwise; the cost depends on the size of the store.
         scope: What to erase: the fields of an `ErasureScope`, exactly one of `session`, `dialog`, `subject` and `entries`.
 
     Raises:
-        InvalidInput: Not exactly one thing was named, or others grew from the dialog and neither `children`
-            nor `tombstones` says what becomes of them.
-        NotFound: There is no such session, dialog or entry, or no session has the subject.
-        Erased: It was erased before.
+        InvalidInput: The scope is not exactly one thing, or the dialog has branches and neither `children` nor
+            `tombstones` is set.
+        NotFound: The session, dialog or entry does not exist, or no session has the subject.
+        Erased: It was already erased.
         StoreError: The store failed, and nothing was erased; or it cannot erase (reason `unsupported`).
     """
     known = erasing_store(store)
@@ -353,11 +353,11 @@ def erase(
 def finish_erasures(
     store: Store, *, files: Iterable[str | os.PathLike[str]] = (), thorough: bool = True
 ) -> tuple[Receipt, ...]:
-    """Do what is pending of earlier erasures, and return their receipts as they stand now.
+    """Do the pending work of earlier erasures, and return their updated receipts.
 
     Args:
         store: The store.
-        files: Pending files to delete, as for `erase`. A store may come from somebody else, so only files that the caller names are touched.
+        files: Pending files to delete, as for `erase`. A store may come from somebody else, so only files that the caller names are deleted.
         thorough: As for `erase`.
     """
     known = erasing_store(store)
@@ -365,13 +365,13 @@ def finish_erasures(
 
 
 def _finished(store: Erasing, files: Iterable[str | os.PathLike[str]], *, thorough: bool) -> dict[str, Receipt]:
-    """Delete files, scrub the storage, and write down what is still pending."""
+    """Delete files, scrub the storage, and record the work that is still pending."""
     waiting = [kept for kept in store.receipts() if pending_of(kept)]
     if not waiting:
         return {}
     named = {os.path.realpath(path) for path in files}
     left = {kept.receipt_id: _undeleted(read_pending(kept)[0], named) for kept in waiting}
-    with store.erasing() as eraser:  # names of deleted files go before the storage is scrubbed
+    with store.erasing() as eraser:  # remove names of deleted files before the storage is scrubbed
         for kept in waiting:
             eraser.keep_receipt(_waiting(kept, left[kept.receipt_id], [_TO_SCRUB]))
     work = list(store.scrub(thorough=thorough))
@@ -389,7 +389,7 @@ def _waiting(kept: KeptReceipt, files: Sequence[NotedFile], work: Sequence[str])
 
 
 def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
-    """Erase, inside the transaction."""
+    """Erase inside the transaction."""
     mark = Erasure(at=now(), receipt=new_session_id())
     touched = {store.node(one).session_id for one in (*plan.dialogs, *(each.dialog for each in plan.tombstones))}
     touched |= {store.node(one.dialog).session_id for one in plan.touched}
@@ -427,7 +427,7 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
 
 
 def _mark_session(store: Erasing, session: SessionId, mark: Erasure) -> None:
-    """Mark a session of which something was erased, and let it not go on with a dialog that is gone."""
+    """Mark a session with erased entries, and unset its current dialog if that was removed."""
     record = store.session(session)
     there = [node.dialog_id for node in store.nodes(session)]
     root = record.root if record.root in there else next(iter(there), None)
@@ -437,7 +437,7 @@ def _mark_session(store: Erasing, session: SessionId, mark: Erasure) -> None:
 def _put_tombstones(
     store: Erasing, eraser: Eraser, plan: ErasurePreview, mark: Erasure
 ) -> tuple[tuple[Remaining, ...], tuple[str, ...]]:
-    """Overwrite entries, and tell every dialog that holds them. Return what remains, and the entries whose summary went."""
+    """Overwrite entries, and note that in every dialog that contains them. Return the tombstones, and the entries that lost a summary."""
     changed = _replaced(store, plan, mark)
     for session in sorted({store.node(place.dialog).session_id for place in changed}):
         for node in store.nodes(session):
@@ -458,7 +458,7 @@ def _put_tombstones(
 
 
 def _replaced(store: Erasing, plan: ErasurePreview, mark: Erasure) -> dict[Handle, tuple[Entry, Entry]]:
-    """Return the entries that are overwritten, each as it was and as it will be."""
+    """Return the entries to overwrite, each with its replacement."""
     spans = (*_whole(store, plan.dialogs), *_spans((*plan.tombstones, *plan.touched)))
     changed: dict[Handle, tuple[Entry, Entry]] = {}
     for place in sorted((*plan.tombstones, *plan.touched)):
@@ -472,7 +472,7 @@ def _replaced(store: Erasing, plan: ErasurePreview, mark: Erasure) -> dict[Handl
 
 
 def _tell(store: Erasing, node: Node, changed: Mapping[Handle, tuple[Entry, Entry]]) -> None:
-    """Write into a dialog what was erased of what it holds: views and whoever computes from them go by that."""
+    """Write a note of the erased entries into a dialog, for views and their users."""
     last = store.last(node.dialog_id).seq
     held = lineage(node, last + 1)
     entries = [(place, was) for place, (was, _) in changed.items() if any(place in span for span in held)]
@@ -496,7 +496,7 @@ def _summary_of(entry: Entry) -> object:
 
 
 def _undeleted(files: Iterable[NotedFile], named: set[str]) -> list[NotedFile]:
-    """Delete the files that the caller named, and return those that are still there."""
+    """Delete the files that the caller named, and return those that still exist."""
     left = []
     for file in files:
         if file.path in named:
@@ -508,7 +508,7 @@ def _undeleted(files: Iterable[NotedFile], named: set[str]) -> list[NotedFile]:
 
 
 def _delete(file: NotedFile) -> None:
-    """Delete a file if it is the one that was noted: a regular file with the same inode and the same bytes."""
+    """Delete a file if it is unchanged: a regular file with the noted inode and bytes."""
     with os.fdopen(os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as opened:
         same = (
             os.fstat(opened.fileno()).st_ino == file.inode and file.digest == file_digest(opened, "sha256").hexdigest()

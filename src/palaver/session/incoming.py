@@ -1,4 +1,4 @@
-"""What callers pass in their own form: messages and tools as providers write them, and the answers of providers' SDKs."""
+"""Convert callers' input: messages and tools in providers' formats, and answers of providers' SDKs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["SdkObject", "is_one", "messages_of", "tools_of"]
 
 
 class SdkObject(Protocol):
-    """An object of a provider's SDK: an answer, or a message of one."""
+    """An object of a provider's SDK: an answer or a message."""
 
     def model_dump(self) -> dict[str, Any]:
         """Return it as JSON values."""
 
 
 def messages_of(given: object, request: Request | None) -> Iterator[tuple[Message, bool]]:
-    """Read what a caller appends as messages, each with whether it is a provider's whole answer.
+    """Yield the appended messages, each with whether it is a provider's whole answer.
 
     Args:
         given: A `Message`, a dict of any of the four dialects, an object of a provider's SDK, or several of them.
-        request: What an answer answers, where it is known: its names of tools are mapped back.
+        request: The request of an answer, if known. Its tool names are mapped back.
 
     Raises:
         InvalidMessage: An item is not a message of its dialect.
         ProviderError: An answer reports a failure, or stops before its end.
-        TypeError: It is none of these.
+        TypeError: The value has none of these types.
     """
     if isinstance(given, Message):
         yield given, False
@@ -43,7 +43,7 @@ def messages_of(given: object, request: Request | None) -> Iterator[tuple[Messag
 
 
 def is_one(given: object) -> bool:
-    """Return whether something stands for one message, not for several."""
+    """Return whether a value is one message rather than several."""
     return isinstance(given, str | bytes | Mapping) or _is_sdk_object(given) or not isinstance(given, Iterable)
 
 
@@ -58,7 +58,7 @@ def _reader(items: list[Any], request: Request | None) -> Any:  # noqa: ANN401 -
     for item in items:
         if not isinstance(item, Mapping) and not _is_sdk_object(item):
             raise TypeError(
-                f"A dialog holds messages, not a {type(item).__name__}: append a Message, a dict such as "
+                f"A dialog contains messages, not a {type(item).__name__}: append a Message, a dict such as "
                 '{"role": "user", "content": "hi"} or a provider\'s answer, or use put_text() for a text.'
             )
     answers = {id(item): answer for item in items if (answer := answer_json(item)) is not None}
@@ -77,7 +77,7 @@ def tools_of(tools: Iterable[Any]) -> tuple[ToolSpec, ...]:
     """Read the tools of a request: schemas of any of the four dialects, and functions.
 
     Raises:
-        InvalidInput: One is neither, or two have the same name.
+        InvalidInput: A value is neither, or two have the same name.
     """
     from palaver.context.dialects import tool_specs  # noqa: PLC0415 - as in `_reader`
     from palaver.tools import Toolbox  # noqa: PLC0415 - as above

@@ -1,7 +1,7 @@
 """The session manager: a session as a tree of entries with one leaf, for programs that keep sessions as entries with parents.
 
-A thin face over dialogs. An entry's id is its printed handle; its parent is the entry before it in its branch. Every append is durable when it
-returns, and costs its own size; so is every move of the leaf.
+It is a thin interface to dialogs. An entry's id is its printed handle; its parent is the entry before it in its branch. Appends and moves of
+the leaf are durable when they return. The cost of an append depends only on its own size.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, appl
 __all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", "SessionTreeNode"]
 
 PARENT = "parent_session"
-"""The key in a session's metadata that names the session that it was copied from."""
+"""The key in a session's metadata that names the session it was copied from."""
 
 _THINKING = "thinking"
 _OFF = "off"
@@ -73,7 +73,7 @@ _ENVELOPES = {
     Role.COMPACTION_SUMMARY: "The conversation before this point was compacted into this summary:\n\n<summary>\n{}\n</summary>",
     Role.BRANCH_SUMMARY: "The conversation came back from another branch. Summary of that branch:\n\n<summary>\n{}\n</summary>",
 }
-"""How a model reads summaries: pi-mono renders them so, between a fixed prefix and suffix."""
+"""The text in which a model reads summaries, as pi-mono renders them: between a fixed prefix and suffix."""
 
 
 # --- what a manager returns ---------------------------------------------------------------------------------------------------------------
@@ -85,11 +85,11 @@ class SessionHeader:
 
     Attributes:
         id: The session's id.
-        timestamp: When it was made, in seconds since 1970-01-01 UTC.
-        cwd: The working folder it is about, or empty.
+        timestamp: When it was created, in seconds since 1970-01-01 UTC.
+        cwd: Its working folder, or empty.
         name: Its name.
-        parent_session: The id of the session that it was copied from, or None.
-        metadata: What is kept with it.
+        parent_session: The id of the session it was copied from, or None.
+        metadata: Its metadata.
     """
 
     id: SessionId
@@ -106,7 +106,7 @@ class SessionEntry:
 
     Attributes:
         id: The printed form of its handle.
-        parent_id: The id of the entry that it follows, or None for a first one.
+        parent_id: The id of the entry that it follows, or None.
         type: `message`, `custom_message`, `compaction`, `branch_summary`, `label`, `model_change`, `thinking_level_change`, `custom`, or the
             kind of an entry that only agents write.
         timestamp: When it was written, in seconds since 1970-01-01 UTC.
@@ -127,11 +127,11 @@ class SessionEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SessionTreeNode:
-    """An entry and what follows it.
+    """An entry and the entries that follow it.
 
     Attributes:
         entry: The entry.
-        children: What follows it, by time.
+        children: The entries that follow it, by time.
         label: Its label, or None.
     """
 
@@ -144,7 +144,7 @@ class SessionTreeNode:
 
 
 class ModelInForce(NamedTuple):
-    """The model that was chosen, or that answered, last."""
+    """The model that was chosen or that answered last."""
 
     provider: str
     model_id: str
@@ -155,8 +155,8 @@ class SessionContext:
     """The context at a leaf.
 
     Attributes:
-        messages: What the model sees, in order, summaries as the typed messages that they are; and the custom messages between them.
-        thinking_level: The thinking level in force; `off` where none was chosen.
+        messages: The messages that the model sees, in order, with typed summaries, and the custom messages between them.
+        thinking_level: The thinking level in force; `off` if none was chosen.
         model: The model in force, or None.
     """
 
@@ -165,7 +165,7 @@ class SessionContext:
     model: ModelInForce | None = None
 
     def to_llm_messages(self) -> tuple[Message, ...]:
-        """Return what a model is sent: summaries as user messages in an envelope, custom messages only where they were made to be seen."""
+        """Return the messages for a model: summaries as user messages in an envelope, and custom messages only with `in_context`."""
         return tuple(sent for message in self.messages if (sent := _sent(message)) is not None)
 
 
@@ -184,21 +184,21 @@ def _sent(message: Message) -> Message | None:
 
 
 class SessionManager:
-    """A session, and a leaf in it after which the next entry comes: the end of a dialog. Moving the leaf forks that dialog.
+    """A session with a leaf, the end of a dialog, after which the next entry is appended. Moving the leaf forks that dialog.
 
     Attributes:
         session: The session.
-        store: Where it is.
+        store: Its store.
         dialog: The dialog that ends at the leaf.
     """
 
     def __init__(self, session: Session, dialog: Dialog | None = None) -> None:
-        """Begin at the end of a dialog, the newest of the session when not given."""
+        """Begin at the end of a dialog. Default: the newest dialog of the session."""
         self.session = session
         self.store = session.store
         self.dialog = (dialog or session.newest).reload()
 
-    # --- making, finding, listing -----------------------------------------------------------------------------------------------------
+    # --- creating, opening, listing -----------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -210,12 +210,12 @@ class SessionManager:
         owner: str = "assistant",
         runtime: Runtime | None = None,
     ) -> Self:
-        """Make a session about a working folder; it is durable at once.
+        """Create a session for a working folder; it is durable at once.
 
         Args:
             cwd: The working folder.
-            store: A store, or the address of one; in memory when not given.
-            name: A name for people; made from the time when not given.
+            store: A store, or the address of one. Default: in memory.
+            name: A name for people. Default: made from the time.
             owner: The agent that owns it.
             runtime: Resolves paths of prompts.
         """
@@ -223,22 +223,22 @@ class SessionManager:
 
     @classmethod
     def in_memory(cls, cwd: str = "") -> Self:
-        """Make a session that ends with the process."""
+        """Create a session that ends with the process."""
         return cls.create(cwd)
 
     @classmethod
     def open(cls, reference: str, store: StoreLike, *, runtime: Runtime | None = None) -> Self:
-        """Open a session by id, name or the first digits of its id, where its leaf was left.
+        """Open a session by id, name or the first digits of its id, at its last leaf.
 
         Raises:
-            NotFound: There is none.
+            NotFound: No session matches.
             Ambiguous: Several ids begin with these digits.
         """
         return cls(Session.open(store, reference, runtime=runtime))
 
     @classmethod
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
-        """Open the session about a working folder that was active last, or make one; without a folder, of all sessions."""
+        """Open the last active session of a working folder, or of all sessions without a folder. Create one if there is none."""
         opened, owned = opened_store(store, create=True)
         found = next((record.session_id for record in opened.sessions() if cwd in {"", record.workdir}), None)
         if found is None:
@@ -250,7 +250,7 @@ class SessionManager:
 
     @classmethod
     def fork_from(cls, source: str, cwd: str, store: StoreLike) -> Self:
-        """Copy a session with all its branches into a new one about another working folder; `header.parent_session` names the old one."""
+        """Copy a session with all its branches into a new one for another working folder; `header.parent_session` names the old one."""
         opened, owned = opened_store(store, create=False)
         session = Session.open(opened, source)
         copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
@@ -260,7 +260,7 @@ class SessionManager:
 
     @staticmethod
     def list(store: StoreLike, cwd: str | None = None) -> tuple[SessionRecord, ...]:
-        """Return the records of sessions, last active first: all, or those about one working folder."""
+        """Return the records of sessions, last active first: all, or those of one working folder."""
         opened, owned = opened_store(store, create=False)
         try:
             return tuple(one for one in opened.sessions() if cwd in {None, one.workdir})
@@ -291,7 +291,7 @@ class SessionManager:
 
     @property
     def leaf_id(self) -> str | None:
-        """The id of the entry after which the next one comes, or None before the first."""
+        """The id of the last entry before the next append, or None before the first."""
         place = self._leaf
         return None if place is None else str(place)
 
@@ -302,14 +302,14 @@ class SessionManager:
     # --- appending --------------------------------------------------------------------------------------------------------------------
 
     def append_message(self, message: Message) -> str:
-        """Append a message and return the id of its entry; results of several calls become an entry each, and the last id is returned.
+        """Append a message and return the id of its entry. Results of several calls become separate entries; the last id is returned.
 
         Raises:
             TypeError: It is not a message.
             Conflict: Another writer was first; nothing was written.
         """
         if not isinstance(message, Message):
-            raise TypeError(f"append_message takes a message, not a {type(message).__name__}.")
+            raise TypeError(f"append_message needs a message, not a {type(message).__name__}.")
         self.dialog.append(message)
         return str(self._leaf)
 
@@ -322,13 +322,13 @@ class SessionManager:
         *,
         in_context: bool = False,
     ) -> str:
-        """Append a message of an extension, and return the id of its entry. No model sees it unless it is made to be seen.
+        """Append a message of an extension, and return the id of its entry. No model sees it unless `in_context` is True.
 
         Args:
-            custom_type: What it is, for dispatch.
+            custom_type: Its type, for dispatch.
             content: A text, or content blocks.
-            display: Whether user interfaces should show it; kept in the metadata.
-            details: Kept with it; JSON values.
+            display: Whether user interfaces should show it; stored in the metadata.
+            details: Stored with it; JSON values.
             in_context: Whether the model sees it, as a user message of the harness.
         """
         blocks = ((TextContent(content),) if content else ()) if isinstance(content, str) else tuple(content)
@@ -341,34 +341,34 @@ class SessionManager:
         return self._append(Custom(custom_type=custom_type, data=data))
 
     def append_model_change(self, provider: str, model_id: str) -> str:
-        """Append that another model is in force, and return the entry's id."""
+        """Append a change of the model, and return the entry's id."""
         return self._append(ModelChange(model=model_id, provider=provider))
 
     def append_thinking_level_change(self, thinking_level: str) -> str:
-        """Append that another thinking level is in force, and return the entry's id."""
+        """Append a change of the thinking level, and return the entry's id."""
         return self._append(ModeChange(mode=_THINKING, value=thinking_level))
 
     def append_compaction(
         self, summary: str, first_kept_entry_id: str | None, tokens_before: int, details: object = None
     ) -> str:
-        """Append a compaction: a summary stands for what is before an entry. Returns the entry's id; the log keeps everything.
+        """Append a compaction: a summary replaces everything before an entry. Return the entry's id; the log keeps everything.
 
-        The newest user message, pinned entries and open calls stay in any case, and an exchange is kept whole. An earlier summary goes: the new
-        one stands for all before it.
+        The newest user message, pinned entries and open calls always stay, and an exchange stays whole. The new summary also replaces an
+        earlier one.
 
         Args:
-            summary: What the model sees first from now on.
-            first_kept_entry_id: The first entry that it still sees. One that this branch does not hold keeps only what every view holds.
+            summary: The text that the model sees first from now on.
+            first_kept_entry_id: The first entry that stays in view. If it is not in this branch, only the protected entries stay.
             tokens_before: The size of the context before, in tokens.
-            details: Kept with it; JSON values.
+            details: Stored with it; JSON values.
 
         Raises:
-            Conflict: Another compaction was committed, or something was erased, since this manager last read or wrote.
+            Conflict: Another compaction was committed, or an entry was erased, after this manager last read or wrote.
         """
         view = self.dialog.view()
         try:
             first = None if first_kept_entry_id is None else self._place(first_kept_entry_id)
-        except NotFound:  # another program's id: the summary stands, and what comes after it
+        except NotFound:  # another program's id: keep only the summary and later entries
             first = None
         plan = _compacting(view, _PathOrder(self.dialog._spans()), summary, first)
         self.dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
@@ -379,17 +379,17 @@ class SessionManager:
 
         Args:
             summary: What happened there.
-            from_id: The entry where that branch and this one part; None for the beginning.
+            from_id: The entry where that branch leaves this one; None for the beginning.
         """
         left = None if from_id is None else self._place(from_id)
         place = None if left is None else Place(dialog=left.dialog, seq=left.seq)
         return self._append(BranchSummary(summary=summary, dialog=None if left is None else left.dialog, left=place))
 
     def append_label(self, target_id: str, label: str | None) -> str:
-        """Name an entry for people, or with None remove its name, and return the id of the entry that says so. No model sees it.
+        """Label an entry for people, or remove the label with None, and return the id of the new entry. No model sees it.
 
         Raises:
-            NotFound: There is no such entry.
+            NotFound: The entry does not exist.
         """
         return str(self.dialog.marks.label(self._place(target_id), label))
 
@@ -400,26 +400,26 @@ class SessionManager:
     # --- moving the leaf --------------------------------------------------------------------------------------------------------------
 
     def branch(self, from_id: str) -> None:
-        """Move the leaf to an entry, on a branch of its own that the next append continues. Durable; removes nothing.
+        """Move the leaf to an entry, in a new branch that the next append continues. This is durable and removes nothing.
 
         Raises:
-            NotFound: There is no such entry.
+            NotFound: The entry does not exist.
         """
         self._move(self._place(from_id))
 
     def reset_leaf(self) -> None:
-        """Move the leaf before the first entry: the next append begins anew."""
+        """Move the leaf before the first entry, so that the next append starts over."""
         self._move(None)
 
     def branch_with_summary(self, summary: str, from_id: str | None = None) -> str:
-        """Move the leaf, append there what happened on the branch that is left, and return the id of that entry.
+        """Move the leaf, append a summary of the old branch there, and return the id of that entry.
 
         Args:
-            summary: What happened on the branch that is left.
-            from_id: Where to go on; None before the first entry.
+            summary: What happened on the old branch.
+            from_id: The entry to continue from; None for the beginning.
 
         Raises:
-            NotFound: There is no such entry.
+            NotFound: The entry does not exist.
         """
         target = None if from_id is None else self._place(from_id)
         left = self._leaf
@@ -445,10 +445,10 @@ class SessionManager:
     # --- reading ----------------------------------------------------------------------------------------------------------------------
 
     def build_session_context(self, leaf_id: str | None = None) -> SessionContext:
-        """Return what the model sees at the leaf, or at another entry: the messages, the thinking level and the model in force.
+        """Return the context at the leaf, or at another entry: the messages, the thinking level and the model in force.
 
-        A compaction's summary comes first, after the instructions, then what it kept and what came since. Summaries of branches stand where they
-        were written. Custom messages stand between them, for user interfaces.
+        The instructions come first, then a compaction's summary, the messages it kept, and later messages. Branch summaries and custom messages
+        (for user interfaces) are in the order in which they were written.
         """
         place = self._leaf if leaf_id is None else self._place(leaf_id)
         if place is None:
@@ -459,7 +459,7 @@ class SessionManager:
         return SessionContext(messages=tuple(messages), thinking_level=level, model=model)
 
     def _messages(self, view: View, spans: Sequence[Span]) -> Sequence[Message]:
-        """Return the messages of a view as session messages, and the custom messages among them."""
+        """Return the messages of a view as session messages, with the custom messages between them."""
         ranks = _PathOrder(spans)
         found: list[tuple[tuple[int, int], Message]] = []
         for _, group in groupby(view.system, key=_entry_of):
@@ -476,7 +476,7 @@ class SessionManager:
         return [message for _, message in sorted(found, key=lambda one: one[0])]
 
     def _said(self, exchange: Exchange, checkpoint: tuple[Handle, Compaction] | None) -> Iterator[Message]:
-        """Yield the messages of an exchange; results that nobody gave are left to the wire."""
+        """Yield the messages of an exchange. The wire adds missing results."""
         for turn in exchange.turns:
             blocks = [block for block in turn.blocks if exchange.derived or not block.derived]
             if exchange.derived:
@@ -487,7 +487,7 @@ class SessionManager:
                 yield self._shown(tuple(blocks), turn.role)
 
     def _summary(self, block: Block, checkpoint: tuple[Handle, Compaction] | None) -> Message:
-        """Return a derived block as the summary of a branch, or of what was compacted."""
+        """Return a derived block as the summary of a branch or of a compaction."""
         text = block.content.content if isinstance(block.content, TextContent) else ""
         if block.origin is None:
             place, before = checkpoint or (None, None)
@@ -513,11 +513,11 @@ class SessionManager:
 
     def _recorded(self, place: Handle) -> Message:
         entry = entry_at(self.store, place)
-        assert isinstance(entry, MessageEntry)  # noqa: S101 - its header says so
+        assert isinstance(entry, MessageEntry)  # noqa: S101 - checked by its header
         return hydrate(entry.message, lambda digest: self.store.blob(BlobId(digest)))
 
     def _shown(self, blocks: tuple[Block, ...], role: Role) -> Message:
-        """Return the message of blocks: the recorded one where it is shown as recorded, else a copy that says what the view says."""
+        """Return the message of blocks: the recorded one if unchanged, or else a copy with the view's content."""
         contents = tuple(block.content for block in blocks)
         place = next((place for block in blocks if (place := _entry_of(block)) is not None), None)
         if place is None or self.store.header(place.dialog, place.seq).kind != "message":
@@ -530,7 +530,7 @@ class SessionManager:
         """Return an entry.
 
         Raises:
-            NotFound: There is none.
+            NotFound: The entry does not exist.
         """
         place = self._place(entry_id)
         (entry,) = self._entries([Span(place.dialog, place.seq, place.seq + 1)])
@@ -556,13 +556,13 @@ class SessionManager:
         return tuple(sorted(self._entries(there), key=lambda one: one.timestamp))
 
     def get_tree(self) -> tuple[SessionTreeNode, ...]:
-        """Return the whole tree: the first entries, each with what follows it. Nothing recurses, however deep it is."""
+        """Return the whole tree: the first entries, each with its followers. This does not recurse, at any depth."""
         labels, entries = self.labels, self.get_entries()
         below: dict[str | None, list[SessionEntry]] = {}
         for entry in entries:
             below.setdefault(entry.parent_id, []).append(entry)
         made: dict[str, SessionTreeNode] = {}
-        for entry in reversed(entries):  # what follows an entry was made after it
+        for entry in reversed(entries):  # followers are created after an entry
             children = sorted(below.get(entry.id, ()), key=lambda one: one.timestamp)
             nodes = tuple(made.pop(child.id) for child in children)
             made[entry.id] = SessionTreeNode(entry=entry, children=nodes, label=labels.get(entry.id))
@@ -570,7 +570,7 @@ class SessionManager:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels in force in all branches, by the id of the entry that each names; reads the headers of the session."""
+        """The labels in force in all branches, by entry id. Reads the headers of the session."""
         return {str(place): label for place, label in labels_of(self.store, self._nodes().values()).items()}
 
     def get_label(self, entry_id: str) -> str | None:
@@ -581,7 +581,7 @@ class SessionManager:
         return {node.dialog_id: node for node in self.store.nodes(self.session_id)}
 
     def _entries(self, spans: Iterable[Span]) -> Iterator[SessionEntry]:
-        """Yield entries with their parents: the entry before in its dialog, or the last one that the dialog inherited."""
+        """Yield entries with their parents: the previous entry in the dialog, or the last inherited one."""
         nodes = self._nodes()
         for span in spans:
             inherited = newest(nodes[span.dialog].ranges)
@@ -600,20 +600,20 @@ class SessionManager:
         """Return the handle of an entry.
 
         Raises:
-            NotFound: There is none.
+            NotFound: The text is not a handle.
         """
         try:
             return self.session.place(entry_id)._replace(block=None)
         except InvalidInput as error:
-            raise NotFound(str(entry_id), what="entry", hint="Appending returns ids.") from error
+            raise NotFound(str(entry_id), what="entry", hint="Use an id that an append returned.") from error
 
     # --- other sessions -----------------------------------------------------------------------------------------------------------------
 
     def create_branched_session(self, leaf_id: str) -> SessionManager:
-        """Copy what leads to an entry into a session of its own; `header.parent_session` names this one. Labels on the way are kept.
+        """Copy the path to an entry into a new session; `header.parent_session` names this one. Labels on the path are kept.
 
         Raises:
-            InvalidInput: There is no such entry.
+            InvalidInput: The entry does not exist.
         """
         try:
             place = self._place(leaf_id)
@@ -630,7 +630,7 @@ class SessionManager:
         return made
 
     def reload(self) -> Self:
-        """Read what other writers have appended, and return the manager itself."""
+        """Read entries of other writers, and return the manager itself."""
         self.dialog.reload()
         return self
 
@@ -665,7 +665,7 @@ class _PathOrder:
 
 
 def _compacting(view: View, ranks: _PathOrder, summary: str, first: Handle | None) -> Plan:
-    """Return the plan of a compaction whose summary stands for everything before an entry."""
+    """Return the plan of a compaction whose summary replaces everything before an entry."""
     protected, kept_from = view.protected(), ranks.of(first)
     gone = [
         index
@@ -701,7 +701,7 @@ def _checkpoint(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, Compacti
 
 
 def _type_of(entry: Entry) -> str:
-    """Return the type of an entry in the words of session files with parents."""
+    """Return the type of an entry, as session files with parents name it."""
     if isinstance(entry, MessageEntry):
         return "custom_message" if isinstance(entry.message, CustomMessage) else "message"
     if isinstance(entry, ModeChange) and entry.mode == _THINKING:
@@ -710,7 +710,7 @@ def _type_of(entry: Entry) -> str:
 
 
 def _in_force(reader: Reader, spans: Sequence[Span]) -> tuple[str, ModelInForce | None]:
-    """Return the thinking level and the model that were chosen last; the model that answered last counts as chosen."""
+    """Return the thinking level and the model that were chosen last. A model that answered counts as chosen."""
     level, model = "", None
     for span in reversed(spans):
         for header in reader.headers(span.dialog, span.start, span.stop, reverse=True):

@@ -1,4 +1,4 @@
-"""Marks: labels, pins and quarantines on entries, each written as an entry of its own."""
+"""Marks on entries: labels, pins and quarantines. Each mark is a separate entry."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Marks", "holders", "labels_of"]
 
 
 class Marks:
-    """The marks in force in a dialog, and the way to set them. A fork has those of its parent at the moment of the fork."""
+    """The marks in force in a dialog. A fork starts with its parent's marks."""
 
     def __init__(
         self, store: Store, node: Node, spans: Callable[[], Sequence[Span]], write: Callable[[Entry], Handle]
     ) -> None:
-        """Read nothing yet.
+        """Create the marks; nothing is read yet.
 
         Args:
             store: The store.
             node: The dialog.
-            spans: Returns what the dialog holds.
-            write: Adds an entry beside the turn.
+            spans: Returns the spans of the dialog.
+            write: Adds an entry outside the turn.
         """
         self._store = store
         self._node = node
@@ -37,7 +37,7 @@ class Marks:
 
     @property
     def labels(self) -> Mapping[Handle, str]:
-        """The labels in force; reads the headers of the whole dialog, what a fork left out included."""
+        """The labels in force. Reads the headers of the whole dialog, including entries that a fork left out."""
         held = self._spans()
         found: dict[Handle, str] = {}
         for entry, place in _labels(self._store, _with_gaps(self._store, held)):
@@ -57,7 +57,7 @@ class Marks:
 
     @property
     def quarantined(self) -> Mapping[Handle, str]:
-        """The blocks and entries in quarantine, in that order, each with the reason."""
+        """The blocks and entries in quarantine, each with its reason."""
         found: dict[Handle, str] = {}
         for entry in self._holding("quarantine"):
             if isinstance(entry, Quarantine):
@@ -65,13 +65,13 @@ class Marks:
         return MappingProxyType(found)
 
     def _holding(self, kind: str) -> Iterator[Entry]:
-        """Yield the entries of a kind that holds beyond its place, the oldest first."""
+        """Yield the entries of a kind, oldest first, including those that a fork left out."""
         for span in self._spans():
             headers = list(self._store.latest_of_kind(span.dialog, kind, span.start, span.stop))
             yield from (entry_at(self._store, Handle(span.dialog, one.seq)) for one in reversed(headers))
 
     def label(self, handle: Handle | str, label: str | None) -> Handle:
-        """Name an entry for people; None removes the name. No model sees it.
+        """Label an entry for people; None removes the label. No model sees it.
 
         Raises:
             InvalidInput: It is not a handle.
@@ -80,7 +80,7 @@ class Marks:
         return self._write(Label(target=self._place(handle), label=label))
 
     def pin(self, handle: Handle | str, *, pinned: bool = True) -> Handle:
-        """Keep an entry in every view; with `pinned` false, no longer.
+        """Pin an entry in every view; `pinned=False` unpins it.
 
         Raises:
             InvalidInput: It is not a handle.
@@ -95,7 +95,7 @@ class Marks:
 
         Args:
             handle: The block, or an entry with all its blocks.
-            reason: Why, for people.
+            reason: The reason, for people.
 
         Raises:
             InvalidInput: It is not a handle, or names an entry that no view shows.
@@ -106,7 +106,7 @@ class Marks:
         count = len(blocks_of(entry))
         if not count:
             raise InvalidInput(
-                f"{_handle(place)} is a {entry.kind} entry: no view shows it.",
+                f"{_handle(place)} is a {entry.kind} entry, which no view shows.",
                 hint="Name a message or one block of it: dialog:entry or dialog:entry:block.",
             )
         if place.block is not None and place.block >= count:
@@ -115,17 +115,17 @@ class Marks:
         return self._write(Quarantine(target=place, reason=reason))
 
     def lift(self, handle: Handle | str, reason: str = "") -> Handle:
-        """Show again what was set aside.
+        """End a quarantine.
 
         Raises:
-            InvalidInput: It is not in quarantine here.
+            InvalidInput: The block or entry is not in quarantine here.
             NotFound: The session has no such dialog.
         """
         place = self._place(handle)
         standing = self.quarantined
         if _handle(place) not in standing:
             near = [str(one) for one in standing if (one.dialog, one.seq) == (place.dialog, place.seq)]
-            hint = f"In quarantine: {', '.join(near)}." if near else "`dialog.marks.quarantined` lists what is."
+            hint = f"In quarantine: {', '.join(near)}." if near else "`dialog.marks.quarantined` lists all quarantines."
             raise InvalidInput(f"{_handle(place)} is not in quarantine here.", hint=hint)
         return self._write(Quarantine(target=place, reason=reason, lifted=True))
 
@@ -135,7 +135,7 @@ class Marks:
 
 
 def _set(found: dict[Handle, Any], place: Handle, value: object) -> None:
-    """Let the newest mark of a place win; None removes it."""
+    """Set the newest mark of a place; None removes it."""
     found.pop(place, None)
     if value is not None:
         found[place] = value
@@ -154,7 +154,7 @@ def _labels(store: Store, spans: Iterable[Span]) -> Iterator[tuple[Label, Handle
 
 
 def labels_of(store: Store, nodes: Iterable[Node]) -> dict[Handle, str]:
-    """Return the labels in force in several dialogs together: the newest by time wins."""
+    """Return the labels in force in several dialogs; the newest by time wins."""
     own = (Span(node.dialog_id, 0, store.last(node.dialog_id).seq + 1) for node in nodes)
     found: dict[Handle, str] = {}
     for entry, _ in sorted(_labels(store, own), key=lambda one: one[0].at):
@@ -163,7 +163,7 @@ def labels_of(store: Store, nodes: Iterable[Node]) -> dict[Handle, str]:
 
 
 def _with_gaps(store: Store, spans: Sequence[Span]) -> list[Span]:
-    """Return all entries up to the end of some spans, with what forks left out before it."""
+    """Return all entries up to the end of some spans, including those that forks left out."""
     found: list[Span] = []
     place = spans[-1] if spans else None
     while place is not None:
@@ -174,7 +174,7 @@ def _with_gaps(store: Store, spans: Sequence[Span]) -> list[Span]:
 
 
 def holders(store: Store, session_id: SessionId, place: Handle) -> tuple[DialogId, ...]:
-    """Return the dialogs of a session that hold an entry, as their own or as an ancestor's."""
+    """Return the dialogs of a session that contain an entry, as their own or an ancestor's."""
     nodes = store.nodes(session_id)
     return tuple(
         node.dialog_id

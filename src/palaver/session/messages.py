@@ -1,4 +1,4 @@
-"""The messages of a dialog: a read-only sequence that reads the store on demand and keeps nothing but places in memory."""
+"""The messages of a dialog: a read-only sequence that reads the store on demand and keeps only places in memory."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Stretch(NamedTuple):
 
     Attributes:
         span: The entries.
-        before: How many messages the span's own dialog holds before the span.
-        first: How many messages the lineage holds before the span.
-        messages: How many messages begin in the span.
+        before: The number of messages before the span in its own dialog.
+        first: The number of messages before the span in the lineage.
+        messages: The number of messages that begin in the span.
     """
 
     span: Span
@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
-    """Return the spans with their counts, and the number of messages in all; reads two headers a span."""
+    """Return the spans with their counts, and the total number of messages. Read two headers per span."""
     found: list[Stretch] = []
     count = 0
     for span in spans:
@@ -61,7 +61,7 @@ def begins(header: Header, number: int) -> bool:
 def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:
     """Return where message `index` begins: the index of its stretch in `held`, and the entry's number in its dialog.
 
-    An entry begins at most one message, which bounds the place from both sides. Where every entry is a message this reads nothing; else it
+    An entry begins at most one message, which bounds the place from both sides. If every entry is a message this reads nothing; otherwise it
     bisects headers.
     """
     at = bisect_right(held, index, key=lambda stretch: stretch.first) - 1
@@ -91,7 +91,7 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
         ahead = next(headers, None)
         for seq, body in every_body(reader, span):
             header, ahead = (ahead, next(headers, None)) if ahead and ahead.seq == seq else (None, ahead)
-            if header is None:  # lost with its header: a message, if the next one counts on from it
+            if header is None:  # lost with its header: a message, if the next entry counts it
                 said = ahead is None or ahead.number > number + (ahead.kind == "message")
             else:
                 said = header.kind == "message"
@@ -99,7 +99,7 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
                 handle = Handle(span.dialog, seq)
                 message = _message(reader, handle, body)
                 yield _Fragment(handle, message, begins=header is None or begins(header, number))
-            number = header.number if header else number + said  # noqa: PLW2901 - the count runs on
+            number = header.number if header else number + said  # noqa: PLW2901 - the count continues
 
 
 def _message(reader: Reader, handle: Handle, body: bytes) -> Message:
@@ -110,7 +110,7 @@ def _message(reader: Reader, handle: Handle, body: bytes) -> Message:
 
 
 def _merged(fragments: Sequence[_Fragment]) -> tuple[Handle, Message]:
-    """Join the fragments of one response: their blocks in order; usage and ending from the last fragment that has them."""
+    """Join the fragments of one response: blocks in order, usage and ending from the last fragment that has them."""
     handle, first, _ = fragments[0]
     if len(fragments) == 1:
         return handle, first
@@ -126,8 +126,8 @@ def _merged(fragments: Sequence[_Fragment]) -> tuple[Handle, Message]:
 def _joined(fragments: Iterable[_Fragment]) -> Iterator[tuple[Handle, Message]]:
     """Join the fragments of each response, in the order in which the messages begin, each with the handle of its first entry.
 
-    Results may stand between the fragments of a response, because a harness records them as they come. A fragment whose beginning the
-    dialog does not hold is not a message of it.
+    Results may come between the fragments of a response, because a harness records them when they arrive. A fragment whose beginning is not in
+    the dialog is not a message of it.
     """
     growing: list[list[_Fragment]] = []
     for each in fragments:
@@ -145,7 +145,7 @@ def _joined(fragments: Iterable[_Fragment]) -> Iterator[tuple[Handle, Message]]:
 class Messages(Sequence[Message]):
     """The messages of a dialog at one moment: a read-only sequence that reads on demand.
 
-    Entries never change, so a later append does not show. Equal to any list or tuple of equal messages.
+    Entries never change, and later appends are not included. Equal to any list or tuple of equal messages.
     """
 
     def __init__(self, store: Store, held: Sequence[Stretch], count: int) -> None:
@@ -228,8 +228,8 @@ def _gist(block: Content) -> str:
 
 
 def cost_of_messages(messages: Iterable[Message]) -> InvokeCost:
-    """Return the tokens and dollars of messages; dollars that no provider gave are estimated."""
-    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs ask, and prices take a moment to load
+    """Return the tokens and dollars of messages. Dollars are estimated if the provider reported none."""
+    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs need prices, which load slowly
 
     costs = (cost_of(each.usage, each.model or "", each.timestamp) for each in messages if each.usage)
     return sum(costs, InvokeCost())

@@ -1,7 +1,7 @@
-"""Sessions as JSON: the records that `to_dict` and replay logs write of a dialog, the way back into a store, and copies within one.
+"""Sessions as JSON: the records that `to_dict` and replay logs write, restoring them to a store, and copies within a store.
 
-A dialog is its node and its entries. An entry is written whole, with the one thing that its bytes do not say: whether it belonged to a turn.
-Media payloads stand before the entries that name them.
+A dialog is its node and its entries. An entry is written whole, with the one fact that its bytes lack: whether it belonged to a turn.
+Media payloads come before the entries that name them.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _BATCH = 500  # entries in a transaction
 
 
 class ReplayLogWarning(UserWarning):
-    """Something could not be written to a replay log, or not be read from one; the warning says what."""
+    """Data could not be written to a replay log, or not be read from one."""
 
 
 class PortableEntry(NamedTuple):
-    """An entry on its way.
+    """An entry in portable form.
 
     Attributes:
         seq: Its number in its dialog.
@@ -94,7 +94,7 @@ def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[P
 
 
 def records(store: Store, node: Node, start: int, stop: int) -> Iterator[dict[str, Any]]:
-    """Yield what is written of a dialog's entries from `start` (inclusive) to `stop` (exclusive); below 0 the session and the node first."""
+    """Yield the records of a dialog's entries from `start` (inclusive) to `stop` (exclusive). A negative `start` adds the session and the node."""
     if start < 0:
         session = store.session(node.session_id)
         yield {
@@ -127,14 +127,14 @@ def _nodes() -> TypeAdapter[Node]:
 
 @dataclass(slots=True)
 class PortableDialog:
-    """A dialog on its way from one place to another, as far as its records were read.
+    """A dialog in portable form, as far as its records were read.
 
     Attributes:
         node: Its node.
         session: Its session.
         lines: Its own entries, by number.
         payloads: The bytes of the media that they name.
-        gaps: Whether some entries stand for lost ones: what follows them is not judged again.
+        gaps: Whether some entries replace lost ones. Entries after them are not checked again.
     """
 
     node: Node | None = None
@@ -147,7 +147,7 @@ class PortableDialog:
         """Read one record. The second record of an entry is the same entry.
 
         Raises:
-            InvalidInput: It is not a record, or its media are not those that it names.
+            InvalidInput: It is not a record, or its media do not match their digest.
         """
         try:
             if "replay" in record:
@@ -174,7 +174,7 @@ def _payload(record: Mapping[str, Any]) -> bytes:
 
 
 def carry(store: Store, dialog_id: DialogId) -> list[dict[str, Any]]:
-    """Return a dialog's log as JSON values: its ancestors, itself and all below it, in the order in which they were made."""
+    """Return a dialog's log as JSON values: its ancestors, itself and its descendants, in the order of creation."""
     node = store.node(dialog_id)
     nodes = store.nodes(node.session_id)
     related = _related(nodes, node)
@@ -183,7 +183,7 @@ def carry(store: Store, dialog_id: DialogId) -> list[dict[str, Any]]:
 
 
 def _related(nodes: Sequence[Node], node: Node) -> set[DialogId]:
-    """Return the ids of a dialog, its ancestors and all below it."""
+    """Return the ids of a dialog, its ancestors and its descendants."""
     parents = {one.dialog_id: one.parent_id for one in nodes}
     found = {node.dialog_id, *(span.dialog for span in node.ranges)}
     above = node.parent_id
@@ -191,14 +191,14 @@ def _related(nodes: Sequence[Node], node: Node) -> set[DialogId]:
         found.add(above)
         above = parents[above]
     below = {node.dialog_id}
-    for one in nodes:  # a child is made after its parent
+    for one in nodes:  # a child is created after its parent
         if one.parent_id in below:
             below.add(one.dialog_id)
             found |= {one.dialog_id, *(span.dialog for span in one.ranges)}
     return found
 
 
-def unpack(log: Any) -> tuple[SessionRecord, list[PortableDialog]]:  # noqa: ANN401 - what JSON holds
+def unpack(log: Any) -> tuple[SessionRecord, list[PortableDialog]]:  # noqa: ANN401 - any JSON value
     """Read what `carry` returned: the session, and its dialogs with parents before children.
 
     Raises:
@@ -225,10 +225,10 @@ def unpack(log: Any) -> tuple[SessionRecord, list[PortableDialog]]:  # noqa: ANN
 def restore(store: Store, session: SessionRecord, dialogs: Sequence[PortableDialog]) -> None:
     """Write a session into a store that does not have it, in one step.
 
-    A dialog whose ancestors are missing, in whole or in part, is written with what there is; a warning says so.
+    If ancestors of a dialog are partly or completely missing, the rest is written, with a warning.
 
     Raises:
-        InvalidInput: The store has the session, or a dialog's entries are not numbered 0, 1, 2 …, or one may not stand where it stood.
+        InvalidInput: The store has the session, a dialog's entries are not numbered 0, 1, 2 …, or an entry may not be where it is.
     """
     lengths: dict[DialogId, int] = {}
     made: list[Node] = []
@@ -237,7 +237,7 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[PortableDial
         for each in dialogs:
             for payload in each.payloads:
                 store.put_blob(payload)
-            assert each.node is not None  # noqa: S101 - whoever reads a dialog makes sure of it
+            assert each.node is not None  # noqa: S101 - checked when the dialog was read
             made.append(store.create_dialog(_fitting(store, each.node, lengths)))
             lengths[made[-1].dialog_id] = _fill(store, made[-1].dialog_id, each)
         first = next((node.dialog_id for node in made if node.parent_id is None), None)
@@ -245,7 +245,7 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[PortableDial
 
 
 def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int]) -> Node:
-    """Return the node as far as its ancestors are there, its inherited messages counted anew."""
+    """Return the node with its existing ancestors, and its inherited messages recounted."""
     ranges = tuple(
         Span(span.dialog, span.start, min(span.stop, lengths[span.dialog]))
         for span in node.ranges
@@ -260,7 +260,7 @@ def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int]) -> Node:
 
 
 def _fill(store: Store, dialog: DialogId, each: PortableDialog) -> int:
-    """Write a dialog's entries and return how many."""
+    """Write a dialog's entries and return their number."""
     last, waiting = NOTHING, iter(each.lines.values())
     for _, group in groupby(waiting, key=lambda line: line.turn):
         while batch := list(islice(group, _BATCH)):
@@ -313,7 +313,7 @@ class Copy(NamedTuple):
         return DialogId(self.names[dialog[:_SHORT]] + dialog[_SHORT:])
 
     def renamed(self, body: bytes) -> bytes:
-        """Return an entry that names the copies wherever the original names dialogs: in labels, compactions, printed handles."""
+        """Return an entry with the ids of dialogs replaced by those of their copies: in labels, compactions, printed handles."""
         return _ID.sub(lambda found: self.names.get(found[0].decode(), found[0].decode()).encode(), body)
 
 
@@ -327,7 +327,7 @@ def copied(
         session_id: The session.
         workdir: The copy's working folder.
         metadata: The copy's metadata.
-        leaf: The entry to copy the way to; the whole session when not given.
+        leaf: The entry whose path is copied. Default: the whole session.
     """
     nodes = store.nodes(session_id)
     if leaf is None:
@@ -345,7 +345,7 @@ def copied(
 
 
 def _needed(nodes: Mapping[DialogId, Node], spans: Iterable[Span]) -> dict[DialogId, int]:
-    """Return how much of each dialog a path stands on: what it holds, and what those dialogs share themselves."""
+    """Return the part of each dialog that a path needs, including entries that these dialogs share."""
     found: dict[DialogId, int] = {}
     waiting = list(spans)
     while waiting:

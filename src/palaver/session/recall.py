@@ -1,4 +1,4 @@
-"""Recall and search: from a handle back to the original, and from words to handles."""
+"""Recall and search: from a handle to the original, and from words to handles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ID_DIGITS = 32
 
 
 def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
-    """Return a handle with its whole dialog id.
+    """Return a handle with its full dialog id.
 
     Raises:
         InvalidInput: The text is not a handle.
@@ -54,12 +54,12 @@ def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
 
 
 def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry | Content:
-    """Return what a handle names: the entry, or the block, with its media in memory.
+    """Return the entry or block of a handle, with its media in memory.
 
     Raises:
         InvalidInput: The text is not a handle.
-        NotFound: The session has no such entry or block, or the store has lost the bytes of a medium in it.
-        Erased: It was there and was erased.
+        NotFound: The session has no such entry or block, or the store lost the bytes of its media.
+        Erased: The entry was erased.
     """
     place = whole(store, session_id, handle)
     entry = decode_entry(store.body(place.dialog, place.seq))
@@ -92,7 +92,7 @@ def blocks_of(entry: Entry) -> tuple[Content, ...]:
 # --- search -----------------------------------------------------------------------------------------------------------------------------
 
 
-def searchable(kind: str, body: bytes) -> str:  # noqa: ARG001 - as a store's index calls it
+def searchable(kind: str, body: bytes) -> str:  # noqa: ARG001 - the signature that a store's index needs
     """Return the text of an entry for a full-text index, each text on its line."""
     return "\n".join(_texts(decode_entry(body)))
 
@@ -115,7 +115,7 @@ def _texts(entry: Entry) -> Iterator[str]:
 
 def _of_message(message: Message) -> Iterator[str]:
     if not message.contents:
-        yield message.text_content()  # a summary has its words beside its blocks
+        yield message.text_content()  # a summary has its text outside its blocks
     for block in message.contents:
         match block:
             case TextContent(content=text) | ThinkingContent(content=text):
@@ -130,7 +130,7 @@ def _of_message(message: Message) -> Iterator[str]:
 
 
 def _in_json(value: object) -> Iterator[str]:
-    """Yield the keys and plain values in JSON; strings as they are, so that a search finds a path or a line of code as written."""
+    """Yield the keys and plain values in JSON. Strings are unchanged, so that a search finds a path or a line of code as written."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Receipts: what an erasure did, as a value that can be kept, sent, and checked against the store."""
+"""Receipts of erasures: values that can be stored, sent, and checked against the store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Remaining(NamedTuple):
         seq: The entry's number.
         kind: The entry's kind, which it keeps.
         digest: The digest of the tombstone's bytes, as in its header, hexadecimal.
-        part: Whether only what was derived from erased entries was removed from it.
+        part: Whether it lost only content derived from erased entries.
     """
 
     dialog: str
@@ -50,23 +50,23 @@ class Remaining(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an erasure did: ids, counts and digests, and no word of what was erased.
+    """The receipt of an erasure: ids, counts and digests, without any erased text.
 
     Attributes:
         id: Its own id; tombstones and `Erased` errors name it.
-        at: When, in seconds since 1970-01-01 UTC.
-        asked: What was asked for; a subject only as a salted digest.
+        at: The time, in seconds since 1970-01-01 UTC.
+        asked: The requested scope; a subject only as a salted digest.
         sessions: The sessions that were removed.
         dialogs: The dialogs that were removed.
-        tombstones: What remains in place of entries.
+        tombstones: The tombstones that replace entries.
         blobs: The payloads that were removed: SHA-256, hexadecimal.
-        kept_blobs: How many payloads were kept because something else names them.
+        kept_blobs: The number of payloads kept because other entries name them.
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
-        entries: How many entries were removed or overwritten.
-        beyond: What may keep old bytes and is out of the store's reach, in words.
-        summaries: The entries whose summary or record was removed, by handle; they are among the tombstones.
-        pending: What is still to be done before the bytes are gone, in words; empty when all is done.
-        version: The version of this form.
+        entries: The number of entries removed or overwritten.
+        beyond: Places outside the store's reach that may keep old bytes, as text.
+        summaries: The handles of entries whose summary or record was removed; they are among the tombstones.
+        pending: The remaining work before all bytes are gone, as text; empty if done.
+        version: The version of the format.
     """
 
     id: str
@@ -86,7 +86,7 @@ class Receipt:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is pending: the bytes are gone from where the store can reach."""
+        """Whether nothing is pending: the bytes are gone from everything that the store can reach."""
         return not self.pending
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Receipt:
         """Read what `to_json` returned.
 
         Raises:
-            InvalidInput: It is not a receipt, or one of a later version.
+            InvalidInput: The text is not a receipt, or has a newer version.
         """
         try:
             return _receipts().validate_json(text)
@@ -111,38 +111,38 @@ class Receipt:
             raise InvalidInput(f"This is not a receipt of an erasure: {error}.") from error
 
     def with_pending(self, pending: Iterable[str]) -> Receipt:
-        """Return the same receipt with other work pending."""
+        """Return the receipt with other pending work."""
         return replace(self, pending=tuple(pending))
 
 
 @cache
 def _receipts() -> TypeAdapter[Receipt]:
-    """Return what writes and reads receipts; made on first use."""
+    """Return the codec of receipts, created on first use."""
     return TypeAdapter(Receipt)
 
 
 def subject_digest(salt: str, subject: str) -> str:
-    """Return what a receipt holds of a subject: the SHA-256 of a salt and the subject, hexadecimal."""
+    """Return a receipt's digest of a subject: the SHA-256 of a salt and the subject, hexadecimal."""
     return sha256(f"{salt}:{subject}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def pending_of(kept: KeptReceipt) -> tuple[str, ...]:
-    """Return what is pending of a receipt, in words."""
+    """Return the pending work of a receipt, as text."""
     files, work = read_pending(kept)
     return (*work, *(f"the file {file.path} is to be deleted" for file in files))
 
 
 def read_pending(kept: KeptReceipt) -> tuple[list[NotedFile], list[str]]:
-    """Return what is pending of a receipt: files to delete, and work on the storage in words."""
+    """Return the pending work of a receipt: files to delete, and work on the storage as text."""
     told = json.loads(kept.pending)
     return [NotedFile(*one) for one in told["files"]], list(told["work"])
 
 
 def erasing_store(store: Store) -> Erasing:
-    """Return the store as one that erases.
+    """Return the store with its erasing interface.
 
     Raises:
-        StoreError: It cannot (reason `unsupported`).
+        StoreError: The store cannot erase (reason `unsupported`).
     """
     if not isinstance(store, Erasing):
         raise StoreError("This store cannot erase; palaver's own stores can.", reason="unsupported")
@@ -154,13 +154,13 @@ def erasing_store(store: Store) -> Erasing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What checking a receipt found.
+    """The result of checking a receipt.
 
     Attributes:
         receipt: The receipt.
-        problems: What is there and should not be, or differs from what the receipt says; in words, empty when it holds.
-        notes: What came later and is no fault: a new session of the same subject, a tombstone that a later erasure overwrote.
-        pending: What is still to be done before the bytes are gone.
+        problems: Differences between the receipt and the store, as text; empty if it holds.
+        notes: Later changes that are not faults: a new session of the subject, a tombstone that a later erasure overwrote.
+        pending: The remaining work before all bytes are gone.
     """
 
     receipt: Receipt
@@ -170,19 +170,19 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether everything that the receipt says is so; work may be pending all the same."""
+        """Whether the store matches the receipt. Work may still be pending."""
         return not self.problems
 
 
 def verify_receipt(store: Store, receipt: Receipt | str) -> Verdict:
-    """Check a receipt against the store that gave it, or one that it was copied into.
+    """Check a receipt against the store that wrote it, or a copy of that store.
 
     Args:
         store: The store.
-        receipt: The receipt, its JSON, or its id where this store gave it.
+        receipt: The receipt, its JSON, or its id if this store wrote it.
 
     Raises:
-        InvalidInput: It is not a receipt, or this store gave none of this id.
+        InvalidInput: It is not a receipt, or this store wrote none with this id.
     """
     known = erasing_store(store)
     by_id = {one.receipt_id: one for one in known.receipts()}
@@ -215,7 +215,7 @@ def _problems(store: Erasing, receipt: Receipt) -> Iterator[str]:
 
 
 def _there(what: str, name: str, ask: Callable[[str], object]) -> Iterator[str]:
-    """Yield a problem for a thing that is there, or is missing without being remembered as erased."""
+    """Yield a problem for an object that exists, or is missing without a record of its erasure."""
     try:
         ask(name)
     except Erased:
@@ -232,7 +232,7 @@ def _of_tombstone(store: Erasing, one: Remaining) -> Iterator[str]:
         header = store.header(DialogId(one.dialog), one.seq)
         entry = decode_entry(store.body(DialogId(one.dialog), one.seq))
     except Erased:
-        return  # its dialog was erased since
+        return  # its dialog was erased later
     except (PalaverError, ValueError) as error:
         yield f"the tombstone {place} cannot be read: {error}"
         return

@@ -1,4 +1,4 @@
-"""Refusals: which block of a request a provider's refusal is about."""
+"""Refusals: find the block of a request that a provider refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
 _PATH = re.compile(rf"\b(?:{_LISTS})(?:\.\w+|\[['\"]?\w+['\"]?\])+")
 _STEP = re.compile(r"\w+")
 _MEDIA = re.compile(r"\b(?:images?|audio|media|documents?|pdf|base64)\b", re.IGNORECASE)  # in providers' error texts
-_OURS = "cache_control"  # compiling adds it to a block, which is innocent
+_OURS = "cache_control"  # the compiler adds it, so the block is not at fault
 _MARK = "palaver-block-{}-"
 _MESSAGE_STEPS = 2  # the list, and the number in it
 
@@ -39,13 +39,13 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
     """Return the block that a provider's refusal names by its place in the request, as in `messages.3.content.0: …`.
 
     Args:
-        store: Where the media are.
+        store: The store of the media.
         request: The request that was refused, compiled from a view.
-        words: What the provider said, as in `str(error)`.
+        words: The provider's text, as in `str(error)`.
 
     Returns:
-        The block's handle. None when the words name no place that one block of the log fills. Words about media without a place, such as
-        «Could not process image», name the only new medium.
+        The block's handle, or None if the text names no place with exactly one block of the log. A text about media without a place, such as
+        «Could not process image», means the only new image or sound.
     """
     if request.view is None or request.call is None:
         return None
@@ -72,7 +72,7 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
 
 
 def _new_media(request: Request, view: View) -> list[Handle]:
-    """Return the images and sounds since the newest answer of the same model, which accepted those before it; all where there is none since."""
+    """Return the images and sounds after the newest answer of the same model, which accepted the earlier ones; or all if there are none after it."""
     shown: list[Handle] = []
     new: list[Handle] = []
     for exchange in view.exchanges:
@@ -92,7 +92,7 @@ def _shows_media(content: Content) -> bool:
 
 
 def _resolved(body: object, steps: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Return the steps that lead on in the body; providers put names of types between them, as in `content.0.image.source`."""
+    """Return the steps that exist in the body. Providers insert names of types, as in `content.0.image.source`."""
     path: list[str | int] = []
     for step in steps:
         below = _at(body, (step,))
@@ -117,7 +117,7 @@ def _origins(view: View) -> Iterator[Handle]:
 
 
 def _marked(view: View) -> View:
-    """Return the view with each block's handle in place of its content; no block moves."""
+    """Return the view with each block's content replaced by its handle. The order stays the same."""
 
     def turn(one: Turn) -> Turn:
         return replace(one, blocks=tuple(map(_mark, one.blocks)))

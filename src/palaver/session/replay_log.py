@@ -1,7 +1,7 @@
-"""The replay log: a folder of JSON lines that follows a store, one file a dialog, from which a session can be rebuilt.
+"""The replay log: a folder of JSON lines that follows a store, one file per dialog. A session can be rebuilt from it.
 
-The store is the truth. The log is written after the store has acknowledged. When it cannot be written, the call has succeeded all the same, a
-warning says so, and the log catches up at the dialog's next write.
+The store is authoritative. The log is written after the store acknowledged a write. If it cannot be written, the call still succeeds with a
+warning, and the log catches up at the dialog's next write.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
 
 
 class Follower(Protocol):
-    """What is told of everything that was written, after the store has acknowledged it.
+    """Gets every write after the store acknowledged it.
 
-    It warns where something goes wrong, and does not raise.
+    On failure it warns and does not raise.
     """
 
     def follow(self, store: Store, node: Node, upto: int) -> None:
@@ -40,20 +40,20 @@ class Follower(Protocol):
         ...
 
     def forget(self, store: Store, session_id: SessionId) -> None:
-        """Keep of a session only what the store still has."""
+        """Remove data of a session that the store no longer has."""
         ...
 
 
 class ReplayLog:
     """Follows a store into a folder: `<dialog id>.jsonl`, first the session and the dialog's node, then its own entries in order.
 
-    Every line has a checksum, and lines are written with one `write`, so a crash tears the last line at most. The store's durability does not
+    Every line has a checksum, and lines are written with one `write`, so a crash damages at most the last line. The store's durability does not
     depend on the log.
 
     Attributes:
-        folder: The folder; made when it is first written to, readable by its owner only.
-        fsync: Whether every write is flushed to the disk before the call returns. Without it a log survives the death of the process, not
-            that of the machine.
+        folder: The folder; created on the first write, readable only by its owner.
+        fsync: Whether every write is flushed to disk before the call returns. Without it the log survives a crash of the process, but not of the
+            machine.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = False) -> None:
@@ -63,7 +63,7 @@ class ReplayLog:
         self._lock = threading.RLock()
 
     def follow(self, store: Store, node: Node, upto: int) -> None:
-        """Write what the log lacks of a dialog up to its own entry `upto`, inclusive; what goes wrong is a warning."""
+        """Write the missing lines of a dialog up to its own entry `upto`, inclusive. Warn on failure."""
         try:
             with self._lock:
                 self._follow(store, node, upto)
@@ -76,7 +76,7 @@ class ReplayLog:
         seen = store.last(node.dialog_id).seq
         start, torn = self._next.get(node.dialog_id), False
         if path.exists() and erased_since(store, node.dialog_id, -1 if start is None else start - 1) is not None:
-            path.unlink()  # whoever erased did not know of the log: it begins anew
+            path.unlink()  # the erasure did not know of the log: start over
         if start is None or not path.exists():
             start, torn = _end_of(path)
         written = [b""] if torn else []
@@ -89,7 +89,7 @@ class ReplayLog:
             self._follow(store, node, upto)
 
     def forget(self, store: Store, session_id: SessionId) -> None:
-        """Delete the files of erased dialogs, and write those of the session's other dialogs anew."""
+        """Delete the files of erased dialogs, and rewrite those of the session's other dialogs."""
         with self._lock:
             for path in sorted(self.folder.glob("*.jsonl")):
                 try:
@@ -119,11 +119,11 @@ class ReplayLog:
 
 
 LogBase: TypeAlias = Follower | str | os.PathLike[str]
-"""What `log_base` takes: something that follows, or the folder for a replay log."""
+"""The values of `log_base`: a follower, or the folder of a replay log."""
 
 
 def follower_of(log_base: LogBase | None) -> Follower | None:
-    """Return a replay log for a folder; a follower as it is."""
+    """Return a replay log for a folder, or a follower unchanged."""
     return ReplayLog(log_base) if isinstance(log_base, str | os.PathLike) else log_base
 
 
@@ -141,7 +141,7 @@ def _sum(text: bytes) -> bytes:
 
 
 def _records(path: Path) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
-    """Yield the lines of a file, each with what it says; None for one that is torn or damaged."""
+    """Yield the lines of a file, each with its record; None for a torn or damaged line."""
     with path.open("rb") as file:
         for line in file:
             try:
@@ -154,7 +154,7 @@ def _records(path: Path) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
 
 
 def _end_of(path: Path) -> tuple[int, bool]:
-    """Return which entry a file needs next (-1: it lacks its first line), and whether its last line is torn."""
+    """Return the entry that a file needs next (-1: it lacks its first line), and whether its last line is torn."""
     needed, last = -1, b"\n"
     for line, record in _records(path) if path.exists() else ():
         last = line
@@ -166,7 +166,7 @@ def _end_of(path: Path) -> tuple[int, bool]:
 
 
 def _was_of(session_id: SessionId, path: Path) -> bool:
-    """Return whether a file says that its dialog was of a session."""
+    """Return whether the dialog of a file was part of a session."""
     heads = (record["session"] for _, record in _records(path) if record and isinstance(record.get("session"), dict))
     return any(each.get("session_id") == session_id for each in heads)
 
@@ -190,7 +190,7 @@ class _LogFile:
         damaged: dict[int, bytes] = {}
         text = b"\n"
         for number, (text, record) in enumerate(_records(path), 1):
-            damaged = {n: one for n, one in damaged.items() if not text.startswith(one)}  # torn, and written again
+            damaged = {n: one for n, one in damaged.items() if not text.startswith(one)}  # torn, and rewritten
             if not self._read(record, number) and text.strip():
                 damaged[number] = text.rstrip(b"\n")
         if damaged and not text.endswith(b"\n"):
@@ -199,11 +199,11 @@ class _LogFile:
             _warn(f"Line {number} of {path} cannot be read.")
 
     def _read(self, record: Mapping[str, Any] | None, number: int) -> bool:
-        """Read a line and return whether it holds what it says."""
+        """Read a line and return whether it is valid."""
         if record is None or record.get("replay", VERSION) != VERSION:
             return False
         try:
-            if not 0 <= int(record.get("seq", 0)) < number:  # an entry takes a line
+            if not 0 <= int(record.get("seq", 0)) < number:  # each entry has one line
                 return False
             self.dialog.read(record)
             self.order = int(record.get("order", self.order))
@@ -213,11 +213,11 @@ class _LogFile:
 
     @property
     def usable(self) -> bool:
-        """Whether a dialog can be made of it."""
+        """Whether a dialog can be built from it."""
         return self.dialog.node is not None or (bool(self.dialog.lines) and _ID.fullmatch(self.path.stem) is not None)
 
     def whole(self, session: SessionRecord) -> PortableDialog:
-        """Return the dialog. An entry that names itself lost stands in the place of each damaged one, so that all numbers stay."""
+        """Return the dialog. A placeholder marked as lost replaces each damaged entry, so that all numbers stay."""
         found, dialog_id, at = self.dialog, DialogId(self.path.stem), session.created_at
         if found.node is None:
             _warn(f"The first line of {self.path} is lost: dialog {dialog_id} stands alone.")
@@ -237,13 +237,13 @@ class _LogFile:
 def read_log(
     folder: str | os.PathLike[str], session_id: str | None = None
 ) -> tuple[SessionRecord, list[PortableDialog]]:
-    """Read one session from a replay log: its record, and its dialogs in the order in which they were made.
+    """Read one session from a replay log: its record, and its dialogs in the order of creation.
 
     A line that cannot be read is reported by a warning; all others are used.
 
     Raises:
-        MissingFile: There is no such folder, or no log in it.
-        Ambiguous: It holds several sessions, and none was named.
+        MissingFile: The folder does not exist, or has no log.
+        Ambiguous: The folder contains several sessions, and none was named.
     """
     files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _LogFile(path)).usable]
     sessions = [file.dialog.session for file in files if file.dialog.session is not None]

@@ -1,6 +1,6 @@
-"""Retention: sessions that were not used for long go, when somebody asks for it: previewed first, through the trash, never by default.
+"""Retention: remove sessions that were unused for long, on request only, with a preview, and through the trash.
 
-Activity is that of the log; times of files do not count.
+Only entries of the log count as use; times of files do not.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_
 
 
 def age_of(text: str) -> float:
-    """Read an age such as `90d`, in seconds: s, m, h, d, w, or y of 365 days.
+    """Return an age such as `90d` in seconds. The units are s, m, h, d, w, and y of 365 days.
 
     Raises:
-        InvalidInput: It is not an age.
+        InvalidInput: The text is not an age.
     """
     found = _AGE.fullmatch(text.strip())
     if found is None:
@@ -37,11 +37,11 @@ def age_of(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A session that is old enough and stays.
+    """An old session that stays.
 
     Attributes:
         record: The session.
-        reason: Why: what the hold says, or that its subject has sessions that stay.
+        reason: The reason: its hold, or its subject has sessions that stay.
     """
 
     record: SessionRecord
@@ -50,13 +50,13 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPlan:
-    """What retention would do. Nothing was written.
+    """The effects of retention. Nothing was written.
 
     Attributes:
         before: Sessions that were last active before this are due, in seconds since 1970-01-01 UTC.
-        to_trash: Those that would be put into the trash.
-        to_erase: Those that would be erased, because they were in the trash long enough, or because no trash was wanted.
-        kept: Those that are due and stay.
+        to_trash: Sessions that would move to the trash.
+        to_erase: Sessions that would be erased, because they were in the trash long enough or the trash is not used.
+        kept: Sessions that are due but stay.
     """
 
     before: float
@@ -67,11 +67,11 @@ class RetentionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """What retention did.
+    """The result of retention.
 
     Attributes:
-        trashed: The ids of the sessions that are in the trash now.
-        receipts: The receipts of those that were erased.
+        trashed: The ids of the sessions that moved to the trash.
+        receipts: The receipts of the erased sessions.
     """
 
     trashed: tuple[str, ...]
@@ -87,21 +87,21 @@ def retention(
     trash: bool = True,
     at: float | None = None,
 ) -> RetentionPlan:
-    """Return what retention would do; nothing is written.
+    """Return the effects of retention. Nothing is written.
 
     Args:
         store: The store.
-        older_than: How long ago a session must have been active last, in seconds.
+        older_than: The minimum age of a session's last activity, in seconds.
         subject: Only sessions of exactly this subject.
-        empty_trash: Erase what is in the trash for longer than this, in seconds; None leaves the trash alone.
-        trash: False to erase without the trash between.
-        at: The time to count from, in seconds since 1970-01-01 UTC; now when not given.
+        empty_trash: Erase sessions that were in the trash longer than this, in seconds; None erases none.
+        trash: False erases at once, without the trash.
+        at: The current time, in seconds since 1970-01-01 UTC. Default: now.
 
     Raises:
         InvalidInput: An age is negative.
     """
     if older_than < 0 or (empty_trash or 0) < 0:
-        raise InvalidInput("An age is not negative.")
+        raise InvalidInput("older_than or empty_trash is negative.", hint="Pass seconds, at least 0.")
     moment = now() if at is None else at
     before = moment - older_than
     due = [record for record in store.sessions(subject=subject) if record.updated_at < before]
@@ -118,12 +118,12 @@ def retention(
 
 
 def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retained:
-    """Do what a plan says. A session that was used or held since the plan was made stays.
+    """Carry out a plan. A session that was used or held after the plan was made stays.
 
     Args:
         store: The store.
-        plan: What `retention` returned.
-        thorough: Whether to rewrite the storage after erasures where bytes stay otherwise: once, at the end.
+        plan: The plan from `retention`.
+        thorough: Whether to rewrite the storage once, at the end, if bytes would stay otherwise.
     """
     trashed = []
     for record in _unchanged(store, plan.to_trash):
@@ -135,7 +135,7 @@ def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retai
 
 
 def _unchanged(store: Store, records: Sequence[SessionRecord]) -> list[SessionRecord]:
-    """Return the records of a plan that are as they were when it was made, and still have no reason to stay."""
+    """Return the records of a plan that are unchanged and still have no reason to stay."""
     same = []
     for record in records:
         try:
@@ -149,7 +149,7 @@ def _unchanged(store: Store, records: Sequence[SessionRecord]) -> list[SessionRe
 
 
 def _kept(store: Store, due: Sequence[SessionRecord]) -> list[Kept]:
-    """Return those that stay, and why. Memory is used without being written: it lives as long as a session of its subject."""
+    """Return the sessions that stay, and why. Memory is read without being written, so it stays as long as a session of its subject."""
     leaving = {record.session_id for record in due if HOLD not in record.metadata}
     found = []
     for record in due:

@@ -1,4 +1,4 @@
-"""The tree of dialogs: nodes as users walk them, and the spans of entries that branches share."""
+"""The tree of dialogs: nodes for users, and the spans of entries that branches share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Tree: TypeAlias = Mapping[str, "DialogTreeNode"]
-"""Nodes by dialog id, in the order in which the dialogs were made."""
+"""Nodes by dialog id, in the order of creation."""
 
 _FIELDS = ("dialog_id", "owner", "parent_id", "split_point", "last_n", "first_k", "children_ids")
 _SHOWN_DIGITS = 8  # of an id in `tree_overview` (source document 000)
@@ -40,15 +40,15 @@ _SHOWN_DIGITS = 8  # of an id in `tree_overview` (source document 000)
 class DialogTreeNode:
     """A dialog's place in the tree: ids and structure, no messages.
 
-    A snapshot: a fork made later shows in a node that is asked for later.
+    A snapshot: to see later forks, read the node again.
 
     Attributes:
         dialog_id: The dialog.
         owner: The agent that owns it.
         parent_id: The dialog it was forked from, or None for a root.
-        split_point: How many messages it kept from its parent, or None for a root.
-        last_n: How many trailing messages the fork asked for (0: all), or None for a root.
-        first_k: How many leading messages the fork asked for, or None for a root.
+        split_point: The number of messages it kept from its parent, or None for a root.
+        last_n: The number of trailing messages requested for the fork (0: all), or None for a root.
+        first_k: The number of leading messages requested for the fork, or None for a root.
         children_ids: The dialogs forked from it, in the order of the forks; read-only.
         kept: The entries it shares with its ancestors; not part of the dictionary form.
     """
@@ -88,7 +88,7 @@ class DialogTreeNode:
 
     @property
     def depth(self) -> int:
-        """How many forks lie between it and its root.
+        """The number of forks between it and its root.
 
         Raises:
             NotFound: The node was read without its tree.
@@ -120,7 +120,7 @@ class DialogTreeNode:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> DialogTreeNode:
-        """Read what `to_dict` returned: one node alone; `tree_from_dicts` reads several and links them.
+        """Read one node from the result of `to_dict`; `tree_from_dicts` reads several and links them.
 
         Raises:
             InvalidInput: The dialog id is missing.
@@ -138,7 +138,7 @@ class DialogTreeNode:
 
 
 def tree_of(nodes: Sequence[Node]) -> Tree:
-    """Return the tree of a session's nodes, given in the order in which the dialogs were made."""
+    """Return the tree of a session's nodes, given in the order of creation."""
     below: dict[str, list[str]] = {node.dialog_id: [] for node in nodes}
     for node in nodes:
         if node.parent_id is not None:
@@ -159,7 +159,7 @@ def tree_of(nodes: Sequence[Node]) -> Tree:
 
 
 def tree_from_dicts(dicts: Iterable[Mapping[str, Any]]) -> Tree:
-    """Rebuild a tree from the dictionaries of its nodes, as a flat log holds them."""
+    """Rebuild a tree from the dictionaries of its nodes, as a flat log contains them."""
     return _linked(map(DialogTreeNode.from_dict, dicts))
 
 
@@ -189,7 +189,7 @@ def tree_lines(root: DialogTreeNode, count: Callable[[str], int]) -> Iterator[st
 
 
 def path_to(reader: Reader, place: Handle) -> tuple[Span, ...]:
-    """Return everything that leads to an entry, and the entry: what its own dialog held when it was written."""
+    """Return the path to an entry, inclusive: the content of its dialog when it was written."""
     return lineage(reader.node(place.dialog), place.seq + 1)
 
 
@@ -202,7 +202,7 @@ def upto(spans: Sequence[Span], place: Handle) -> tuple[Span, ...]:
     for index, span in enumerate(spans):
         if place in span:
             return (*spans[:index], Span(span.dialog, span.start, place.seq + 1))
-    raise NotFound(str(place), what="entry", hint="This dialog does not hold it.")
+    raise NotFound(str(place), what="entry", hint="This dialog does not contain it.")
 
 
 def newest(spans: Sequence[Span]) -> Handle | None:
@@ -211,7 +211,7 @@ def newest(spans: Sequence[Span]) -> Handle | None:
 
 
 def common(one: Sequence[Span], other: Sequence[Span]) -> tuple[Span, ...]:
-    """Return what two paths both begin with."""
+    """Return the common beginning of two paths."""
     found: list[Span] = []
     for mine, theirs in zip(one, other, strict=False):
         if (mine.dialog, mine.start) != (theirs.dialog, theirs.start):
@@ -223,7 +223,7 @@ def common(one: Sequence[Span], other: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def apart(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
-    """Return the parts of `spans` that `others` do not hold, in order."""
+    """Return the parts of `spans` that are not in `others`, in order."""
     held: dict[str, list[Span]] = {}
     for other in sorted(others):
         held.setdefault(other.dialog, []).append(other)
@@ -248,11 +248,11 @@ def runs_of(spans: Iterable[Span]) -> tuple[Run, ...]:
 
 
 def window(store: Store, held: Sequence[Stretch], last_n: int, first_k: int) -> tuple[Span, ...]:
-    """Return the spans that hold the first `first_k` and the last `last_n` messages, found in headers.
+    """Return the spans of the first `first_k` and the last `last_n` messages, found in headers.
 
-    An entry that is not a message goes with the message before it, a fragment of a response with its first fragment. Of what is left out,
-    entries stay that hold beyond their place (instructions, pins, …): the model is told the same things as before. The cost does not depend
-    on the length of the log.
+    An entry that is not a message belongs to the message before it, a fragment to the first fragment of its response. Of the omitted part,
+    entries with a lasting effect stay (instructions, pins, …), so that the same settings are in force. The cost does not depend on the length
+    of the log.
     """
     spans = [stretch.span for stretch in held]
     count = held[-1].first + held[-1].messages
@@ -265,7 +265,7 @@ def window(store: Store, held: Sequence[Stretch], last_n: int, first_k: int) -> 
 
 
 def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
-    """Yield the entries that are left out and hold all the same."""
+    """Yield the omitted entries that have a lasting effect."""
     found: set[str] = set()
     for span in reversed(left_out):
         for header in store.latest_of_kind(span.dialog, HOLDING, span.start, span.stop):
@@ -276,10 +276,10 @@ def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
 
 
 def _cut(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[list[Span], list[Span], list[Span]]:
-    """Part the spans where message `index` begins.
+    """Split the spans where message `index` begins.
 
     Returns:
-        What stands before, what stands from there on, and the entries of the latter that continue a message of the former.
+        The part before, the part from there on, and the entries of the latter that continue a message of the former.
     """
     at, seq = place_of_message(reader, held, index)
     cut = held[at].span
@@ -289,7 +289,7 @@ def _cut(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[list[Span
 
 
 def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iterator[Span]:
-    """Yield the entries after a cut that continue the response before it; the response ends where the next one begins."""
+    """Yield the entries after a cut that continue the response before it. The response ends where the next one begins."""
     if not front:
         return
     place = front[-1]
@@ -299,7 +299,7 @@ def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iter
         return
     number, stop = last.number, max(span.stop for span in behind)
     if reader.header(place.dialog, stop - 1).number - number == stop - 1 - last.seq:
-        return  # each entry begins a message: none continues one
+        return  # each entry begins a message, so none continues one
     for seq in range(last.seq + 1, stop):  # one by one, because the next response is near
         header = reader.header(place.dialog, seq)
         if header.response != last.response:

@@ -1,4 +1,4 @@
-"""Memory for the model: what it always knows, what it can look up, and the tools for both; all of it entries of the log."""
+"""Memory for the model: always in view, or found on request, with tools for both. All memory is entries of the log."""
 
 from palaver.session.memory.archive import ArchivalMemory, Embedder, HashingEmbedder, Passage
 from palaver.session.memory.core import CoreMemory, MemoryBlock

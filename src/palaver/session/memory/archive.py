@@ -26,7 +26,7 @@ from palaver.tools.portal import run_sync
 __all__ = ["ArchivalMemory", "Embedder", "HashingEmbedder", "Passage"]
 
 LONGEST = 20_000
-"""How many characters a passage may have: a vector says little of more."""
+"""The maximum characters of a passage: a vector represents longer texts poorly."""
 
 LONGEST_TAG, MOST_TAGS = 100, 32
 
@@ -40,11 +40,11 @@ Vector: TypeAlias = "array[float]"
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts, so that texts of similar meaning get vectors of similar direction.
+    """Turns texts into vectors, so that texts of similar meaning have vectors of similar direction.
 
     Attributes:
-        name: Identifies vectors that can be compared: another model, or another size, has another name.
-        dimensions: How many numbers a vector has.
+        name: Identifies comparable vectors: another model or size has another name.
+        dimensions: The length of a vector.
     """
 
     @property
@@ -63,23 +63,23 @@ class Embedder(Protocol):
 
 
 class HashingEmbedder:
-    """An embedder without a model or a network: each word and each trigram counts in a place that its hash names.
+    """An embedder without a model or a network: each word and each trigram counts at the index of its hash.
 
     Finds similar spelling, not similar meaning. The same text gives the same vector on every machine. (K. Weinberger et al., "Feature Hashing
     for Large Scale Multitask Learning", ICML 2009: the sign keeps collisions from adding up.)
 
     Attributes:
-        dimensions: How many numbers a vector has.
+        dimensions: The length of a vector.
     """
 
     def __init__(self, dimensions: int = 256) -> None:
-        """Make one.
+        """Create an embedder.
 
         Raises:
-            InvalidInput: There are fewer than 8 dimensions.
+            InvalidInput: `dimensions` is below 8.
         """
         if dimensions < _LEAST_DIMENSIONS:
-            raise InvalidInput(f"A vector has {_LEAST_DIMENSIONS} numbers or more, not {dimensions!r}.")
+            raise InvalidInput(f"dimensions is {dimensions!r}, but must be at least {_LEAST_DIMENSIONS}.")
         self.dimensions = dimensions
 
     @property
@@ -113,7 +113,7 @@ class Passage:
     Attributes:
         handle: The entry.
         text: Its text.
-        tags: Words by which it can be found as well.
+        tags: Additional words for finding it.
         at: When it was inserted, in seconds since 1970-01-01 UTC.
         by: Who inserted it, or empty.
         score: Its similarity to the query, -1 to 1; 0 without a query.
@@ -131,16 +131,16 @@ class Passage:
 class ArchivalMemory:
     """The passages in a dialog.
 
-    A passage is an entry with its text and its vector, so that forks, copies and erasures treat it as they treat every entry. After a change of
-    the embedder old passages are embedded again when they are searched.
+    A passage is an entry with a text and a vector, so forks, copies and erasures treat it like every entry. After a change of the embedder, old
+    passages are embedded again when searched.
     """
 
     def __init__(self, dialog: HasPlace, embedder: Embedder | None = None) -> None:
-        """Open the archive in a dialog, best in one of its own (`session.new_dialog("archive")`).
+        """Open the archive in a dialog, preferably a separate one (`session.new_dialog("archive")`).
 
         Args:
             dialog: The dialog.
-            embedder: Makes vectors; one that hashes words when not given.
+            embedder: Makes vectors. Default: a `HashingEmbedder`.
         """
         self._notes = Notes(dialog, _KIND, "passage", _passage)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
@@ -148,7 +148,7 @@ class ArchivalMemory:
         self._vectors: dict[Handle, Vector] = {}  # of passages that another embedder made
 
     def __len__(self) -> int:
-        """Return how many passages there are."""
+        """Return the number of passages."""
         return len(self._notes.in_force())
 
     def passages(self, limit: int = 100, offset: int = 0, *, tags: Collection[str] = ()) -> tuple[Passage, ...]:
@@ -160,7 +160,7 @@ class ArchivalMemory:
         return [passage for passage in self._notes.in_force().values() if set(tags) <= set(passage.tags)]
 
     def insert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
-        """Insert a passage; as `ainsert`, for synchronous callers."""
+        """Insert a passage; the synchronous form of `ainsert`."""
         return run_sync(partial(self.ainsert, text, tags, by=by))
 
     async def ainsert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
@@ -171,7 +171,9 @@ class ArchivalMemory:
         """
         said, marks = clean_text(text, "text", []), tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
         if not said.strip() or len(said) > LONGEST:
-            raise InvalidInput(f"A passage has 1 to {LONGEST:,} characters, not {len(said):,}.", hint="Insert several.")
+            raise InvalidInput(
+                f"A passage has 1 to {LONGEST:,} characters, not {len(said):,}.", hint="Split it into several passages."
+            )
         if len(marks) > MOST_TAGS or any(len(mark) > LONGEST_TAG for mark in marks):
             raise InvalidInput(f"A passage has at most {MOST_TAGS} tags of at most {LONGEST_TAG} characters.")
         (vector,) = await _embedded(self.embedder, [said])
@@ -189,7 +191,7 @@ class ArchivalMemory:
 
         Raises:
             InvalidInput: It is not a handle.
-            NotFound: There is no such passage.
+            NotFound: The passage does not exist.
         """
         wanted = Handle.parse(handle) if isinstance(handle, str) else handle
         return self._notes.delete(str(wanted._replace(block=None)), "passage")
@@ -197,25 +199,25 @@ class ArchivalMemory:
     def search(
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
     ) -> tuple[Passage, ...]:
-        """Find passages; as `asearch`, for synchronous callers."""
+        """Find passages; the synchronous form of `asearch`."""
         return run_sync(partial(self.asearch, query, limit, offset, tags=tags))
 
     async def asearch(
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
     ) -> tuple[Passage, ...]:
-        """Return a page of the passages most similar to a text, the most similar first; of equals the earlier one.
+        """Return a page of the passages most similar to a text, the most similar first; equals by age.
 
         Args:
             query: The text.
-            limit: How many to return.
-            offset: How many to skip.
-            tags: Tags that a passage must have, all of them.
+            limit: The maximum number of passages.
+            offset: The number of passages to skip.
+            tags: Tags, all of which a passage must have.
 
         Raises:
             InvalidInput: The text is longer than a passage can be.
         """
         if len(query) > LONGEST:
-            raise InvalidInput(f"The query has {len(query):,} characters, and may have {LONGEST:,}.")
+            raise InvalidInput(f"The query has {len(query):,} characters; the maximum is {LONGEST:,}.")
         passages = self._tagged(tags)
         begin, count = max(offset, 0), max(limit, 0)
         if not passages or not query.strip() or not count:
@@ -236,7 +238,7 @@ class ArchivalMemory:
         return [vector or self._vectors[one.handle] for one, vector in zip(passages, found, strict=True)]
 
     def _recorded(self, passage: Passage) -> Vector | None:
-        """Return the vector recorded with a passage; None where another embedder made it, or it cannot be read."""
+        """Return the vector recorded with a passage; None if another embedder made it, or it cannot be read."""
         name, encoded = passage._vector
         vector = array("f")
         try:
@@ -255,10 +257,10 @@ def _passage(note: Note) -> Passage:
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    """Return unit vectors of texts. What the embedder raises is not caught.
+    """Return unit vectors of texts. Exceptions of the embedder are not caught.
 
     Raises:
-        InvalidInput: It returned another number of vectors, or one that has not `dimensions` finite numbers.
+        InvalidInput: The embedder returned another number of vectors, or a vector without `dimensions` finite numbers.
     """
     answer: object = await embedder(texts)
     try:
@@ -268,7 +270,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     sizes = {len(vector) for vector in given} - {embedder.dimensions}
     if len(given) != len(texts) or sizes or not all(math.isfinite(one) for vector in given for one in vector):
         raise InvalidInput(
-            f"The embedder {embedder.name!r} returned {len(given)} vectors for {len(texts)} texts, or one that has not "
+            f"The embedder {embedder.name!r} returned {len(given)} vectors for {len(texts)} texts, or one without "
             f"{embedder.dimensions} finite numbers."
         )
     return [_unit(vector) for vector in given]

@@ -1,6 +1,6 @@
 """Core memory: labelled blocks of text in the instructions of one agent or several, each with a limit.
 
-(MemGPT, arXiv 2310.08560, section 2.1; Letta's blocks hold 20,000 characters unless they say otherwise, letta 0.16.1, constants.py.)
+(MemGPT, arXiv 2310.08560, section 2.1; Letta's blocks have 20,000 characters by default, letta 0.16.1, constants.py.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from palaver.tokens import counter
 __all__ = ["LIMIT", "CoreMemory", "MemoryBlock"]
 
 LIMIT = 20_000
-"""How many characters a block may have unless it says otherwise."""
+"""The default limit of a block, in characters."""
 
 _KIND = "palaver.memory"
 _WHAT = "memory block"
@@ -36,17 +36,17 @@ Unit: TypeAlias = Literal["characters", "tokens"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBlock:
-    """A block as it stands.
+    """The current state of a block.
 
     Attributes:
         label: Its name: letters, digits, `_`, `.` and `-`, at most 64.
         value: Its text.
-        description: What belongs in it, for the model.
-        limit: How much text it may have.
-        unit: What the limit counts: `characters` or `tokens`.
+        description: Its purpose, for the model.
+        limit: The maximum size of its text.
+        unit: The unit of the limit: `characters` or `tokens`.
         read_only: Whether only the program may change it, not a tool.
         by: Who changed it last, or empty.
-        handle: The entry that says so.
+        handle: The entry of its last change.
     """
 
     label: str
@@ -60,7 +60,7 @@ class MemoryBlock:
 
     @property
     def size(self) -> int:
-        """How much text it has, in its unit."""
+        """The size of its text, in its unit."""
         return len(self.value) if self.unit == "characters" else counter("").text(self.value)
 
 
@@ -68,20 +68,20 @@ Blocks: TypeAlias = Mapping[str, MemoryBlock]
 
 
 class CoreMemory:
-    """The blocks in a dialog. Any number of agents may use the same memory, and see each other's edits.
+    """The memory blocks in a dialog. Several agents may use the same memory, and see each other's edits.
 
-    An edit names what it changes. Where somebody else changed that meanwhile, nothing is written and `Conflict` is raised. Each edit is an
-    entry, so that every earlier state can be read.
+    An edit names the text it changes. If another writer changed that meanwhile, `Conflict` is raised and nothing is written. Each edit is an
+    entry, so every earlier state can be read.
     """
 
     def __init__(self, dialog: HasPlace) -> None:
-        """Open the memory in a dialog: one of its own (`session.new_dialog("memory")`), or an agent's, whose forks then each have their own."""
+        """Open the memory in a separate dialog (`session.new_dialog("memory")`), or in an agent's, whose forks then each have their own memory."""
         self._notes = Notes(dialog, _KIND, "label", _block)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
     @property
     def blocks(self) -> tuple[MemoryBlock, ...]:
-        """The blocks, in the order in which they were made."""
+        """The blocks, in the order of creation."""
         return tuple(self._notes.in_force().values())
 
     def get(self, label: str) -> MemoryBlock:
@@ -93,13 +93,13 @@ class CoreMemory:
         return self._notes.find(label, _WHAT)
 
     def history(self, label: str) -> tuple[MemoryBlock, ...]:
-        """Return all that a block ever was, the oldest first: erase these handles to forget for good."""
+        """Return all states of a block, oldest first. Erase their handles to forget them permanently."""
         return self._notes.history(label)
 
     def rendered(self) -> str:
-        """Return the blocks as a section of instructions; empty where there are none.
+        """Return the blocks as a section of instructions; empty without blocks.
 
-        The same blocks give the same bytes. Read-only blocks come first, so that an edit leaves what stands before it as it was.
+        Equal blocks give equal bytes. Read-only blocks come first, so that edits do not change the text before them.
         """
         blocks = sorted(self.blocks, key=lambda block: not block.read_only)
         return "\n".join([_HEAD, *map(_rendered, blocks), "</memory>"]) if blocks else ""
@@ -117,7 +117,7 @@ class CoreMemory:
         read_only: bool = False,
         by: str = "",
     ) -> MemoryBlock:
-        """Make a block.
+        """Create a block.
 
         Raises:
             InvalidInput: The label or the limit is invalid, the label is taken, or the value is larger than the limit.
@@ -128,7 +128,7 @@ class CoreMemory:
 
         def made(blocks: Blocks) -> Data:
             if label in blocks:
-                raise InvalidInput(f"There is a block {label!r} already.", hint="Change it, or use another label.")
+                raise InvalidInput(f"The block {label!r} already exists.", hint="Change it, or use another label.")
             if len(blocks) >= _MOST:
                 raise InvalidInput(f"A core memory has at most {_MOST} blocks: all of them are in every request.")
             return _data(block)
@@ -136,16 +136,16 @@ class CoreMemory:
         return self._notes.write(made)
 
     def append(self, label: str, text: str, *, by: str = "", tool: bool = False) -> MemoryBlock:
-        """Add a text to a block, on a line of its own.
+        """Add a text to a block, on a new line.
 
         Args:
             label: The block.
             text: The text.
             by: Who writes.
-            tool: Whether a model writes: it may not change a read-only block. The same for the other ways to change a block.
+            tool: Whether a model writes, which may not change a read-only block. Also for the other methods.
 
         Raises:
-            NotFound: There is no such block.
+            NotFound: The block does not exist.
             InvalidInput: It is read-only, or would be larger than its limit.
         """
         return self._changed(label, lambda value: f"{value}\n{text}" if value else text, by=by, tool=tool)
@@ -155,7 +155,7 @@ class CoreMemory:
 
         Raises:
             NotFound: There is no such block.
-            Conflict: The old text does not occur, or several times.
+            Conflict: The old text does not occur exactly once.
             InvalidInput: The block is read-only or would be larger than its limit, or the old text is empty.
         """
         return self._changed(label, lambda value: replaced_once(label, value, old, new), by=by, tool=tool)
@@ -163,12 +163,12 @@ class CoreMemory:
     def write(
         self, label: str, value: str, *, expected: str | None = None, by: str = "", tool: bool = False
     ) -> MemoryBlock:
-        """Write a block anew.
+        """Replace the whole text of a block.
 
         Args:
             label: The block.
             value: Its text.
-            expected: The text that it has now, as the caller knows it; None to write whatever it is.
+            expected: The text that the caller expects it to have; None for any.
             by: Who writes.
             tool: As for `append`.
 
@@ -180,7 +180,7 @@ class CoreMemory:
 
         def put(before: str) -> str:
             if expected is not None and before != expected:
-                raise Conflict(label, why=f"{label!r} was changed by somebody else.", hint="Read it again.")
+                raise Conflict(label, why=f"Another writer changed {label!r}.", hint="Read it again.")
             return value
 
         return self._changed(label, put, by=by, tool=tool)
@@ -197,7 +197,7 @@ class CoreMemory:
         def change(blocks: Blocks) -> Data:
             block = self._notes.find(label, _WHAT, blocks)
             if tool and block.read_only:
-                raise InvalidInput(f"The block {label!r} is read-only: only the program changes it.")
+                raise InvalidInput(f"The block {label!r} is read-only; only the program can change it.")
             return _data(replace(block, value=put(block.value), by=by))
 
         return self._notes.write(change)
@@ -236,7 +236,7 @@ def _checked(block: MemoryBlock) -> MemoryBlock:
     )
     if clean.size > clean.limit:
         raise InvalidInput(
-            f"The block {clean.label!r} would have {clean.size:,} {clean.unit}, and may have {clean.limit:,}.",
+            f"The block {clean.label!r} would have {clean.size:,} {clean.unit}; its limit is {clean.limit:,}.",
             hint="Use fewer words, or remove something first.",
         )
     return clean

@@ -1,6 +1,6 @@
-"""Files for a model: texts under names, kept as entries of a dialog. Nothing touches a disk: a name is not a path of the machine.
+"""Files for a model: named texts, stored as entries of a dialog. Nothing touches a disk: a name is not a path of the machine.
 
-(Manus, "Context Engineering for AI Agents": the file system as memory without a limit, found again by grep and glob.)
+(Manus, "Context Engineering for AI Agents": the file system as unlimited memory, searched by grep and glob.)
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_o
 __all__ = ["Files", "FoundLine", "Grep", "MemoryFile"]
 
 LARGEST = 256_000
-"""How many characters a file may have: each writing is an entry."""
+"""The maximum characters of a file; each write is an entry."""
 
 MOST_FILES = 1_000
 MOST_CHARACTERS = 16_000_000
-"""How many characters all files may have together."""
+"""The maximum characters of all files together."""
 
 _KIND = "palaver.file"
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\\:*?\"<>|]{1,255}\Z")
-"""Names hold nothing that ends a line where names are listed, or reverses it."""
+"""Characters that names must not contain: they end or reverse a line in a list of names."""
 
 _LONGEST_PATTERN = 500
 _SHOWN = 400  # characters of a line that was found
@@ -38,13 +38,13 @@ _GLOBS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A file as it stands.
+    """The current state of a file.
 
     Attributes:
         path: Its name, with `/` between its parts.
         text: Its text.
         handle: The entry that wrote it.
-        at: When, in seconds since 1970-01-01 UTC.
+        at: When it was written, in seconds since 1970-01-01 UTC.
         by: Who wrote it, or empty.
     """
 
@@ -70,7 +70,7 @@ class FoundLine(NamedTuple):
 
 
 class Grep(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         found: The lines, by file and number.
@@ -82,7 +82,7 @@ class Grep(NamedTuple):
 
 
 class Files:
-    """The files of a dialog. A fork has those that there were when it was made; from then on each side has its own."""
+    """The files of a dialog. A fork starts with its parent's files; later changes are separate."""
 
     def __init__(self, dialog: HasPlace) -> None:
         """Open the files of a dialog."""
@@ -93,7 +93,7 @@ class Files:
         """Return a file.
 
         Raises:
-            InvalidInput: This cannot be a name.
+            InvalidInput: The path is not a valid name.
             NotFound: No file has this name; the error has close matches.
         """
         return self._notes.find(_named(path), "file")
@@ -119,10 +119,10 @@ class Files:
 
         Args:
             pattern: The expression, in the syntax of Rust's `regex`: as in Python, without backreferences and look-around.
-            glob: Which files.
-            ignore_case: Whether upper and lower case are the same.
-            limit: How many lines to return at most.
-            skip: How many matching lines to skip.
+            glob: The files to search.
+            ignore_case: Whether to ignore case.
+            limit: The maximum number of lines.
+            skip: The number of matching lines to skip.
 
         Raises:
             InvalidInput: The pattern is invalid or too long.
@@ -138,16 +138,16 @@ class Files:
         return Grep(tuple(found[skip:]), more=False)
 
     def history(self, path: str) -> tuple[MemoryFile, ...]:
-        """Return all that a file ever was, the oldest first; erase these handles to forget for good."""
+        """Return all states of a file, oldest first. Erase their handles to forget them permanently."""
         return self._notes.history(_named(path))
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
     def write(self, path: str, text: str, *, by: str = "") -> MemoryFile:
-        """Write a file, new or anew.
+        """Create or overwrite a file.
 
         Raises:
-            InvalidInput: This cannot be a name, or the file, or all files together, would be too large.
+            InvalidInput: The path is not a valid name, or the file or all files together would be too large.
         """
         name = _named(path)
         return self._written(name, lambda _: text, by)
@@ -156,8 +156,8 @@ class Files:
         """Replace a text that occurs in a file exactly once.
 
         Raises:
-            NotFound: There is no such file.
-            Conflict: The old text does not occur, or several times.
+            NotFound: The file does not exist.
+            Conflict: The old text does not occur exactly once.
             InvalidInput: As for `write`, or the old text is empty.
         """
         name = _named(path)
@@ -171,7 +171,7 @@ class Files:
         """Remove a file, and return the entry of its last text, which stays in the log.
 
         Raises:
-            NotFound: There is no such file.
+            NotFound: The file does not exist.
         """
         name = _named(path)
         last = self.read(name).handle
@@ -195,10 +195,10 @@ def _file(note: Note) -> MemoryFile:
 
 
 def _named(path: str) -> str:
-    """Return a name in its one spelling: parts with `/` between them, none of which is empty, `.` or `..`.
+    """Return a normalised name: parts separated by `/`, none of them empty, `.` or `..`.
 
     Raises:
-        InvalidInput: It leads upward, is empty, absolute or too long, or has characters that no name has.
+        InvalidInput: The name leads upward, is empty, absolute or too long, or has forbidden characters.
     """
     given = str(path).strip()
     parts = [part for part in given.split("/") if part not in {"", "."}]
@@ -215,11 +215,12 @@ def _require_room(files: Mapping[str, MemoryFile], path: str, text: str) -> None
     others = sum(len(file.text) for name, file in files.items() if name != path)
     if len(text) > LARGEST:
         raise InvalidInput(
-            f"{path!r} would have {len(text):,} characters, and may have {LARGEST:,}.", hint="Write several files."
+            f"{path!r} would have {len(text):,} characters; the maximum is {LARGEST:,}.", hint="Write several files."
         )
     if others + len(text) > MOST_CHARACTERS or (path not in files and len(files) >= MOST_FILES):
         raise InvalidInput(
-            f"There may be {MOST_FILES:,} files with {MOST_CHARACTERS:,} characters in all.", hint="Delete some first."
+            f"The maximum is {MOST_FILES:,} files with {MOST_CHARACTERS:,} characters in total.",
+            hint="Delete some first.",
         )
 
 
@@ -232,13 +233,13 @@ def _globbed(piece: str) -> str:
 
 
 def _matcher(pattern: str, given: str) -> Callable[[str], bool]:
-    """Return a test by a regular expression that reads each character once, whatever the pattern (Rust's `regex`, in pydantic-core).
+    """Return a matcher for a regular expression that runs in linear time for any pattern (Rust's `regex`, in pydantic-core).
 
     Raises:
         InvalidInput: The pattern is invalid or too long.
     """
     if len(given) > _LONGEST_PATTERN:
-        raise InvalidInput(f"The pattern has {len(given):,} characters, and may have {_LONGEST_PATTERN}.")
+        raise InvalidInput(f"The pattern has {len(given):,} characters; the maximum is {_LONGEST_PATTERN}.")
     try:
         matcher = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError as error:

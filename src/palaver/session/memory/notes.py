@@ -1,4 +1,4 @@
-"""Notes: what a program or a model wrote down beside the conversation. Core memory, files and archives are made of them.
+"""Notes: data that a program or a model stores outside the conversation. Core memory, files and archives consist of notes.
 
 A note is a custom entry of a dialog: as durable as every entry, inherited by forks, and reached by erasures.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class HasPlace(Protocol):
-    """A dialog, or anything that says where one is."""
+    """A dialog, or any object that locates one."""
 
     @property
     def store(self) -> Store:
@@ -40,7 +40,7 @@ class Note(NamedTuple):
     Attributes:
         handle: The entry.
         at: When it was written, in seconds since 1970-01-01 UTC.
-        data: What it says.
+        data: Its content.
     """
 
     handle: Handle
@@ -49,16 +49,16 @@ class Note(NamedTuple):
 
 
 class Notes(Generic[T]):
-    """The notes of one kind in a dialog, its ancestors' before the fork included. The newest note of a key is in force."""
+    """The notes of one kind in a dialog, including its ancestors' before the fork. The newest note of a key is in force."""
 
     def __init__(self, dialog: HasPlace, custom_type: str, key: str, read: Callable[[Note], T]) -> None:
-        """Read nothing yet.
+        """Create the notes; nothing is read yet.
 
         Args:
             dialog: The dialog.
             custom_type: The type of the entries.
-            key: The field that names what a note is about. Without it a note is about itself, and its handle is the key.
-            read: Returns what a note says; raises `TypeError` or `InvalidInput` for one that another program wrote differently.
+            key: The field with a note's key. If empty, a note's handle is its key.
+            read: Returns the value of a note; raises `TypeError` or `InvalidInput` for one in another program's format.
         """
         self.store = dialog.store
         self.dialog_id = dialog.dialog_id
@@ -67,7 +67,7 @@ class Notes(Generic[T]):
         self._read = read
 
     def _all(self) -> Iterator[tuple[str, T | None]]:
-        """Yield the notes, the oldest first: the key, and what is said of it; None where it is deleted or cannot be read."""
+        """Yield the notes, oldest first: the key and the value; None if it is deleted or cannot be read."""
         last = self.store.last(self.dialog_id)
         for span in lineage(self.store.node(self.dialog_id), last.seq + 1):
             for header in reversed(list(self.store.latest_of_kind(span.dialog, "custom", span.start, span.stop))):
@@ -84,7 +84,7 @@ class Notes(Generic[T]):
             return None
 
     def in_force(self) -> dict[str, T]:
-        """Return what is in force, by key."""
+        """Return the values in force, by key."""
         found: dict[str, T] = {}
         for key, said in self._all():
             if said is None:
@@ -94,34 +94,34 @@ class Notes(Generic[T]):
         return found
 
     def history(self, key: str) -> tuple[T, ...]:
-        """Return all that was ever said of a key, the oldest first."""
+        """Return all values of a key, oldest first."""
         return tuple(said for known, said in self._all() if known == key and said is not None)
 
     def find(self, key: str, what: str, among: Mapping[str, T] | None = None) -> T:
-        """Return what is in force for a key.
+        """Return the value in force for a key.
 
         Raises:
-            NotFound: Nothing is; the error has close matches.
+            NotFound: There is no value; the error has close matches.
         """
         known = self.in_force() if among is None else among
         if key not in known:
-            hint = f"There are: {', '.join(list(known)[:20]) or 'none'}."
+            hint = f"Existing: {', '.join(list(known)[:20]) or 'none'}."
             raise NotFound(key, what=what, close=get_close_matches(key, known, cutoff=0.5), hint=hint)
         return known[key]
 
     def write(self, make: Callable[[dict[str, T]], Data]) -> T:
-        """Write a note and return what it says.
+        """Write a note and return its value.
 
         Args:
-            make: Returns the note's data for what is in force, or raises. No other writer of notes comes between.
+            make: Returns the note's data from the values in force, or raises. No other note is written in between.
         """
         return self._read(self._written(make))
 
     def delete(self, key: str, what: str, **more: str) -> Handle:
-        """Delete what is in force for a key, and return the entry that says so.
+        """Delete the value in force for a key, and return the new entry.
 
         Raises:
-            NotFound: Nothing is.
+            NotFound: There is no value.
         """
 
         def gone(known: dict[str, T]) -> Data:
@@ -138,14 +138,14 @@ class Notes(Generic[T]):
 
 
 def replaced_once(name: str, text: str, old: str, new: str) -> str:
-    """Return a text with `new` in place of `old`, which must occur exactly once.
+    """Return a text with `old`, which must occur exactly once, replaced by `new`.
 
     Raises:
         InvalidInput: `old` is empty.
-        Conflict: It does not occur, or several times.
+        Conflict: `old` does not occur exactly once.
     """
     if not old:
-        raise InvalidInput("The text to be replaced is empty.", hint="Append to what is there, or write it anew.")
+        raise InvalidInput("The text to be replaced is empty.", hint="Append to the text, or write the whole text.")
     count = text.count(old)
     if count != 1:
         why = f"occurs {count:,} times in it, not once" if count else "is not in it"

@@ -1,7 +1,7 @@
-"""Whose memory it is: that of the subject whose data a conversation is, and of nobody else.
+"""Memory per subject: each person has a separate memory.
 
-One agent talks with many people. What it keeps of one must not be read by another, so the subject of the session decides where memory is
-(`Session.create(subject=...)`). It is a session of that subject, so erasing, retention and lists of a subject's data reach it.
+One agent talks with many people, and must not show one person's data to another. So the subject of the session (`Session.create(subject=...)`)
+selects the memory. The memory is a session of that subject, so erasure, retention and lists of a subject's data include it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from palaver.store.protocol import SessionRecord, Store
 __all__ = ["MEMORY", "MemoryWarning", "SubjectMemory", "shared_memory"]
 
 MEMORY = "palaver_memory"
-"""The key in a session's metadata that says that it holds memory."""
+"""The key in a session's metadata that marks it as memory."""
 
 _OWNER = "memory"
 
 
 class MemoryWarning(UserWarning):
-    """A memory is in the trash: it is neither read nor replaced."""
+    """A memory is in the trash; it is neither read nor replaced."""
 
 
 class _StoredDialog(NamedTuple):
@@ -38,14 +38,13 @@ class _StoredDialog(NamedTuple):
 
 
 class SubjectMemory:
-    """Memory of the subject of a conversation: core memory, files and an archive, the same in all sessions of the subject.
+    """Memory of a conversation's subject: core memory, files and an archive, shared by all sessions of the subject.
 
-    Sessions without a subject keep memory in the dialog itself, and in its forks. Make one object for any number of people; several threads may
-    use it.
+    Sessions without a subject keep memory in the dialog and its forks. One object serves any number of people; several threads may use it.
 
     Attributes:
-        name: Agents that use the same name have the same memory of a subject.
-        blocks: The blocks that core memory begins with, by label: arguments of `CoreMemory.create`.
+        name: Agents with the same name share the memory of a subject.
+        blocks: The initial blocks of core memory, by label: arguments of `CoreMemory.create`.
     """
 
     def __init__(self, name: str = "memory", *, blocks: Mapping[str, Mapping[str, Any]] = EMPTY) -> None:
@@ -56,10 +55,10 @@ class SubjectMemory:
         return f"<SubjectMemory {self.name!r}>"
 
     def core(self, dialog: HasPlace) -> CoreMemory:
-        """Return the core memory of a dialog's subject; blocks that it never had are made.
+        """Return the core memory of a dialog's subject. Initial blocks that it never had are created.
 
         Raises:
-            InvalidInput: A block that it begins with is invalid.
+            InvalidInput: An initial block is invalid.
         """
         return _begun(CoreMemory(self.place(dialog)), self.blocks)
 
@@ -72,7 +71,7 @@ class SubjectMemory:
         return ArchivalMemory(self.place(dialog), embedder)
 
     def place(self, dialog: HasPlace) -> HasPlace:
-        """Return the dialog in which the memory is; made where there is none.
+        """Return the dialog of the memory; create it if there is none.
 
         While the memory is in the trash, new notes stay in the conversation, and a `MemoryWarning` says so.
         """
@@ -89,15 +88,15 @@ class SubjectMemory:
 
 
 def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, Any]] = EMPTY) -> CoreMemory:
-    """Return the one core memory of a name that a store has for everybody: only what all may read belongs there.
+    """Return the core memory of a name that all subjects of a store share. Store only data there that everybody may read.
 
     Args:
         store: The store.
         name: The name.
-        blocks: The blocks that it begins with, by label; those that it ever had stay as they are.
+        blocks: The initial blocks, by label; blocks that it ever had stay unchanged.
 
     Raises:
-        InvalidInput: A block that it begins with is invalid, or the memory is in the trash.
+        InvalidInput: An initial block is invalid, or the memory is in the trash.
     """
     found = _memory(store, name, "")
     if found.trashed_at is not None or found.root is None:
@@ -117,12 +116,12 @@ def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreM
             memory.create(label, **block)
         except InvalidInput:
             if all(each.label != label for each in memory.blocks):
-                raise  # else another process made it meanwhile
+                raise  # otherwise another process created it meanwhile
     return memory
 
 
 def _memory(store: Store, name: str, subject: str) -> SessionRecord:
-    """Return the session of a memory, in the trash or not; made where there is none."""
+    """Return the session of a memory, even in the trash; create it if there is none."""
     found = _find(store, name, subject)
     if found is None:
         with store.transaction(lock=f"memory {name}"):

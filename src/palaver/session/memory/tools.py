@@ -1,4 +1,4 @@
-"""Tools by which a model writes and reads its memory. What they raise becomes an error result, in words that a model can use."""
+"""Tools with which a model reads and writes its memory. Their exceptions become error results that a model can read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from palaver.tools import CallContext, Function
 __all__ = ["archival_tools", "core_memory_tools", "file_tools"]
 
 FEW, MOST = 10, 50
-"""How many things a call lists unless it asks for another number, and at most."""
+"""The default and the maximum number of items that a call lists."""
 
 PAGE = 20_000
-"""How many characters one call returns at most."""
+"""The maximum characters that one call returns."""
 
 _UNSAFE = re.compile(r'["<>\s]+')
 
@@ -39,10 +39,10 @@ New = Annotated[str, Field(description="The new text; empty to remove the old on
 
 
 def core_memory_tools(memory: CoreMemory | SubjectMemory) -> tuple[Function, ...]:
-    """Return the tools of a core memory, by their names in Letta: `core_memory_append` and `core_memory_replace`.
+    """Return the tools of a core memory, with their names in Letta: `core_memory_append` and `core_memory_replace`.
 
     Args:
-        memory: The memory; with a `SubjectMemory` that of the conversation's subject.
+        memory: The memory; with a `SubjectMemory`, the memory of the conversation's subject.
     """
 
     def core(context: CallContext) -> CoreMemory:
@@ -60,10 +60,10 @@ def core_memory_tools(memory: CoreMemory | SubjectMemory) -> tuple[Function, ...
 
 
 def archival_tools(archive: ArchivalMemory | SubjectMemory) -> tuple[Function, ...]:
-    """Return the tools of an archive, by their names in Letta: `archival_memory_insert` and `archival_memory_search`.
+    """Return the tools of an archive, with their names in Letta: `archival_memory_insert` and `archival_memory_search`.
 
     Args:
-        archive: The archive; with a `SubjectMemory` that of the conversation's subject.
+        archive: The archive; with a `SubjectMemory`, the archive of the conversation's subject.
     """
 
     def passages(context: CallContext) -> ArchivalMemory:
@@ -91,7 +91,7 @@ def file_tools(dialog: HasPlace | SubjectMemory | None = None) -> tuple[Function
     """Return the tools of a file store: `file_write`, `file_edit`, `file_delete`, `file_read`, `file_glob` and `file_grep`.
 
     Args:
-        dialog: Where the files are: by default the dialog in which a tool is called; with a `SubjectMemory` the files of its subject.
+        dialog: The dialog with the files. Default: the dialog of the call; with a `SubjectMemory`, the files of its subject.
     """
 
     def files(context: CallContext) -> Files:
@@ -140,7 +140,7 @@ def file_tools(dialog: HasPlace | SubjectMemory | None = None) -> tuple[Function
     return (*(_writing(one) for one in writing), *(_reading(one) for one in reading))
 
 
-# --- what they share --------------------------------------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------------------------------------
 
 
 def _writing(function: Callable[..., Any]) -> Function:
@@ -152,13 +152,13 @@ def _reading(function: Callable[..., Any]) -> Function:
 
 
 def _dialog(context: CallContext) -> HasPlace:
-    """Return the dialog that a tool is called in.
+    """Return the dialog of a call.
 
     Raises:
-        InvalidInput: It is called outside a dialog.
+        InvalidInput: The tool was called outside a dialog.
     """
     if context.dialog is None:
-        raise InvalidInput("This tool was called outside a dialog.", hint="Make it with one.")
+        raise InvalidInput("This tool was called outside a dialog.", hint="Pass a dialog when you create the tools.")
     dialog: HasPlace = context.dialog
     return dialog
 
@@ -168,7 +168,7 @@ def _who(context: CallContext) -> str:
 
 
 def _page(lines: Iterable[str], most: int = MOST) -> list[str]:
-    """Return as many lines as a page holds, at least one."""
+    """Return the lines that fit on a page, at least one."""
     shown: list[str] = []
     room = PAGE
     for line in lines:
@@ -180,7 +180,7 @@ def _page(lines: Iterable[str], most: int = MOST) -> list[str]:
 
 
 def _listed(lines: Iterable[str], begin: int, *, more: bool) -> str:
-    """Return a page of lines, and where to go on."""
+    """Return a page of lines, and the offset of the next page."""
     every = list(lines)
     shown = _page(every)
     if more or len(shown) < len(every):
@@ -197,7 +197,7 @@ def _about(file: MemoryFile) -> str:
 
 
 def _passage(passage: Passage) -> str:
-    """Return a passage between marks that say what it is; nothing in it can end them, nor begin others like them."""
+    """Return a passage between marks that identify it. Its text cannot contain such marks."""
     about = {
         "handle": passage.handle,
         "score": f"{passage.score:.2f}",
