@@ -155,7 +155,7 @@ def test_a_call_that_another_program_recorded_says_so(store: Store) -> None:
     dialog.calls.record(dialog.request("openai-chat", "gpt-4o"))
     foreign, own = dialog.calls
     assert (foreign.model, foreign.reproducible, foreign.number) == ("gpt-4o", False, 1)
-    with pytest.raises(NotReproducible, match="another program"):
+    with pytest.raises(NotReproducible, match="Another program"):
         foreign.view()
     older = {**own.entry.manifest, "request": {**own.sent, "compiler": 0, "digest": "0" * 64}}
     dialog.record(Invocation(model="gpt-4o", manifest=older), beside=True)

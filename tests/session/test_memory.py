@@ -68,7 +68,7 @@ def test_r325_limits_hold_for_every_way_to_write(dialog: Dialog) -> None:
         lambda: memory.write("human", long),
     ]
     for act in acts:
-        with pytest.raises(InvalidInput, match="may have 40"):
+        with pytest.raises(InvalidInput, match="its limit is 40"):
             act()
     assert memory.get("human").value == "Name: Ada."
     tokens = memory.create("tokens", "one two three " * 10, limit=60, unit="tokens")
@@ -260,7 +260,7 @@ def test_r326_the_model_pages_by_tools(dialog: Dialog) -> None:
     assert [tool.name for tool in tools] == names.split()
     assert "15 of 40 characters" in used(tools, "core_memory_append", label="human", content="Tea.")
     for name, arguments, error in (
-        ("core_memory_append", {"label": "human", "content": "x" * 50}, "may have 40"),
+        ("core_memory_append", {"label": "human", "content": "x" * 50}, "its limit is 40"),
         ("core_memory_append", {"label": "persona", "content": "x"}, "read-only"),
         ("core_memory_replace", {"label": "human", "old_content": "Bob", "new_content": ""}, "not in it"),
         ("core_memory_append", {"label": "who", "content": "x"}, "There are: persona, human"),

@@ -1,4 +1,4 @@
-"""The lab: recorded sessions replayed under any policies, without a model: what each would have cost, and what it would have lost."""
+"""The lab: replay recorded sessions under policies, without a model, to measure what each would have cost and lost."""
 
 from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant, Settings, entrant, short_names

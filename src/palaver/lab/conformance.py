@@ -1,7 +1,7 @@
-"""Conformance: a user's policy is checked against the laws before it is compared.
+"""Conformance: check a user's policy against the laws before comparing it.
 
-The laws are those of `palaver.testing.policy_checks`, over conversations made from a seed: work with tools, oversized outputs, pins, open calls, pictures.
-The suite `palaver.testing.policy_laws.PolicyLaws` goes further and needs hypothesis; this does not.
+The laws are those of `palaver.testing.policy_checks`, over conversations generated from a seed: tool calls, oversized outputs, pins, open calls, images.
+The suite `palaver.testing.policy_laws.PolicyLaws` goes further but needs hypothesis.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def broken_laws(policy: Callable[[], ContextManager], model: str, seed: int = 0) -> tuple[str, ...]:
-    """Return the laws that a policy breaks, one sentence each.
+    """Return the laws that a policy breaks, one sentence for each.
 
     Args:
-        policy: Makes the policy, anew for each conversation, so that one with memory is found out.
+        policy: Creates a new policy for each conversation, to detect policies with state.
         model: The model that counts tokens.
         seed: The seed of the conversations.
     """
     broken: dict[str, str] = {}
     for number in range(_CONVERSATIONS):
-        chance = random.Random(f"{seed}/{number}")  # noqa: S311 - conversations, no secret
+        chance = random.Random(f"{seed}/{number}")  # noqa: S311 - conversations, not secrets
         steps = [_step(chance) for _ in range(chance.randrange(4, _STEPS))]
         for check in _checks(steps, policy, model, grows=number < _GROWING):
             try:
@@ -55,7 +55,7 @@ def broken_laws(policy: Callable[[], ContextManager], model: str, seed: int = 0)
 
 
 def _add(broken: dict[str, str], said: str) -> None:
-    """Add a broken law; the same one with other numbers counts as the same."""
+    """Add a broken law, unless it only differs in numbers from one already added."""
     broken.setdefault(_NUMBER.sub("#", said), said)
 
 
@@ -86,7 +86,7 @@ def _growing(steps: list[ConversationStep]) -> Iterator[View]:
 
 
 def describe(error: AssertionError) -> str:
-    """Return which law an assertion is of: its message, or the check that it comes from."""
+    """Return the law of an assertion: its message, or the name of its check."""
     words = str(error).partition("\n")[0].strip()
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

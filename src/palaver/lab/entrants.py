@@ -1,6 +1,6 @@
-"""Who is compared: policies by name, by configuration, and a user's own from a Python file.
+"""The policies to compare: by name, by configuration, or a user's own from a Python file.
 
-Origins: which code made a result. Results of two codes do not belong into one table, and a version does not tell them apart while one is being made.
+Results of different code do not belong in one table. During development a version does not distinguish them, so results record a digest of the code.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["Entrant", "Settings", "code_digest", "entrant", "entrant_of", "short
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """A policy that is compared.
+    """A policy to compare.
 
     Attributes:
-        name: What it was asked for by: a name, a configuration, or `file.py:Class`.
+        name: Its name, its configuration, or `file.py:Class`.
         manager: The policy.
         model: The model whose tokens and window count.
-        budget: What one of its requests may occupy.
-        own: Whether it is a user's own, which has to be held to the laws first.
+        budget: The budget of its requests.
+        own: Whether it is a user's own, which must be checked against the laws first.
     """
 
     name: str
@@ -44,28 +44,28 @@ class Entrant:
 
 
 def entrant(asked: str, model: str, *, window: int | None = None, budget: int | None = None) -> Entrant:
-    """Make the policy that was asked for.
+    """Create a policy.
 
     Args:
-        asked: A name; `name(key=value, ...)` with words of its configuration; or `path/to/file.py:Class`.
+        asked: A name; `name(key=value, ...)` with its configuration; or `path/to/file.py:Class`.
         model: The model.
-        window: The window in tokens; the model's own unless given.
-        budget: What a request may occupy in tokens; unless given, what each policy makes of the window.
+        window: The window in tokens. Default: the model's own.
+        budget: The budget of a request in tokens. Default: the policy's own division of the window.
 
     Raises:
-        NotFound: There is none of this name.
-        InvalidInput: A word of its configuration is wrong, the file cannot be loaded, or has no such class.
+        NotFound: No policy has this name.
+        InvalidInput: The configuration is wrong, the file cannot be loaded, or has no such class.
     """
     path, _, name = asked.rpartition(":")
     own = path.endswith(".py")
     if asked.endswith(".py"):
-        raise InvalidInput(f"{asked!r} names no class.", hint=f"Say which one: {asked}:MyPolicy.")
+        raise InvalidInput(f"{asked!r} names no class.", hint=f"Add the class: {asked}:MyPolicy.")
     if own:
         manager = _made(_class(Path(path), name), asked, model, window)
     else:
         made = policy({**_words(asked), **({} if window is None else {"max_tokens": window})}, model)
         if made is None:
-            raise InvalidInput(f"{asked!r} is no policy.", hint="To leave nothing out, name the policy 'full'.")
+            raise InvalidInput(f"{asked!r} is not a policy.", hint="To leave nothing out, name the policy 'full'.")
         manager = made
     if budget is not None:
         allowed = Budget.of_input(budget)
@@ -83,7 +83,7 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
 
 
 def short_names(policies: Iterable[str]) -> Mapping[str, str]:
-    """Return names for a place with little room: of users' own policies without the folder of the file, unless two would be called the same."""
+    """Return short names: for users' own policies without the folder of the file, unless two names would be equal."""
     asked = tuple(policies)
     short = {name: Path(name).name if name.rpartition(":")[0].endswith(".py") else name for name in asked}
     often = Counter(short.values())
@@ -122,56 +122,56 @@ def _class(path: Path, name: str) -> Callable[..., object]:
     """Load a class, or a function that makes a policy, from a Python file."""
     found = getattr(_module(path), name, None)
     if not callable(found):
-        raise InvalidInput(f"{path} has no class {name!r}.", hint="Name a class as file.py:MyPolicy.")
+        raise InvalidInput(f"{path} has no class {name!r}.", hint="Write file.py:MyPolicy.")
     maker: Callable[..., object] = found
     return maker
 
 
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.", hint="Name a class as path/to/file.py:MyPolicy.")
-    # by what it says: a file that was changed in the meantime is loaded anew
+        raise InvalidInput(f"There is no file {path}.", hint="Write path/to/file.py:MyPolicy.")
+    # by its content, so that a changed file is loaded again
     named = f"_palaver_lab_{path.stem}_{sha256(bytes(path.resolve()) + path.read_bytes()).hexdigest()[:16]}"
     if named in sys.modules:
         return sys.modules[named]
     spec = importlib.util.spec_from_file_location(named, path)
     if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path} cannot be loaded.", hint="It has to be a Python file.")
+        raise InvalidInput(f"{path} cannot be loaded.", hint="Pass a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[named] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:  # a file of the user's: it may even end the program
+    except BaseException as error:  # a user's file may even end the program
         del sys.modules[named]
         if isinstance(error, Exception | SystemExit):
             raise InvalidInput(
-                f"{path} cannot be loaded: {type(error).__name__}: {error}.", hint="Mend the file."
+                f"{path} cannot be loaded: {type(error).__name__}: {error}.", hint="Correct the file."
             ) from error
         raise
     return module
 
 
 def _made(maker: Callable[..., object], asked: str, model: str, window: int | None) -> ContextManager:
-    """Make a policy of a user's: with model and window where its class takes them, else with nothing."""
+    """Create a user's policy: with model and window if its class accepts them, or else without arguments."""
     words = {"model_name": model} | ({} if window is None else {"max_tokens": window})
     try:
         policies = isinstance(maker, type) and issubclass(maker, Policy) and maker.__init__ is Policy.__init__
         made = maker(**words) if policies else _first(maker, words)
     except PalaverError:
         raise
-    except Exception as error:  # whatever a user's constructor raises is his to mend
+    except Exception as error:  # any exception of a user's constructor
         raise InvalidInput(
-            f"{asked} cannot be made: {type(error).__name__}: {error}.", hint="Mend its constructor."
+            f"{asked} cannot be created: {type(error).__name__}: {error}.", hint="Correct its constructor."
         ) from error
     if not isinstance(made, ContextManager):
         raise InvalidInput(
-            f"{asked} gives a {type(made).__name__}, no context manager.", hint="Subclass palaver.Policy."
+            f"{asked} returns a {type(made).__name__}, not a context manager.", hint="Subclass palaver.Policy."
         )
     return made
 
 
 def _first(maker: Callable[..., object], words: Mapping[str, Any]) -> object:
-    """Call a maker with the words, or, where it takes none, with nothing."""
+    """Call a maker with those of the arguments that it accepts."""
     try:
         return maker(**words)
     except TypeError:
@@ -180,19 +180,19 @@ def _first(maker: Callable[..., object], words: Mapping[str, Any]) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is asked of the lab.
+    """The settings of a run.
 
     Attributes:
         paths: Files and folders.
         policies: The policies.
         model: The model whose tokens, prices and window count.
-        window: Its window in tokens; its own when None.
-        budget: What a request may occupy under every policy; unless given, each divides the window in its own way.
-        stand_ins: What stands for a model's summaries.
-        lifetime: Seconds for which the provider's cache lives; the provider's own when None.
-        jobs: How many processes work.
-        seed: What the resampling of sessions begins with.
-        resamples: How often sessions are resampled.
+        window: Its window in tokens; None for the model's own.
+        budget: The budget of a request under every policy. Default: each policy divides the window in its own way.
+        stand_ins: Replacements for a model's summaries.
+        lifetime: The lifetime of the provider's cache in seconds; None for the provider's own.
+        jobs: The number of processes.
+        seed: The seed for resampling sessions.
+        resamples: The number of resamplings of sessions.
     """
 
     paths: tuple[Path, ...]
@@ -208,14 +208,14 @@ class Settings:
 
 
 def entrant_of(asked: str, settings: Settings) -> Entrant:
-    """Make a policy that was asked for."""
-    with warnings.catch_warnings(action="ignore", category=UnknownModelWarning):  # the table names what is assumed
+    """Create a policy with the settings of a run."""
+    with warnings.catch_warnings(action="ignore", category=UnknownModelWarning):  # the table lists the assumptions
         return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
 
 
 _PACKAGE = Path(__file__).parents[1]
 _ABOVE = frozenset({"cli", "explorer", "integrations"})
-"""Rooms above the lab: nothing that they do changes a figure."""
+"""Rooms above the lab, whose code does not change a figure."""
 
 _ENDINGS = frozenset({".py", ".sql", ".xz"})
 _DIGITS = 16
@@ -223,7 +223,7 @@ _DIGITS = 16
 
 @cache
 def code_digest() -> str:
-    """Return the digest of the code of palaver that makes results: every room but those above the lab, and the lab's own report."""
+    """Return the digest of the code that makes results: every room except those above the lab, and except the lab's own report."""
     digest = sha256()
     for path in sorted(_PACKAGE.rglob("*")):
         place = path.relative_to(_PACKAGE)
@@ -235,9 +235,9 @@ def code_digest() -> str:
 
 
 def source_digest(entrant: Entrant) -> str:
-    """Return the digest of the file that a policy of a user's comes from; empty for one of ours, which `code_digest` covers.
+    """Return the digest of the file of a user's policy; empty for one of ours, which `code_digest` covers.
 
-    What that file imports does not count.
+    Imports of that file do not count.
     """
     if not entrant.own:
         return ""

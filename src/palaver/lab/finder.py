@@ -1,12 +1,11 @@
-"""Finding many names in many texts: each text is gone through once, whatever the number of names.
+"""Find many names in many texts, reading each text once for any number of names.
 
-What a text quotes of a log: the names that it holds among the words among which the log said them.
+`Quoted` finds the names that a text quotes from a log with the words around them.
 
-Lookups: whether what a view no longer holds can be brought back, and by how many steps.
+`Index` simulates lookups: whether missing content can be brought back, and in how many steps.
 
-A line that names the place of what is missing (a placeholder, a record) leads to it in one step: the model recalls the handle. Everything else
-has to be searched for with what the model knows, which are the words of its own next step without the missing ones; what is among
-the first five hits is brought back by a second step. The search is BM25 (Robertson, Zaragoza, "The Probabilistic Relevance Framework", 2009;
+If a line in view (a placeholder, a record) has the handle of the missing content, the model recalls it in one step. Otherwise the model must
+search with the words of its own next step, without the missing names; a second step recalls one of the first five hits. The search is BM25 (Robertson, Zaragoza, "The Probabilistic Relevance Framework", 2009;
 k1 = 1.2, b = 0.75).
 """
 
@@ -28,32 +27,32 @@ _WORD = re.compile(r"\w+")
 
 
 class _Name(NamedTuple):
-    """A name, and how far behind its beginning its telling word stands."""
+    """A name, and the offset of its rarest word."""
 
     name: str
     offset: int
 
 
 class Finder:
-    """Finds which of some names stand in a text as a whole: with no letter, digit or `_` directly before or after."""
+    """Finds names in a text as a whole: with no letter, digit or `_` directly before or after."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take the names; what holds no word is never found."""
+        """Index the names. A name without a word is never found."""
         words = {name: list(_WORD.finditer(name)) for name in dict.fromkeys(names)}
         shared = Counter(word for found in words.values() for word in {each[0] for each in found})
         by_word: dict[str, list[_Name]] = {}
         for name, found in words.items():
-            if found:  # by the word that the fewest others have: paths begin alike, and end alike
+            if found:  # by its rarest word: paths often share beginnings and ends
                 telling = min(found, key=lambda each: (shared[each[0]], -len(each[0])))
                 by_word.setdefault(telling[0], []).append(_Name(name, telling.start()))
         self._by_word: Mapping[str, tuple[_Name, ...]] = {word: tuple(named) for word, named in by_word.items()}
 
     def found(self, text: str) -> frozenset[str]:
-        """Return the names that a text holds."""
+        """Return the names in a text."""
         return frozenset(name for name, _ in self.places(text))
 
     def places(self, text: str) -> Iterator[tuple[str, int]]:
-        """Return each place at which a text holds a name: the name, and where it begins."""
+        """Yield each occurrence of a name in a text: the name, and its offset."""
         by_word = self._by_word
         if not by_word:
             return
@@ -64,7 +63,7 @@ class Finder:
 
 
 def _stands(name: str, text: str, place: int) -> bool:
-    """Return whether a name stands at a place of a text as a whole."""
+    """Return whether a name occurs at a place of a text as a whole."""
     end = place + len(name)
     if place < 0 or not text.startswith(name, place):
         return False
@@ -77,20 +76,20 @@ def _goes_on(letter: str) -> bool:
 
 
 class Quoted:
-    """The passages of a log in which some names stand (`palaver.lab.metrics.passages`)."""
+    """The passages of a log that contain certain names (`palaver.lab.metrics.passages`)."""
 
     def __init__(self, names: Finder, said: Iterable[str]) -> None:
-        """Take the names, and all that the log says; it is gone through when it is asked for first.
+        """Set the names and the texts of the log, which are read on first use.
 
         Args:
             names: The names.
-            said: The texts of the log, which can be gone through later.
+            said: The texts of the log, which can be read later.
         """
         self._names = names
         self._said = said
 
     def names(self, text: str) -> frozenset[str]:
-        """Return the names that a text holds in a passage of the log."""
+        """Return the names that a text contains in a passage of the log."""
         return frozenset(name for name, passage in self._of(text) if hash(passage) in self._known)
 
     def _of(self, text: str) -> Iterator[tuple[str, str]]:
@@ -102,24 +101,24 @@ class Quoted:
 
     @cached_property
     def _known(self) -> frozenset[int]:
-        """The hashes of all passages: the passages would be many times as large, and two with the same hash are as good as never met."""
+        """The hashes of all passages. The passages would take many times as much memory, and equal hashes are extremely rare."""
         return frozenset(hash(passage) for text in self._said for _, passage in self._of(text))
 
 
 FIRST = 5
-"""Hits of a search that a model looks at."""
+"""The number of search hits that a model looks at."""
 
 _K1, _B = 1.2, 0.75
 _WORDS = re.compile(r"\w{2,}")
 _ASKED = 64
-"""Words of a query that count, the rarest first: longer queries find the same and cost more."""
+"""The number of words of a query that count, the rarest first: longer queries find the same and cost more."""
 
 
 class Index:
-    """A BM25 index over texts that are added one after the other; a search sees those added so far."""
+    """A BM25 index over texts that are added one by one. A search sees the texts added so far."""
 
     def __init__(self) -> None:
-        """Begin empty."""
+        """Create an empty index."""
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._lengths: list[int] = []
 
@@ -128,19 +127,19 @@ class Index:
         return len(self._lengths)
 
     def add(self, text: str) -> None:
-        """Add a text; its number is how many there were before."""
+        """Add a text; its number is the previous number of texts."""
         counts = Counter(word.casefold() for word in _WORDS.findall(text))
         for word, count in counts.items():
             self._postings.setdefault(word, []).append((len(self._lengths), count))
         self._lengths.append(sum(counts.values()))
 
     def search(self, query: str, *, among: Collection[int] | None = None, first: int = FIRST) -> Sequence[int]:
-        """Return the numbers of the texts that fit a query best, the best first.
+        """Return the numbers of the texts that match a query best, the best first.
 
         Args:
             query: The words.
-            among: The texts to choose from; all when not given.
-            first: How many to give at most.
+            among: The texts to choose from. Default: all.
+            first: The maximum number of results.
         """
         asked = dict.fromkeys(word.casefold() for word in _WORDS.findall(query))
         known = sorted((word for word in asked if word in self._postings), key=lambda word: len(self._postings[word]))

@@ -1,4 +1,4 @@
-"""Loading: the sessions in files, one at a time."""
+"""Load the sessions in files, one at a time."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from palaver.transcripts.sources import file_digest
 __all__ = ["Loaded", "files_in", "key_of", "loaded"]
 
 _SQLITE = b"SQLite format 3\x00"
-"""How a SQLite database begins (sqlite.org/fileformat.html)."""
+"""The first bytes of an SQLite database (sqlite.org/fileformat.html)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A session, at hand.
+    """A loaded session.
 
     Attributes:
-        store: Where it lies.
+        store: Its store.
         session_id: Its id.
         source: The file.
         ordinal: Its number among the sessions of the file, from 0.
         name: Its name.
-        format: The format it was read in.
-        lost: What of its file could not be read, a sentence for each, with its place.
+        format: The format of its file.
+        lost: The unreadable parts of its file, a sentence for each, with its place.
     """
 
     store: Store
@@ -50,12 +50,12 @@ class Loaded:
 
 
 def key_of(digest: str, ordinal: int) -> str:
-    """Return the key of a session: of what its file says, and of its number there; the file's name does not matter."""
+    """Return the key of a session, from its file's content and its number there. The file's name does not matter."""
     return sha256(f"{digest}#{ordinal}".encode()).hexdigest()[:12]
 
 
 def files_in(paths: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
-    """Return the files that are named, and all in the folders that are; what is not there is a problem."""
+    """Return the named files, and all files in the named folders. A missing file is a problem."""
     found: dict[Path, None] = {}
     problems = []
     for path in paths:
@@ -66,18 +66,18 @@ def files_in(paths: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
         elif path.exists():
             found[path] = None
         else:
-            problems.append(Problem(kind="unreadable", text="There is no such file.", source=str(path)))
+            problems.append(Problem(kind="unreadable", text="The file does not exist.", source=str(path)))
     return in_order(found), problems
 
 
 def _leads_nowhere(path: Path) -> Problem:
-    return Problem(kind="unreadable", text="The link leads to no file.", source=str(path))
+    return Problem(kind="unreadable", text="The link points to no file.", source=str(path))
 
 
 def loaded(path: Path) -> Generator[Loaded | Problem]:
-    """Return the sessions of a file, each in a store of its own that is let go of when the next one is asked for.
+    """Yield the sessions of a file, each in a separate store that is released before the next one.
 
-    A file is a transcript of any agent that can be imported, a bundle, or a store of palaver's. What cannot be read is a problem.
+    A file is a transcript that can be imported, a bundle, or a store of palaver. An unreadable file is a problem.
     """
     try:
         yield from _sessions(path)
@@ -104,7 +104,7 @@ def _sessions(path: Path) -> Iterator[Loaded]:
 
 
 class _Steady(MemoryStore):
-    """A store in memory whose dialogs have the same ids each time: handles stand in views, and a view is to be the same in every run."""
+    """A store in memory with deterministic dialog ids. Views contain handles, and must be the same in every run."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -130,7 +130,9 @@ def _imported(path: Path) -> Iterator[Loaded]:
             format=one.format,
             lost=tuple(f"{loss.place}: {loss.reason}" for loss in one.losses if loss.severity == "loss"),
         )
-        importer.store = _Steady(key_of(digest, ordinal + 1))  # what was read is let go of before the next one is
+        importer.store = _Steady(
+            key_of(digest, ordinal + 1)
+        )  # release the previous session before reading the next one
 
 
 def _of_store(path: Path) -> Iterator[Loaded]:

@@ -1,7 +1,7 @@
-"""What an exchange shows, looked at once, and what a view shows, kept as it changes from call to call.
+"""Measure exchanges once, and views incrementally from call to call.
 
-From one call to the next little of a view changes. So an exchange is looked at once, however many views and policies show it, and a view's
-sums are those of the view before, less what left it, plus what entered: looking at all views of a session costs what changes in them.
+From one call to the next, little of a view changes. So an exchange is measured once for all views and policies. A view's sums are those of the
+previous view, minus the exchanges that left, plus those that entered: measuring all views of a session costs only the changes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant",
 _NOTICE = "notice"
 _Thing = TypeVar("_Thing")
 _HANDLES = re.compile(r"\b([0-9a-f]{12}):(\d{1,12}(?:,\d{1,12})*)\b")
-"""Handles as a record prints them: one, or several entries of one dialog."""
+"""Handles as a record prints them: one entry, or several entries of one dialog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an exchange shows.
+    """The measurements of an exchange.
 
     Attributes:
         tokens: Its size.
-        parts: The size by what it is for, in the order of `PARTS`.
-        units: Its blocks as the provider's cache reads them: digest and tokens of each.
+        parts: The size by purpose, in the order of `PARTS`.
+        units: The digest and tokens of each block, as the provider's cache reads them.
         names: The identifiers in it.
-        evidence: Those of them that it holds as content: in a block as the log has it, or in a passage of the log.
-        changed: How many of its blocks are shown in another form.
-        places: The entries whose handles a text that stands for others names: dialog, in 12 digits, and number.
-        digest: Of its blocks.
+        evidence: The identifiers that it shows as content: in a block as recorded, or in a passage of the log.
+        changed: The number of its blocks that are shown in another form.
+        places: The entries whose handles its derived texts name: the first 12 digits of the dialog, and the number.
+        digest: The digest of its blocks.
     """
 
     tokens: int
@@ -55,10 +55,10 @@ class Look:
 
 
 class Looks:
-    """Looks at the exchanges of one dialog, each once."""
+    """Measures the exchanges of one dialog, each once."""
 
     def __init__(self, things: Things, meter: Meter) -> None:
-        """Look for these things, and measure with this meter."""
+        """Set the references to find and the meter."""
         self.things = things
         self.meter = meter
         self._known: dict[int, tuple[Exchange, Look]] = {}
@@ -66,14 +66,17 @@ class Looks:
         self._odd = frozenset((block.origin, self._content(block)[0]) for block in things.odd)
 
     def of(self, exchange: Exchange) -> Look:
-        """Look at an exchange."""
+        """Measure an exchange."""
         found = self._known.get(id(exchange))
         if found is None:
-            found = self._known[id(exchange)] = (exchange, self._look(exchange))  # held, so that its id stays its own
+            found = self._known[id(exchange)] = (
+                exchange,
+                self._look(exchange),
+            )  # kept alive, so that its id is not reused
         return found[1]
 
     def system(self, view: View) -> Look:
-        """Look at the instructions of a view, as if they were an exchange."""
+        """Measure the instructions of a view, as if they were an exchange."""
         size = self.meter.view(replace(view, exchanges=()))
         parts = [0] * len(PARTS)
         parts[_PLACE["system"]] = size.request + size.instructions
@@ -93,7 +96,7 @@ class Looks:
         )
 
     def holding(self, blocks: Iterable[Block], names: Collection[str]) -> tuple[int, frozenset[str]]:
-        """Return what a recall of some identifiers brings: the tokens of the blocks that hold any of them, and all identifiers in those."""
+        """Return the result of recalling identifiers: the tokens of the blocks that contain any of them, and all identifiers in those blocks."""
         wanted = frozenset(names)
         held = [block for block in blocks if not wanted.isdisjoint(self._content(block)[1])]
         return (
@@ -102,7 +105,7 @@ class Looks:
         )
 
     def _content(self, block: Block) -> tuple[bytes, frozenset[str]]:
-        """Return the digest of what a block says, and the identifiers in it."""
+        """Return the digest of a block's content, and the identifiers in it."""
         found = self._contents.get(id(block.content))
         if found is None:
             said = canonical_json(block.content)
@@ -111,7 +114,7 @@ class Looks:
         return found[1], found[2]
 
     def _evidence(self, block: Block) -> frozenset[str]:
-        """Return the identifiers that a block holds as content (`palaver.lab.metrics.passages`)."""
+        """Return the identifiers that a block shows as content (`palaver.lab.metrics.passages`)."""
         digest, named = self._content(block)
         as_said = block.origin is not None and block.reason is None and not block.derived
         if not named or as_said or (block.origin, digest) in self._odd:
@@ -130,7 +133,7 @@ class Looks:
                 units.append((turn.role.value.encode() + digest, size))
                 names |= named
                 evidence |= self._evidence(block)
-        around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
+        around = tokens - sum(parts)  # overhead around messages counts for the first part of the exchange
         if units:
             first = exchange.turns[0]
             parts[_PLACE[part_of(exchange, first.role, first.blocks[0])]] += around
@@ -154,7 +157,7 @@ def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
 
 
 def part_of(exchange: Exchange, role: Role, block: Block) -> str:
-    """Return what a block is for."""
+    """Return the purpose of a block, one of `PARTS`."""
     if block.derived == _NOTICE or (block.reason is not None and block.reason is not Reason.UNPAIRED):
         return "placeholders"
     if exchange.derived:
@@ -163,18 +166,18 @@ def part_of(exchange: Exchange, role: Role, block: Block) -> str:
 
 
 class ShownParts:
-    """What the views of one replay show, from call to call.
+    """The measurements of one replay's views, from call to call.
 
     Attributes:
         tokens: The size of the view.
-        parts: The size by what it is for, in the order of `PARTS`.
-        stable: With how many tokens the view begins that the view before had.
-        goes_on: Whether it begins with all of the view before.
-        entered: Whether there was a view before.
+        parts: The size by purpose, in the order of `PARTS`.
+        stable: The number of leading tokens that the view shares with the previous one.
+        goes_on: Whether it begins with the whole previous view.
+        entered: Whether there was a previous view.
     """
 
     def __init__(self, looks: Looks) -> None:
-        """Begin with no view."""
+        """Start without a view."""
         self.looks = looks
         self.tokens = 0
         self.parts = [0] * len(PARTS)
@@ -190,7 +193,7 @@ class ShownParts:
         self._evidence: Counter[str] = Counter()
 
     def take(self, view: View) -> tuple[Exchange, ...]:
-        """Go on to the next view, and give its exchanges, those that did not change as the same objects as before."""
+        """Continue with the next view, and return its exchanges. Unchanged exchanges are the same objects as before."""
         self.before = self.tokens
         same_head = self._headed(view)
         shown = self._known(view.exchanges)
@@ -211,7 +214,7 @@ class ShownParts:
         return shown
 
     def _headed(self, view: View) -> bool:
-        """Take the instructions and tools; tell whether they are those of the view before."""
+        """Read the instructions and tools. Return whether they equal those of the previous view."""
         head = self._head
         if head is not None and head.system == view.system and head.tools == view.tools:
             return True
@@ -222,7 +225,7 @@ class ShownParts:
         return False
 
     def _known(self, exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-        """Return the exchanges of a view, those that the view before has in the same form as the objects that it has."""
+        """Return the exchanges of a view. Those that equal an exchange of the previous view are the same objects."""
         old = self._exchanges
         if not old or all(one is other for one, other in zip(old, exchanges, strict=False)):
             return exchanges
@@ -233,11 +236,11 @@ class ShownParts:
         )
 
     def _compare(self, shown: Sequence[Exchange], place: int, *, same_head: bool) -> None:
-        """Return how far the view says what the one before said; from `place` on the exchanges are other ones."""
+        """Compute how much of the view repeats the previous one; from `place` on the exchanges differ."""
         old, look = self._exchanges, self.looks.of
         most = min(len(old), len(shown))
         while place < most and look(old[place]).units == look(shown[place]).units:
-            place += 1  # such as one that was pinned meanwhile
+            place += 1  # such as an exchange that was pinned meanwhile
         self.goes_on = same_head and place == len(old)
         self.stable = 0
         if not same_head or self._system is None:
@@ -258,15 +261,15 @@ class ShownParts:
         _add(self._evidence, look.evidence, by)
 
     def holds(self, name: str) -> bool:
-        """Return whether the view holds an identifier."""
+        """Return whether the view contains an identifier."""
         return name in self._names
 
     def quotes(self, name: str) -> bool:
-        """Return whether the view holds an identifier as content."""
+        """Return whether the view shows an identifier as content."""
         return name in self._evidence
 
     def digest(self) -> str:
-        """Return the first 16 digits of the digest of all that the view says."""
+        """Return the first 16 digits of the digest of the whole view."""
         system = b"" if self._system is None else self._system.digest
         return sha256(system + b"".join(self.looks.of(each).digest for each in self._exchanges)).hexdigest()[:16]
 
@@ -276,7 +279,7 @@ def _key(exchange: Exchange) -> object:
 
 
 def _add(counts: Counter[_Thing], things: frozenset[_Thing], by: int) -> None:
-    """Count things that came or went; what is no longer there is forgotten."""
+    """Add to counts, and drop those that become zero."""
     for thing in things:
         left = counts[thing] + by
         if left:

@@ -1,4 +1,4 @@
-"""Measuring a replay: one row for each call."""
+"""Measure a replay: one row for each call."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["Measured", "Recording"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A dialog made ready to be replayed: what is the same for every policy.
+    """A dialog prepared for replays: the data that is the same for every policy.
 
     Attributes:
         trace: Its calls.
-        things: What its views are asked for.
-        looks: What its exchanges show.
+        things: The references of its calls.
+        looks: The measurements of its exchanges.
         humans: The human's messages: the index of each in the whole log, and its handle.
-        index: Its exchanges, to be searched: all of them from the beginning, so that what a search finds does not depend on who searched before.
+        index: The search index of its exchanges: all from the start, so that results do not depend on earlier searches.
         outputs: The tokens of each response.
-        media: Gives the bytes of a picture or sound by its digest.
+        media: Returns the bytes of an image or sound by its digest.
     """
 
     trace: Trace
@@ -51,14 +51,14 @@ class Recording:
 
 
 class _Lookups(NamedTuple):
-    """What had to be done so that what a view does not hold was at hand.
+    """The lookups needed for content that a view lacks.
 
     Attributes:
-        steps: The model calls that it took.
-        tokens: What they brought into the requests that follow.
+        steps: The number of model calls.
+        tokens: The tokens that they add to later requests.
         back: The identifiers that a lookup brought back.
-        again: The identifiers that no lookup finds, and that had to be got as they were got at first.
-        refetched: How many exchanges those stand in.
+        again: The identifiers that no lookup finds, so that their original step must be repeated.
+        refetched: The number of exchanges with these identifiers.
     """
 
     steps: int = 0
@@ -69,10 +69,10 @@ class _Lookups(NamedTuple):
 
 
 class _Brought:
-    """What was brought back, or got again, and still stands in requests, because nothing was cut since."""
+    """Content that was brought back or fetched again, and is still in requests, because no cut followed."""
 
     def __init__(self, holds: Callable[[str], bool]) -> None:
-        """Begin with nothing, for what is missing where the view does not hold it: as a word, or as content."""
+        """Start empty. `holds` returns whether the view has an identifier, as a word or as content."""
         self.holds = holds
         self.tokens = 0
         self.back: set[str] = set()
@@ -90,13 +90,13 @@ class _Brought:
 
 
 class _KeptReferences(NamedTuple):
-    """What of a call's references was kept.
+    """The kept references of a call.
 
     Attributes:
-        gone: The identifiers that the view does not hold.
-        found: What had to be done to get at them now.
-        reached: How many references the view holds, or were brought back.
-        cost: What getting at them costs, with what stands in the request since before.
+        gone: The identifiers that the view lacks.
+        found: The lookups needed for them now.
+        reached: The number of references that the view has or that were brought back.
+        cost: The cost of the lookups, including content that earlier lookups left in the request.
     """
 
     gone: frozenset[str]
@@ -106,20 +106,20 @@ class _KeptReferences(NamedTuple):
 
 
 class Measured:
-    """A dialog under one policy, measured.
+    """The measurement of a dialog under one policy.
 
     Attributes:
         replay: The replay.
-        violations: The laws that were broken, in words.
+        violations: The broken laws, as text.
     """
 
     def __init__(self, recording: Recording, entrant: Entrant, *, stand_in: str, sheet: Sheet, first: int = 1) -> None:
-        """Begin.
+        """Prepare the measurement.
 
         Args:
             recording: The dialog.
             entrant: The policy.
-            stand_in: What stands for a model's summaries.
+            stand_in: The replacement for a model's summaries.
             sheet: The prices.
             first: The number of its first call in the session.
         """
@@ -143,7 +143,7 @@ class Measured:
         self._last: float | None = None
 
     def each(self, session: str) -> Iterator[tuple[ReplayStep, CallRow]]:
-        """Return each call, and its row.
+        """Yield each call and its row.
 
         Args:
             session: The session's key.
@@ -174,7 +174,7 @@ class Measured:
             yield step, row
 
     def _of_request(self, step: ReplayStep) -> dict[str, Any]:
-        """Measure what was sent, and what it cost."""
+        """Measure the request and its cost."""
         shown, sheet = self._shown, self._sheet
         at, last = step.call.at, self._last
         gap = None if at is None or last is None else max(at - last, 0.0)
@@ -200,7 +200,7 @@ class Measured:
     # --- references --------------------------------------------------------------------------------------------------------
 
     def _of_references(self, step: ReplayStep, exchanges: Sequence[Exchange], *, warm: bool) -> dict[str, Any]:
-        """Measure what the next response refers to: in view, and to be brought back; once where a word is enough, once where only content is."""
+        """Measure the references of the next response, in view and to be brought back: once as words, once as content."""
         needs = self._recording.things.needs[step.call.number - 1]
         known: dict[frozenset[str], _Lookups] = {}
 
@@ -234,7 +234,7 @@ class Measured:
         *,
         warm: bool,
     ) -> _KeptReferences:
-        """Return what was kept, and get at the rest. What was brought is read with each request, anew by a cold one."""
+        """Return the kept references, and look up the rest. Content that was brought back is read with each request, from the cache if it is warm."""
         if step.cut:
             brought.clear()
         sheet = self._sheet
@@ -250,7 +250,7 @@ class Measured:
         )
 
     def _looked_up(self, step: ReplayStep, exchanges: Sequence[Exchange], away: Sequence[Need]) -> _Lookups:
-        """Get at what is away: by its handle, by a search, or, where that finds something else, as it was got at first (`metrics.money`)."""
+        """Look up missing content: by its handle, by a search, or else by repeating its original step (see `palaver.lab.prices`)."""
         log, looks = step.log, self._recording.looks
         shown = frozenset(each.first for each in exchanges)
         places = frozenset(place for each in exchanges for place in looks.of(each).places)
@@ -275,7 +275,7 @@ class Measured:
         return _Lookups(steps, tokens, frozenset(back & names_away), frozenset(again & names_away - back), refetched)
 
     def _found(self, step: ReplayStep, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
-        """Search what the view leaves out for the words of the next step that the model knows."""
+        """Search the omitted exchanges for those words of the next step that the model knows."""
         log, index = step.log.exchanges, self._recording.index
         response = self._recording.trace.responses[step.call.first]
         asked = "\n".join(words(block.content) for block in response.turns[0].blocks if _spoken(block.content))
@@ -297,7 +297,7 @@ class Measured:
     # --- laws --------------------------------------------------------------------------------------------------------------
 
     def _of_laws(self, step: ReplayStep, mark: str) -> dict[str, Any]:
-        """Hold the view to the laws: the cheap ones at every call; all of them where something changed, ever more rarely."""
+        """Check the laws: the cheap ones at every call, and all of them after changes, with increasing distance."""
         broken = list(_cheap(step, self._entrant, self._shown.tokens))
         self._marks += bool(mark)
         whole = bool(mark) and self._marks.bit_count() == 1  # the first, second, fourth, eighth … change
@@ -310,11 +310,11 @@ class Measured:
 _FOR_SIZE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
 
 _SHORT = 12
-"""Digits of a dialog's id in a printed handle."""
+"""The number of digits of a dialog's id in a printed handle."""
 
 
 def _printed(exchange: Exchange) -> Iterator[tuple[str, int]]:
-    """Iterate over the handles of an exchange as they are printed."""
+    """Yield the handles of an exchange as they are printed."""
     return ((place.dialog[:_SHORT], place.seq) for place in exchange.entries())
 
 
@@ -323,7 +323,7 @@ def _spoken(content: object) -> bool:
 
 
 def _cheap(step: ReplayStep, entrant: Entrant, tokens: int) -> Iterator[str]:
-    """Return which of the laws that need no compiling are broken."""
+    """Yield the broken laws among those that need no compiling."""
     if step.composed is None:
         return
     if tokens > entrant.budget.limit:
@@ -331,11 +331,11 @@ def _cheap(step: ReplayStep, entrant: Entrant, tokens: int) -> Iterator[str]:
     there = {each.first for each in step.view.exchanges}
     for index in sorted(step.given.protected()):
         if step.given.exchanges[index].first not in there:
-            yield f"exchange {index} is gone, which every view must hold"
+            yield f"exchange {index} is missing, which every view must contain"
 
 
 def _held(step: ReplayStep, entrant: Entrant, recording: Recording) -> Iterator[str]:
-    """Hold a policy to all laws about a view; the first one that it breaks is told."""
+    """Check a policy against all laws about a view; yield the first that it breaks."""
     counter: TokenCounter = recording.looks.meter.counter
     try:
         check_policy(step.given, entrant.manager, entrant.budget, counter, media=recording.media)
@@ -343,5 +343,5 @@ def _held(step: ReplayStep, entrant: Entrant, recording: Recording) -> Iterator[
         yield describe(broken)
     except PalaverError as error:
         yield str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a user's policy
         yield f"{type(error).__name__}: {error}"

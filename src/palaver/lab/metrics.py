@@ -1,47 +1,47 @@
 """The metrics, each a small pure function with its definition and its source.
 
-Future-reference recall (FRR): of what the agent was to refer to next, how much the view still held.
+Future-reference recall (FRR): the share of the agent's next references that the view still contains.
 
 Source: reference definition of this project ("future-reference recall": identifiers in the arguments of a tool call that had occurred before
 it; the share of them that is in the view before that call). Its nearest relatives are the coverage of distinctive values that
 maf-compaction demands before it drops a group, and the fingerprints of dsh-compaction-fidelity. A recorded agent refers to what *its*
 context let it refer to, so FRR is an upper bound of what is needed.
 
-Evidence retention: of what a call refers to, how much the view before it still holds as content, and not as a word.
+Evidence retention: the share of a call's references that the view before it still shows as content, and not only as a word.
 
-Future-reference recall (`references`) counts a name wherever it stands: a bare list of all names that were ever said has nearly all of it. Evidence
-retention asks for the *evidence*: the words among which the log said the name. A reference counts as kept if the view holds
+Future-reference recall (`references`) counts a name anywhere: a bare list of all names reaches nearly 100 %. Evidence retention requires the
+*evidence*: the words around the name in the log. A reference counts as kept if the view contains
 
-- a block that says it, as the log has it; or
-- in any other text (a shortened output, a file that was brought back, a record, a summary) a *passage* of the log that says it: the name with
-  what follows it or what precedes it, up to the eighth plain word, word for word and in order. White space does not count; a plain word is one that is
-  no identifier.
+- a block with the name, as recorded; or
+- in any other text (a shortened output, a file that was brought back, a record, a summary) a *passage* of the log with the name: the name with
+  the words that follow or precede it, up to the eighth plain word, word for word and in order. White space does not count; a plain word is a word
+  that is not an identifier.
 
-Any place at which the log said it will do, as one of several turns that hold an answer does for `recall_any`.
+Any occurrence in the log counts, as any of several turns with the answer does for `recall_any`.
 
 Laws, each a property test (`tests/lab/test_evidence_of_calls.py`):
 
-1. The view that leaves nothing out holds all of it.
-2. A view of which nothing is left holds none of it.
-3. A text of nothing but identifiers adds nothing, whatever stands between them: it has no plain word, and so no passage.
-4. It is monotone: a view that shows more blocks, or more of the log's text, holds no less.
-5. It is never more than future-reference recall: what counts here is in view.
-6. A handle is no content. What a lookup brings back is counted beside it (`evidence_recall`), and is charged.
+1. It is 1 for the view that leaves nothing out.
+2. It is 0 for an empty view.
+3. A text that consists only of identifiers adds nothing: it has no plain word, and so no passage.
+4. It is monotone: a view that shows more blocks, or more of the log's text, has no less.
+5. It is never more than future-reference recall.
+6. A handle is not content. Content that a lookup brings back is counted separately (`evidence_recall`), and is charged.
 
 Source: evidence retention is what LoCoMo (task_eval/evaluation.py: the share of a question's `evidence` turns that are in the context) and LongMemEval
-(arXiv 2410.10813: turns marked `has_answer`) measure for one question at the end; here a recorded call is the question, and what it refers to marks the turns.
-That quoting, and not mentioning, is what shows that a text was kept: the retention gates of maf-compaction and dsh-compaction-fidelity demand distinctive
-values word for word. The eight words are ours: about a line.
+(arXiv 2410.10813: turns marked `has_answer`) measure for one question at the end; here a recorded call is the question, and its references mark the turns.
+The retention gates of maf-compaction and dsh-compaction-fidelity require distinctive values
+word for word, because only a quotation shows that a text was kept. The eight words are our choice: about a line.
 
-The front: which of several policies no other one beats, by their bills and what they keep.
+The front: the policies that no other one beats in both bill and retention.
 
 Source: Pareto dominance (Börzsönyi, Kossmann, Stocker, "The Skyline Operator", ICDE 2001): a point is dominated by one that is at least as good in
 every coordinate, and better in one.
 
-Intervals: how sure a figure over sessions is, by resampling the sessions.
+Intervals: the uncertainty of a figure over sessions, by resampling the sessions.
 
 Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979), percentile intervals; paired, because every policy is replayed on the same
-sessions, and a session that is dear under one is dear under all. Calls of one session are not independent, so sessions are resampled.
+sessions, and a session that is expensive under one is expensive under all. Calls of one session are not independent, so sessions are resampled.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ _LONGEST = 200
 def identifiers(text: str) -> frozenset[str]:
     """Return the identifiers in a text: words of at least three characters that name something exactly.
 
-    Those are paths, mail addresses, names with a digit, `_`, `.`, `/` or `@` in them, numbers of at least three digits, and codes in capitals.
-    Words of prose are none. A word goes on over `@ . / : # + -` between letters and digits.
+    These are paths, mail addresses, names that contain a digit, `_`, `.`, `/` or `@`, numbers of at least three digits, and codes in capitals.
+    Words of prose are not identifiers. A word continues over `@ . / : # + -` between letters and digits.
     """
     return frozenset(word for word in _WORD.findall(text) if _names(word))
 
@@ -110,24 +110,24 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
 
 
 _PLAIN = 8
-"""Plain words of a passage."""
+"""The number of plain words of a passage."""
 
 _PIECES = 120
-"""Pieces of a passage at most: where they hold fewer plain words there is none."""
+"""The maximum number of pieces in a passage. If they contain too few plain words, there is no passage."""
 
 _BEHIND = 600
-"""Characters in front of a name in which its passage begins."""
+"""The number of characters before a name in which its passage can begin."""
 
 _PIECE = re.compile(r"\w+(?:[@./:#+-]+\w+)*|[^\w\s]")
 
 
 def passages(text: str, start: int, end: int) -> Iterator[str]:
-    """Return the passages of a text around a name: with what follows, and with what precedes, where there are plain words enough.
+    """Yield the passages of a text around a name: with the words after it, and with the words before it, if there are enough plain words.
 
     Args:
         text: The text.
-        start: Where the name begins.
-        end: Where it ends.
+        start: The start of the name.
+        end: The end of the name.
     """
     following = _upto(piece[0] for piece in _PIECE.finditer(text, start))
     if following is not None:
@@ -140,7 +140,7 @@ def passages(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _upto(pieces: Iterable[str]) -> str | None:
-    """Return pieces up to the last plain word that is needed; None where there are too few of them."""
+    """Return pieces up to the last plain word that is needed; None if there are too few."""
     taken, plain = [], 0
     for piece in pieces:
         taken.append(piece)
@@ -161,11 +161,11 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 class Worth(NamedTuple):
-    """What a policy costs, and what it keeps.
+    """The cost and the retention of a policy.
 
     Attributes:
-        bill: The bill, recalls charged; the lower the better.
-        recall: What later calls refer to and the view holds, as a share or a count; the higher the better.
+        bill: The bill, including recalls; lower is better.
+        recall: The references of later calls that the view contains, as a share or a count; higher is better.
     """
 
     bill: float
@@ -173,7 +173,7 @@ class Worth(NamedTuple):
 
 
 def beats(one: Worth, other: Worth) -> bool:
-    """Return whether one is at least as good as another in both, and better in one: for the same recall, the cheaper one wins."""
+    """Return whether one is at least as good as another in both, and better in one. With equal recall, the cheaper one wins."""
     return one.bill <= other.bill and one.recall >= other.recall and one != other
 
 
@@ -188,7 +188,7 @@ _TAIL = 0.025
 
 
 class Interval(NamedTuple):
-    """A figure and the interval that holds 95 of 100 resampled ones.
+    """A figure and its interval, which contains 95 of 100 resampled figures.
 
     Attributes:
         value: The figure over all sessions.
@@ -205,12 +205,12 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_0
     """Return the ratio of two sums over sessions, such as hits over references, and its interval.
 
     Args:
-        pairs: For each session, what goes above and what goes below.
-        resamples: How often the sessions are resampled.
-        seed: What the resampling begins with: the same seed gives the same interval.
+        pairs: The numerator and denominator of each session.
+        resamples: The number of resamplings.
+        seed: The seed of the resampling; equal seeds give equal intervals.
 
     Returns:
-        None where there is nothing below.
+        None if the sum of denominators is 0.
     """
     value = _ratio(_sums(pairs))
     return None if value is None else _interval(value, map(_ratio, _resampled(pairs, resamples, seed)))
@@ -219,16 +219,16 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_0
 def paired_interval(
     ours: Sequence[tuple[float, float]], theirs: Sequence[tuple[float, float]], *, resamples: int = 1_000, seed: int = 0
 ) -> Interval | None:
-    """Return the difference of two ratios over the same sessions, the first less the second, and its interval.
+    """Return the difference of two ratios over the same sessions, the first minus the second, and its interval.
 
     Args:
-        ours: For each session, what goes above and what goes below.
-        theirs: The same for what is compared with, session for session.
-        resamples: How often the sessions are resampled.
-        seed: What the resampling begins with.
+        ours: The numerator and denominator of each session.
+        theirs: The same for the other policy, session by session.
+        resamples: The number of resamplings.
+        seed: The seed of the resampling.
 
     Returns:
-        None where one of them has nothing below.
+        None if a sum of denominators is 0.
     """
     value = _less(_ratio(_sums(ours)), _ratio(_sums(theirs)))
     if value is None:
@@ -245,17 +245,17 @@ def paired_share(
     resamples: int = 1_000,
     seed: int = 0,
 ) -> float | None:
-    """Return in what share of resamplings of the sessions one wins over another by its sums.
+    """Return the share of resamplings in which one policy wins over another by its sums.
 
     Args:
-        ours: For each session, what is added up.
-        theirs: The same for what is compared with, session for session.
-        wins: Tells whether the sums of the first win over those of the second.
-        resamples: How often the sessions are resampled.
-        seed: What the resampling begins with.
+        ours: The values of each session to add up.
+        theirs: The same for the other policy, session by session.
+        wins: Returns whether the first sums win over the second.
+        resamples: The number of resamplings.
+        seed: The seed of the resampling.
 
     Returns:
-        None where nothing is resampled.
+        None if nothing is resampled.
     """
     drawn = list(zip(_resampled(ours, resamples, seed), _resampled(theirs, resamples, seed), strict=True))
     return sum(wins(one, other) for one, other in drawn) / len(drawn) if drawn and ours else None
@@ -275,35 +275,35 @@ def _sums(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _resampled(rows: Sequence[_Row], resamples: int, seed: int) -> Iterator[tuple[float, ...]]:
-    """Return the sums over each resampling; for the same number of sessions and the same seed, the same sessions are drawn."""
+    """Yield the sums over each resampling. For the same number of sessions and the same seed, the same sessions are drawn."""
     columns = tuple(zip(*rows, strict=True)) or ((), ())
     for drawn in _draws(len(rows), resamples, seed):
         yield tuple(sum(drawn(column)) for column in columns)
 
 
 _DRAWN = 1_000_000
-"""Sessions that are drawn in all, so that the time and the memory that intervals take do not grow with the sessions: of more than a thousand
-sessions there are fewer than a thousand resamplings."""
+"""The total number of drawn sessions. It bounds time and memory: with more than a thousand sessions there are fewer than a thousand
+resamplings."""
 
 _FEWEST = 100
-"""Resamplings that there are of any number of sessions, if so many are asked for: an end of the interval is the third of a hundred."""
+"""The minimum number of resamplings for any number of sessions, if as many are requested: an end of the interval is the third of a hundred."""
 
 
 @lru_cache(maxsize=4)  # every figure of every policy is resampled with the same draws
 def _draws(count: int, resamples: int, seed: int) -> tuple[Callable[[Sequence[float]], tuple[float, ...]], ...]:
-    chance, places = random.Random(seed), list(range(count))  # noqa: S311 - resampling, no secret
+    chance, places = random.Random(seed), list(range(count))  # noqa: S311 - resampling, not secrets
     often = min(resamples, max(_DRAWN // count, _FEWEST)) if count else 0
     return tuple(_drawn(chance.choices(places, k=count)) for _ in range(often))
 
 
 def _drawn(places: list[int]) -> Callable[[Sequence[float]], tuple[float, ...]]:
-    """Return what takes the values at some places, which may be one place only."""
+    """Return a function that selects the values at some places, even at a single one."""
     taken = itemgetter(*places, places[0])
     return lambda values: taken(values)[:-1]
 
 
 def _interval(value: float, drawn: Iterable[float | None]) -> Interval:
-    """Return the interval that holds 95 of 100; resamplings in which there is nothing below are left out."""
+    """Return the interval that contains 95 of 100 resamplings, without those whose denominator is 0."""
     values = sorted(one for one in drawn if one is not None)
     if not values:
         return Interval(value, value, value)

@@ -1,9 +1,9 @@
-"""The offline optimum: the least that the calls of a dialog could have cost, had the times of all cuts been chosen with the future known.
+"""The offline optimum: the lowest possible cost of a dialog's calls, if the times of all cuts were chosen with knowledge of the future.
 
-A policy's cuts leave what they leave; the optimum is over *when* to cut, down to the size that this policy's own cuts had on average. So it tells
-bad timing from cutting much or little. Dynamic programming over the last cut, as `f(c) = min over b of f(b) + cost(b, c)`
+The optimum is only over *when* to cut, down to the average size of this policy's own cuts. So it separates bad timing from cutting too much or too
+little. Dynamic programming over the last cut, as `f(c) = min over b of f(b) + cost(b, c)`
 (the single-operator optimum of lot sizing: Wagner, Whitin, "Dynamic Version of the Economic Lot Size Model", 1958), with every cost in constant
-time from sums over prefixes: as many steps as the square of the calls, for at most `_MOST` places where a cut may be.
+time from prefix sums. The number of steps is the square of the number of calls, for at most `_MOST` possible cuts.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from palaver.lab.prices import Sheet
 __all__ = ["Load", "optimum"]
 
 _MOST = 1_000
-"""Calls before which a cut may be; in a longer dialog every second, third … one: the search stays bounded."""
+"""The maximum number of possible cuts. In a longer dialog only every second, third … call counts, to bound the search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a dialog asks of its context.
+    """The load of a dialog on its context.
 
     Attributes:
-        new: The tokens that come before each call, in order.
+        new: The new tokens before each call, in order.
         warm: Whether the cache is warm at each call.
-        prefix: Tokens of instructions and tools, which nothing cuts.
+        prefix: Tokens of instructions and tools, which are never cut.
         output: Tokens of all responses.
-        after: Tokens of the conversation that a cut leaves, what the call brings included.
-        room: The most that a request may occupy.
+        after: Tokens of the conversation after a cut, including the call's new tokens.
+        room: The maximum size of a request.
     """
 
     new: tuple[int, ...]
@@ -41,12 +41,12 @@ class Load:
 
 
 def optimum(load: Load, sheet: Sheet) -> float:
-    """Return the least bill for which the calls could have been had.
+    """Return the lowest possible bill of the calls.
 
-    A call before which there is a cut is billed as if it fitted: what must be sent is sent, and nobody could have done better.
+    A call directly after a cut is billed as if it fitted: its content must be sent in any case.
 
     Args:
-        load: What the dialog asks for.
+        load: The load of the dialog.
         sheet: The prices.
     """
     sums = _Sums(load, sheet)
@@ -71,10 +71,10 @@ def optimum(load: Load, sheet: Sheet) -> float:
 
 
 class _Sums:
-    """What the calls from one cut to the next cost, in constant time.
+    """Computes the cost of the calls between two cuts in constant time.
 
-    A cut at call c is made before it: the call sends the prefix, read from the cache where it is warm, and what the cut leaves, written anew. The
-    calls after it read what the one before sent, and write what is new; a cold one writes everything.
+    A cut at call c is made before it. The call reads the prefix from a warm cache and writes the remaining conversation to it. Each later call reads the
+    previous request and writes the new tokens; with a cold cache it writes everything.
     """
 
     def __init__(self, load: Load, sheet: Sheet) -> None:
@@ -89,13 +89,13 @@ class _Sums:
         )
 
     def _base(self, cut: int) -> int:
-        """Return what is to be added to the tokens that came before a call to get what the call before it sent."""
+        """Return the number to add to the tokens before a call to get the size of the previous request."""
         if cut < 0:
             return self._load.prefix
         return self._load.prefix + min(self._load.after, self._upto[cut + 1]) - self._upto[cut + 1]
 
     def last(self, cut: int) -> int:
-        """Return the first call after a cut that does not fit without another one; the number of calls where all fit."""
+        """Return the first call after a cut that needs another cut; the number of calls if all fit."""
         base, calls = self._base(cut), len(self._load.new)
         low, high = cut + 1, calls
         while low < high:
@@ -107,7 +107,7 @@ class _Sums:
         return low
 
     def between(self, cut: int, later: int) -> float:
-        """Return what the calls from a cut up to another one, exclusive, cost, and the cut at its beginning."""
+        """Return the cost of the calls from one cut up to another one, exclusive."""
         begin = cut + 1 if cut >= 0 else 0
         base, sheet = self._base(cut), self._sheet
         warm = self._warm[later] - self._warm[begin]

@@ -1,4 +1,4 @@
-"""Assemble an answer from its events, so that the part that has arrived is a valid message at any moment; and the reverse."""
+"""Assemble an answer from its events, and split a message into events. The part that has arrived is always a valid message."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NO_ARGUMENTS_YET = "The answer ends before the arguments of this call."
 class Assembly:
     """An answer while it arrives.
 
-    Add each event; :attr:`partial` is what has arrived. It is always a valid message with the id and time of the complete one: cut
-    arguments are kept as text, with the reason why they cannot be parsed.
+    Add each event; :attr:`partial` is the part that has arrived. It is always a valid message with the id and time of the complete one.
+    Incomplete arguments are kept as text, with the reason why they cannot be parsed.
     """
 
     def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - fields of a message
@@ -69,11 +69,11 @@ class Assembly:
 
     @property
     def partial(self) -> AssistantMessage:
-        """What has arrived; the complete message once the answer has ended."""
+        """The part that has arrived; the complete message once the answer has ended."""
         return self._message if self._message is not None else self.message(whole=False)
 
     def message(self, *, whole: bool = True, **fields: Any) -> AssistantMessage:  # noqa: ANN401 - fields of a message
-        """Build a message from what has arrived.
+        """Build a message from the part that has arrived.
 
         Args:
             whole: Whether nothing more arrives. If so, a call without arguments has none.
@@ -107,7 +107,7 @@ class _OpenBlock:
         self._fields |= delta.fields
 
     def content(self, *, whole: bool) -> Content:
-        """Build the block from what has arrived, once until more arrives."""
+        """Build the block from the part that has arrived, once until more arrives."""
         if self._whole is not None:
             return self._whole
         if whole not in self._built:

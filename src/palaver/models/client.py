@@ -1,4 +1,4 @@
-"""The common part of the adapters over vendors' clients: one client for each event loop, and the mapping of their exceptions."""
+"""The common part of the adapters for vendors' clients: one client per event loop, and the mapping of exceptions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ C = TypeVar("C")
 
 
 class ClientProvider(ABC, Generic[C]):
-    """A provider over a vendor's own client.
+    """A provider that uses a vendor's own client.
 
     The client is created on first use, so that a missing key fails the call and not the program's start. It does not retry. Connections
-    belong to the event loop they were opened in, so each loop has its own client. A client that the caller passed is used as it is, and the
+    belong to the event loop they were opened in, so each loop has its own client. A client that the caller passed is used unchanged, and the
     caller closes it.
     """
 
@@ -119,7 +119,7 @@ class ClientProvider(ABC, Generic[C]):
 
 
 def streamed(request: Request) -> bool:
-    """Return whether a request asks for a stream. Gemini's body does not say so; its address does."""
+    """Return whether a request asks for a stream. For Gemini, the address says so, not the body."""
     return request.call.stream if request.call is not None else bool(request.body.get("stream"))
 
 

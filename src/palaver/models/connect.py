@@ -31,7 +31,7 @@ PREFIXES: tuple[str, ...] = (*(f"{name}/" for name in _ADAPTERS), f"{_SCRIPTED}:
 
 
 def connect_provider(name: str, **options: Any) -> Provider:  # noqa: ANN401 - options of the adapter
-    """Return the provider of a name among `PROVIDERS`, built from its adapter's own options.
+    """Return the provider with a name in `PROVIDERS`, built from its adapter's options.
 
     Raises:
         MissingExtra: The adapter's package is not installed.
@@ -48,7 +48,7 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
     """Return the provider and the model that a string names.
 
     Args:
-        spec: `PROVIDER/MODEL`, with the model as the provider spells it (as LiteLLM does: `litellm/anthropic/claude-…`); or
+        spec: `PROVIDER/MODEL`, with the provider's name of the model (as LiteLLM does: `litellm/anthropic/claude-…`); or
             `scripted:FILE`, whose model is called `scripted`.
         options: The adapter's options: `api_key`, `base_url`, `client` and so on.
 
@@ -58,7 +58,7 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
     """
     given: object = spec
     if not isinstance(given, str):
-        raise InvalidInput(f"model is {given!r}.", hint='Give a model string, such as "openai/gpt-5".')
+        raise InvalidInput(f"model is {given!r}.", hint='Pass a model string, such as "openai/gpt-5".')
     kind, colon, path = spec.partition(":")
     if colon and kind == _SCRIPTED:
         return connect_provider(kind, file=path, **options), kind

@@ -1,7 +1,7 @@
 """The wordings by which providers report that a request is longer than the model's window.
 
-There is no common code. OpenAI's `context_length_exceeded` is the nearest to one; many servers that speak OpenAI's API use words of their
-own. Errors about rates sound similar ("tokens per minute"); they are checked first and are never an overflow, because a shorter conversation
+There is no common code. OpenAI's `context_length_exceeded` is the nearest to one; many servers with OpenAI's API use their own
+texts. Errors about rates sound similar ("tokens per minute"); they are checked first and are never an overflow, because a shorter conversation
 does not help a caller who has used up a minute. A wording that is missing here is reported as a refused request.
 """
 
@@ -66,10 +66,10 @@ _WORDINGS = (
     # DashScope: QwenLM/qwen-code#2068; Z.ai: anomalyco/opencode#35920
     r"range of input length should be \[1, <limit>\]",
     r"tokens in request more than max tokens allowed|model_context_window_exceeded",
-    # Without figures. Anthropic: anomalyco/opencode#6068; Groq and whoever uses OpenAI's code: OpenHands/OpenHands#1902
+    # Without figures. Anthropic: anomalyco/opencode#6068; Groq and others with OpenAI's code: OpenHands/OpenHands#1902
     r"prompt is too long|context_length_exceeded|contextwindowexceedederror|reduce the length of the messages",
 )
-"""Patterns in order: one with figures precedes a shorter one without. Tests hold an example of each."""
+"""Patterns in order: one with figures precedes a shorter one without. Tests have an example of each."""
 
 _FIGURE = r"\(?\s*\d[\d,._]*"
 _PATTERNS = tuple(
@@ -98,7 +98,7 @@ def about_rates(text: str) -> bool:
 
 
 def overflow_in(text: str) -> dict[str, int | None] | None:
-    """Return the `limit` and `asked` tokens of a provider's message about an overflow, as far as it says, or None for any other message."""
+    """Return the `limit` and `asked` tokens of a provider's message about an overflow, if it contains them, or None for any other message."""
     if about_rates(text):
         return None
     for pattern in _PATTERNS:

@@ -1,6 +1,6 @@
 """The provider protocol: a compiled request goes in, the events of an answer come out, one closed union.
 
-An answer that arrives whole is the same events, with one delta for each of its blocks. The last event is always :class:`End`.
+An answer that is not streamed yields the same events, with one delta per block. The last event is always :class:`End`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """More of the model's thinking, as far as its provider shows it.
+    """More of the model's thinking, if its provider shows it.
 
     Attributes:
         text: The addition to the block's text; may be empty when only a signature or fields arrive.

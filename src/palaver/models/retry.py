@@ -1,7 +1,7 @@
 """Retries of failed calls: how often, how long to wait, when to give up. Built on `stamina`.
 
-The wait before retry n is `base · 2ⁿ⁻¹` seconds plus a random part of up to `base`, at most `cap`. A provider that says how long to wait
-(RFC 9110, section 10.2.3, Retry-After) is obeyed; one that asks for more than `patience` fails the call at once.
+The wait before retry n is `base · 2ⁿ⁻¹` seconds plus a random part of up to `base`, at most `cap`. If a provider says how long to wait
+(RFC 9110, section 10.2.3, Retry-After), that time is used; if it exceeds `patience`, the call fails at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Retry:
         return min(self.cap, self.base * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS))
 
     def backoff(self, error: Exception) -> bool | float:
-        """Return what stamina asks after a failure: the provider's wait in seconds, else whether to retry at all."""
+        """Return the value that stamina needs after a failure: the provider's wait in seconds, or else whether to retry."""
         wait = self.wait(error, 0)
         if isinstance(error, ProviderError) and error.retry_after is not None and wait is not None:
             return wait

@@ -6,7 +6,7 @@ The JSON form is a list of answers, or an object with the list under `answers`. 
      "usage": {…}, "stop_reason": "…", "error": {"kind": "rate", "message": "…", "retry_after": 2}}
 
 All keys are optional. Arguments that are a string are the model's own words, valid JSON or not. An error is raised after the rest of its
-answer, as when a connection breaks. `contents` lists blocks in palaver's own form, in place of thinking, text and calls.
+answer, as when a connection breaks. `contents` lists blocks in palaver's own format, instead of thinking, text and calls.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ScriptedProvider:
         """Set the script.
 
         Args:
-            script: The answers. An iterable is read only as far as it is asked.
+            script: The answers. An iterable is read only as far as needed.
             name: The provider's name.
             profile: The profile of its requests, or the profile's name.
             chunk: Characters of a delta when a request asks for a stream.
@@ -120,7 +120,7 @@ class ScriptedProvider:
         yield End(self._signed(answer.message, request))
 
     def _signed(self, message: AssistantMessage, request: Request) -> AssistantMessage:
-        """Return a message with model and provider, where the script does not set them."""
+        """Return a message with model and provider, if the script does not set them."""
         missing = {
             key: value
             for key, value in (("model", request.model), ("provider", self._name))
@@ -212,7 +212,7 @@ class _Scripted(_Spec):
         """Return the answer."""
         said = self.model_fields_set & {"thinking", "text", "tool_calls", "contents"}
         if not said and self.error is None:
-            raise InvalidInput("The answer is empty.", hint="Give it 'text', 'tool_calls' or 'error'.")
+            raise InvalidInput("The answer is empty.", hint="Add 'text', 'tool_calls' or 'error'.")
         return ScriptedAnswer(self._message() if said else None, None if self.error is None else self.error.error())
 
     def _message(self) -> AssistantMessage:

@@ -1,4 +1,4 @@
-"""Prompts: templates, what governs the answers to them, and the registry that gives them names."""
+"""Prompts: templates, the contracts for their answers, and the registry of their names."""
 
 from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler

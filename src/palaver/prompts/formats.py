@@ -1,4 +1,4 @@
-"""Formats: the structure an answer must have, one value for what is sent to the provider and for checking its answer."""
+"""Formats: the structure of an answer, used for the provider's schema and for validation."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _MOST_REASONS = 10
 class Format:
     """The structure that an answer must have.
 
-    Built from a Pydantic model, from anything else that Pydantic validates (a dataclass, a TypedDict, `list[int]`, a union, a
-    `TypeAdapter`), or from a JSON schema. Providers accept objects only: another type stands under `value` in the schema and
-    in `parse`, and `read` returns it bare.
+    Built from a Pydantic model, from another type that Pydantic validates (a dataclass, a TypedDict, `list[int]`, a union, a
+    `TypeAdapter`), or from a JSON schema. Providers accept only objects: another type is under `value` in the schema and in
+    `parse`, and `read` returns it directly.
 
     Attributes:
-        name: What providers call it: letters, digits, `_` and `-`, at most 64; from the type's name or the schema's title.
+        name: Its name for providers: letters, digits, `_` and `-`, at most 64; from the type's name or the schema's title.
         schema: The JSON schema of an object, read-only.
-        strict: Whether to ask the provider to enforce the schema, where it and the schema allow that.
-        description: What it is for, for the model; may be empty.
+        strict: Whether to ask the provider to enforce the schema, if the provider and the schema allow that.
+        description: Its purpose, for the model; may be empty.
     """
 
     __slots__ = ("_adapter", "_source", "_wrapped", "description", "name", "schema", "strict")
@@ -61,8 +61,8 @@ class Format:
         self.strict = strict
         self.description = description
 
-    def read(self, text: str) -> Any:  # noqa: ANN401 - whatever the type is
-        """Return the value of an answer: an instance of the type, or the JSON value when the format is a schema.
+    def read(self, text: str) -> Any:  # noqa: ANN401 - an instance of the type
+        """Return the value of an answer: an instance of the type, or the JSON value if the format is a schema.
 
         Args:
             text: The answer: one JSON value, bare or in one fenced block.
@@ -84,7 +84,7 @@ class Format:
             return _require(map(_violation, error.errors(include_url=False, include_input=False)), text)
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Return an answer as a JSON object: the members of the type, defaults included; under `value` what is not an object.
+        """Return an answer as a JSON object: the members of the type, including defaults; any other value under `value`.
 
         Raises:
             ParseError: As for `read`.
@@ -99,7 +99,7 @@ class Format:
         return {**fields, "strict": self.strict}
 
     def __eq__(self, other: object) -> bool:
-        """Compare what a provider would see."""
+        """Compare the schemas as a provider sees them."""
         return self._stored() == other._stored() if isinstance(other, Format) else NotImplemented
 
     def __hash__(self) -> int:
@@ -111,7 +111,7 @@ class Format:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
-        """Store a format as what a provider saw of it, without the type it was built from."""
+        """Store a format as the provider sees it, without its Python type."""
         return core_schema.no_info_plain_validator_function(
             cls._restored,
             json_schema_input_schema=core_schema.dict_schema(),
@@ -139,7 +139,7 @@ def _rebuilt(source: object, name: str, description: str, strict: bool) -> Forma
 
 
 def _unpacked(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema as plain JSON, taken out of the envelopes that OpenAI's APIs put around one."""
+    """Return a schema as plain JSON, without the envelopes of OpenAI's APIs."""
     given: object = source
     if source.get("type") == "json_schema":
         inner = source.get("json_schema", source)
@@ -164,7 +164,7 @@ def _adapter(source: object) -> TypeAdapter[Any]:
     if source is None or isinstance(source, str | bytes | int | float | list | tuple | set):
         raise InvalidInput(
             f"The format is {source!r}, which is neither a type nor a JSON schema.",
-            hint="Give a Pydantic model, a type, or a JSON schema as a mapping.",
+            hint="Pass a Pydantic model, a type, or a JSON schema as a mapping.",
         )
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(cast("type", source))
@@ -183,9 +183,9 @@ def _schema_of(adapter: TypeAdapter[Any], source: object) -> dict[str, Any]:
 
 
 def _rooted(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the schema with an object at its top, or None when it describes anything else.
+    """Return the schema with an object at its top, or None if it describes anything else.
 
-    A reference at the top, as a recursive model has it, is resolved: providers accept none there.
+    A reference at the top, as in a recursive model, is resolved, because providers do not accept it.
     """
     reference = str(schema.get("$ref", ""))
     if reference.startswith("#/$defs/"):
@@ -194,7 +194,7 @@ def _rooted(schema: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _wrapping(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object whose only member is the value; definitions stay at the top, where references look."""
+    """Return the schema of an object whose only member is the value. Definitions stay at the top, where references point."""
     kept: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
     inner = {word: _moved(value) for word, value in schema.items() if word not in {*kept, "$schema"}}
     whole = {"type": "object", "properties": {"value": inner}, "required": ["value"], "additionalProperties": False}
@@ -202,7 +202,7 @@ def _wrapping(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
-    """Return a part of a schema whose references to the top point to where that stands now."""
+    """Return a part of a schema with references to the top moved to its new place."""
     if isinstance(part, list):
         return [_moved(each) for each in part]
     if not isinstance(part, dict):
@@ -247,7 +247,7 @@ def _violation(error: Mapping[str, Any]) -> SchemaViolation:
 
 
 def _require(found: Iterable[SchemaViolation], text: str) -> None:
-    """Raise if anything is wrong with an answer."""
+    """Raise if an answer has violations."""
     reasons = list(found)
     if not reasons:
         return

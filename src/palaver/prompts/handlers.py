@@ -1,4 +1,4 @@
-"""Handlers: what writes the next prompt after a refused answer, after tool results, and when no more tools are allowed."""
+"""Handlers write the next prompt after a refused answer, after tool results, and when no more tools are allowed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MARKS = ("exception", "interrupt", "interrupt_final")
 
 
 class Handler(Protocol):
-    """What writes the next prompt. Each method takes the governing prompt and the call's session, or the session alone.
+    """Writes the next prompt. Each method takes the governing prompt and the call's session, or only the session.
 
-    What the model said and what tools returned becomes an argument of these prompts, never part of their templates.
+    Texts of the model and of tools are arguments of these prompts, never part of their templates.
     """
 
     @property
@@ -40,13 +40,13 @@ class Handler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DefaultHandler:
-    """Writes prompts from fixed templates that parse, format and offer tools as the prompt they follow.
+    """Writes prompts from fixed templates. They keep the parser, format and tools of the prompt they follow.
 
     Attributes:
         exception: The template that asks for a repair, with `{error_message}`; or a whole prompt.
         interrupt: The template around tool results, with `{call_results}`; or a whole prompt.
         interrupt_final: The template that asks for the final answer; or a whole prompt.
-        renderer: What renders the three.
+        renderer: Renders the three templates.
     """
 
     exception: Any = "Error: {error_message} Please fix."
@@ -82,7 +82,7 @@ def handled(handler: object, method: str, prompt: _Prompt, session: object) -> _
     """Return the prompt that a handler writes.
 
     Raises:
-        InvalidInput: It returned something else.
+        InvalidInput: It returned another type.
     """
     write = getattr(handler, method)
     try:

@@ -1,4 +1,4 @@
-"""Parsers: what reads the structure that a prompt asked for from the text of an answer."""
+"""Parsers read the structure that a prompt declares from the text of an answer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)")
 
 @runtime_checkable
 class Parser(Protocol):
-    """Anything that reads structure from text."""
+    """An object that reads structure from text."""
 
     def parse(self, content: str, **runtime_args: Any) -> object:  # noqa: ANN401 - the caller's own arguments
-        """Return what the text contains.
+        """Return the structure in the text.
 
         Raises:
-            ParseError: The text lacks something required; the model is asked to repair it.
+            ParseError: The text lacks a required part; the model is asked to repair it.
         """
         ...
 
@@ -31,9 +31,9 @@ ParseFunction: TypeAlias = Callable[..., object]
 
 
 def parse_with(parser: Parser | ParseFunction, content: str, runtime_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a parser reads from a text, as a mapping.
+    """Return the result of a parser as a mapping.
 
-    A mapping gets the text as `raw` if it has none; another value stands under `value`.
+    A mapping gets the text as `raw` if it has no such key; any other value is stored under `value`.
 
     Raises:
         InvalidInput: The parser is a coroutine function or a generator.
@@ -43,7 +43,7 @@ def parse_with(parser: Parser | ParseFunction, content: str, runtime_args: Mappi
         found.close()
     if inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found):
         raise InvalidInput(
-            f"The parser returned a {type(found).__name__}: nothing of it ran.",
+            f"The parser returned a {type(found).__name__}, which did not run.",
             hint="Write it as a plain function, without async and yield.",
         )
     parsed = dict(found) if isinstance(found, Mapping) else {"value": found}

@@ -1,4 +1,4 @@
-"""The prompt: a template together with everything that governs the model's answer to it."""
+"""The prompt: a template with the contract for the model's answer."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TEMPORARY = "__temp_prompt_"
 
 
 class FunctionFinder(Protocol):
-    """What resolves the tool references of a prompt: a runtime."""
+    """Resolves the tool references of a prompt, as a runtime does."""
 
     def functions_of(self, prompt: Prompt) -> tuple[Function, ...]:
-        """Return the functions of a prompt, each with its implementation where one is known."""
+        """Return the functions of a prompt, each with its implementation if known."""
         ...
 
 
@@ -46,25 +46,25 @@ class PromptRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One behaviour contract: what is said, and how the answer is read.
+    """A template and the contract for its answer.
 
-    An immutable value; `extend` derives another one. Calling it renders it.
+    It is immutable; `extend` returns a modified copy. Calling it renders it.
 
     Attributes:
         path: The stable name, and the key in a registry.
         prompt: The template.
         metadata: Version, provenance, labels: JSON values, copied and read-only.
-        parser: What reads the answer: a callable, or an object with `parse(content, **runtime_args)`.
-        format: The structure of the answer: a Pydantic model, anything else that Pydantic validates, a JSON schema, or a
-            `Format`. The schema is sent to the provider, and the answer is checked. A parser besides it gets the text of
+        parser: Reads the answer: a callable, or an object with `parse(content, **runtime_args)`.
+        format: The structure of the answer: a Pydantic model, another type that Pydantic validates, a JSON schema, or a
+            `Format`. The schema is sent to the provider, and the answer is checked. An additional parser gets the text of
             an answer that fits.
         function_list: The tools: functions, callables, tactics, or references to registered ones; a tuple.
         mcp_servers_list: The MCP servers whose tools are offered; a tuple.
         addon_args: The provider's own tools, such as `web_search`, by name: true, or options as JSON values; read-only.
-        handler: What writes the prompts for repairs and tool results: an object, or a class that takes no arguments.
-        renderer: What renders the template.
+        handler: Writes the prompts for repairs and tool results: an object, or a class without arguments.
+        renderer: Renders the template.
         template_vars: The variables that the template requires; computed.
-        answer: The format, read, or None; computed.
+        answer: The validated format, or None; computed.
     """
 
     path: str
@@ -81,7 +81,7 @@ class Prompt:
     answer: Format | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the fields, copy what could change from outside, and read the template.
+        """Check the fields, copy mutable values, and read the template.
 
         Raises:
             InvalidInput: The path is empty, the template malformed, or a field has the wrong type.
@@ -110,11 +110,11 @@ class Prompt:
 
     @staticmethod
     def ref(path: str) -> PromptRef:
-        """Return a reference to the prompt that is registered under a path, for places that take a prompt or plain words."""
+        """Return a reference to the registered prompt with this path, for arguments that accept a prompt or a string."""
         return PromptRef(path)
 
-    def __call__(self, /, **args: Any) -> str:  # noqa: ANN401 - whatever the template takes
-        """Render the template; arguments it does not use are ignored.
+    def __call__(self, /, **args: Any) -> str:  # noqa: ANN401 - the template's variables
+        """Render the template; unused arguments are ignored.
 
         Raises:
             InvalidInput: A variable is missing, or an argument does not fit.
@@ -141,13 +141,13 @@ class Prompt:
     # --- the answer ---------------------------------------------------------------------------------------------------------
 
     def parse(self, content: str, **runtime_args: Any) -> dict[str, Any]:  # noqa: ANN401 - the parser's own arguments
-        """Return what stands in `message.parsed`.
+        """Return the value for `message.parsed`.
 
-        With a parser: what it found, and the text as `raw`. With a format alone: the JSON object of the answer, defaults
-        included. With neither: nothing.
+        With a parser, this is the parser's result, and the text as `raw`. With only a format, it is the JSON object of the
+        answer, including defaults. With neither, it is empty.
 
         Raises:
-            ParseError: The answer does not fit the format, or lacks what the parser requires.
+            ParseError: The answer does not fit the format, or lacks a part that the parser requires.
         """
         if self.parser is None:
             return {} if self.answer is None else self.answer.parse(content)
@@ -156,7 +156,7 @@ class Prompt:
         return parse_with(self.parser, content, runtime_args)
 
     def read(self, content: str | Message, **runtime_args: Any) -> Any:  # noqa: ANN401 - the format's type, the parser's arguments
-        """Return an answer for a program: an instance of the format's type, what the parser found, or the text.
+        """Return the value of an answer: an instance of the format's type, the parser's result, or the text.
 
         Args:
             content: The answer, or the message that contains it.
@@ -185,10 +185,10 @@ class Prompt:
     # --- derived prompts ----------------------------------------------------------------------------------------------------
 
     def resolve(self, runtime: FunctionFinder) -> Prompt:
-        """Return the prompt with functions in place of references, callables and tactics; the original does not change.
+        """Return a copy of the prompt with references, callables and tactics replaced by functions.
 
         Raises:
-            NotFound: A reference leads nowhere; the error has close matches.
+            NotFound: A reference matches nothing; the error has close matches.
             Ambiguous: A bare name fits functions of several namespaces.
             InvalidInput: Two functions have the same name, or a declaration differs from the registered function of its name.
         """
@@ -200,22 +200,22 @@ class Prompt:
         return found
 
     def extend(self, *, path: str = "", **overrides: Any) -> Prompt:  # noqa: ANN401 - fields of a prompt
-        """Derive a prompt that differs in the given fields.
+        """Return a copy of the prompt with the given fields changed.
 
         Raises:
-            InvalidInput: It has no path of its own, or a field has the wrong type.
+            InvalidInput: `path` is empty, or a field has the wrong type.
         """
         if not path:
-            raise InvalidInput(f"A prompt derived from {self.path!r} needs a path of its own.")
+            raise InvalidInput(f"A prompt derived from {self.path!r} needs a new path.")
         return replace(self, path=path, **overrides)
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it stands for plain text that was said, without parser, tools or handler."""
+        """Whether it represents plain text, without parser, tools or handler."""
         return isinstance(self.renderer, VerbatimRenderer) and self.path.startswith(_TEMPORARY)
 
     def info_dict(self) -> dict[str, Any]:
-        """Return what identifies the prompt, as JSON values for logs and comparisons."""
+        """Return the identity of the prompt, as JSON values for logs and comparisons."""
         return {
             "path": self.path,
             "prompt_hash": sha256(self.prompt.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS],
@@ -229,13 +229,13 @@ class Prompt:
 
 
 def temporary_prompt(text: str) -> Prompt:
-    """Return the prompt that stands for plain text: nothing in it is a variable, and it has no tools and no parser."""
+    """Return the prompt for plain text: it has no variables, tools or parser."""
     digits = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return verbatim_prompt(f"{_TEMPORARY}{digits}", text)
 
 
 def verbatim_prompt(path: str, text: str) -> Prompt:
-    """Return a prompt that says a text as it is: a brace in it means nothing."""
+    """Return a prompt with a verbatim text, in which braces have no meaning."""
     return Prompt(path=path, prompt=text, renderer=_VERBATIM)
 
 

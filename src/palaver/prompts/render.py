@@ -1,4 +1,4 @@
-"""Renderers: what turns a template and its arguments into text, each with its own syntax for variables."""
+"""Renderers turn a template and its arguments into text, each with its own syntax for variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME_ENDS = re.compile(r"[.\[]")
 
 @runtime_checkable
 class Renderer(Protocol):
-    """Anything that renders templates and knows which variables they require."""
+    """An object that renders templates and lists the variables they require."""
 
     def variables(self, template: str) -> frozenset[str]:
         """Return the variables that the template requires.
@@ -50,7 +50,7 @@ class StringFormatterRenderer:
         return frozenset(_fields(template, template, 1))
 
     def render(self, template: str, args: Mapping[str, Any]) -> str:
-        """Return the text. A brace in an argument means nothing.
+        """Return the text. Braces in arguments have no meaning.
 
         Raises:
             InvalidInput: An argument lacks an attribute or item, or refuses its format.
@@ -87,12 +87,12 @@ def _fields(text: str, template: str, level: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class VerbatimRenderer:
-    """Returns the text as it is, whatever it contains."""
+    """Returns any text unchanged."""
 
     def variables(self, template: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's
         """Return no variables."""
         return frozenset()
 
     def render(self, template: str, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - the protocol's
-        """Return the text as it is."""
+        """Return the text unchanged."""
         return template

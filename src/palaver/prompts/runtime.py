@@ -1,4 +1,4 @@
-"""The runtime: what names mean. Two runtimes are independent of each other."""
+"""The runtime: a registry of names. Runtimes are independent of each other."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _Thing = TypeVar("_Thing")
 
 
 class _Registry(Generic[_Thing]):
-    """Things by key. A key is `name`, or `namespace:name`."""
+    """Objects by key. A key is `name` or `namespace:name`."""
 
     def __init__(self, kind: str) -> None:
-        """Create an empty registry of one `kind` of thing, as errors name it."""
+        """Create an empty registry; errors use the name `kind`."""
         self._things: dict[str, _Thing] = {}
         self._kind = kind
 
     def put(self, name: str, thing: _Thing, namespace: str = "", *, overwrite: bool = False) -> str:
-        """Register a thing and return its key.
+        """Register an object and return its key.
 
         Raises:
             InvalidInput: The name is empty, or the key is taken and `overwrite` is false.
@@ -43,17 +43,17 @@ class _Registry(Generic[_Thing]):
         return key
 
     def find(self, key: str, *namespaces: str) -> _Thing | None:
-        """Return the thing with this key, looked up as it is and then in each namespace, or None."""
+        """Return the object with this key, looked up unchanged and then in each namespace, or None."""
         for each in (key, *(f"{namespace}:{key}" for namespace in namespaces if namespace)):
             if each in self._things:
                 return self._things[each]
         return None
 
     def get(self, key: str, *namespaces: str) -> _Thing:
-        """Return the thing with this key, looked up as `find` does.
+        """Return the object with this key, looked up as in `find`.
 
         Raises:
-            NotFound: There is none; `close` has similar keys.
+            NotFound: No object has this key; `close` has similar keys.
         """
         found = self.find(key, *namespaces)
         if found is None:
@@ -61,10 +61,10 @@ class _Registry(Generic[_Thing]):
         return found
 
     def only(self, name: str) -> _Thing | None:
-        """Return the one thing that has this name in any namespace, or None.
+        """Return the only object with this name in any namespace, or None.
 
         Raises:
-            Ambiguous: There are several.
+            Ambiguous: Several objects have this name.
         """
         keys = [key for key in self.keys() if key.rpartition(":")[2] == name]
         if len(keys) > 1:
@@ -76,7 +76,7 @@ class _Registry(Generic[_Thing]):
         return NotFound(key, what=self._kind, close=_close(key, (*self._things, *others)))
 
     def key_of(self, thing: _Thing) -> str | None:
-        """Return the key under which this very thing is registered, or None."""
+        """Return the key of this object, compared by identity, or None."""
         return next((key for key, known in self._things.items() if known is thing), None)
 
     def keys(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _tail(key: str) -> str:
 
 
 class ToolSource(Protocol):
-    """What can be offered as a tool without being a function: a tactic."""
+    """An object that provides a tool without being a function, such as a tactic."""
 
     def as_function(self, tool: str = "", *, runtime: Any = None) -> Function:  # noqa: ANN401 - a runtime
         """Return the function: the one called `tool`, or the only one."""
@@ -110,8 +110,8 @@ class ToolSource(Protocol):
 _Tactic = TypeVar("_Tactic", bound=ToolSource)
 
 
-def require_tool(given: Any) -> None:  # noqa: ANN401 - whatever was passed
-    """Refuse what can be no tool.
+def require_tool(given: Any) -> None:  # noqa: ANN401 - any value
+    """Raise unless a value can be a tool.
 
     Raises:
         InvalidInput: It is neither a function nor a tactic nor a reference to one.
@@ -121,10 +121,10 @@ def require_tool(given: Any) -> None:  # noqa: ANN401 - whatever was passed
 
 
 class Runtime:
-    """What names mean: prompts, tools, tactics, context managers, configurations and invokers that others refer to.
+    """A registry of prompts, tools, tactics, context managers, configurations and invokers, by name.
 
-    A key is `name` or `namespace:name`. A key without a namespace is looked up as it is, then in the default one. Programs
-    register while they start; after that any thread may read. The default runtime is used where none is named.
+    A key is `name` or `namespace:name`. A key without a namespace is looked up unchanged, then in the default namespace.
+    Register at program start; after that any thread may read. If no runtime is passed, the default one is used.
     """
 
     def __init__(self, default_namespace: str = "") -> None:
@@ -150,12 +150,12 @@ class Runtime:
         """Return the prompt with this key.
 
         Raises:
-            NotFound: There is none; `close` has similar keys.
+            NotFound: No prompt has this key; `close` has similar keys.
         """
         return self._prompts.get(path, self.default_namespace)
 
     def key_of(self, prompt: Prompt) -> str:
-        """Return the key under which this very prompt is registered, or its own path."""
+        """Return the key of this prompt, compared by identity, or its own path."""
         return self._prompts.key_of(prompt) or prompt.path
 
     def prompts(self) -> tuple[str, ...]:
@@ -171,9 +171,9 @@ class Runtime:
 
         Args:
             tool: The function; a plain callable becomes one as with `@tool`.
-            name: Another name for references; the model still calls it by its own.
+            name: Another name for references; the model still uses the function's own.
             namespace: The namespace, such as `research.tools`.
-            overwrite: Whether to replace what has the key.
+            overwrite: Whether to replace an object with the same key.
 
         Raises:
             InvalidInput: The key is taken, or the callable cannot be a tool.
@@ -183,16 +183,16 @@ class Runtime:
         return function
 
     def get_tool(self, ref: str, namespace: str = "") -> Function:
-        """Return the function that a reference means.
+        """Return the function of a reference.
 
         Args:
             ref: `pkg.tools:name`; `pkg:name`, which is also looked up in `pkg.tools`; a bare `name`, looked up in `namespace`,
                 in the default namespace, and then wherever only one function has it; or a tactic's name, with `#tool` for
                 one of its methods.
-            namespace: The namespace of whoever refers to it.
+            namespace: The namespace of the object that contains the reference.
 
         Raises:
-            NotFound: There is none; `close` has similar references.
+            NotFound: The reference matches nothing; `close` has similar references.
             Ambiguous: A bare name fits functions of several namespaces.
         """
         found = self._tool(ref, namespace)
@@ -231,9 +231,9 @@ class Runtime:
         declaration.
 
         Raises:
-            NotFound: A reference leads nowhere.
+            NotFound: A reference matches nothing.
             Ambiguous: A bare name fits functions of several namespaces.
-            InvalidInput: Two have the same name, a declaration differs from the registered function, or something is not a tool.
+            InvalidInput: Two functions have the same name, a declaration differs from the registered function, or a value is not a tool.
         """
         namespace = self.key_of(prompt).rpartition(":")[0]
         return tuple(Toolbox(self._function(each, namespace) for each in prompt.function_list))
@@ -247,13 +247,13 @@ class Runtime:
             function: Function = given.as_function(runtime=self)
             return function
         require_tool(given)
-        return Function.from_callable(given)  # type: ignore[arg-type]  # a callable: all else is refused before
+        return Function.from_callable(given)  # type: ignore[arg-type]  # a callable: other values were refused before
 
     def _linked(self, declared: Function, namespace: str) -> Function:
         """Return a declaration with the implementation of the registered function of its name, if there is one.
 
         Raises:
-            InvalidInput: That one accepts other arguments.
+            InvalidInput: The registered function accepts other arguments.
         """
         known = self._tool(declared.name, namespace)
         if known is None or known.function is None:
@@ -284,12 +284,12 @@ class Runtime:
         """Return the tactic of this name.
 
         Raises:
-            NotFound: There is none; `close` has similar names.
+            NotFound: No tactic has this name; `close` has similar names.
         """
         return self._tactics.get(name, *self._near("", "tactics"))
 
     def tactic_key(self, tactic: object) -> str | None:
-        """Return the key under which this very tactic is registered, or None."""
+        """Return the key of this tactic, compared by identity, or None."""
         return self._tactics.key_of(tactic)
 
     def tactics(self) -> tuple[str, ...]:

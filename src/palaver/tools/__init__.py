@@ -1,6 +1,6 @@
-"""Tools: declared to a model by a schema, called with checked arguments, answered whatever happens.
+"""Tools: declared to a model by a schema, called with checked arguments, and always answered.
 
-What runs tools is loaded when it is first used: a program that only stores conversations needs no event loop.
+Modules that run tools are loaded on first use: a program that only stores conversations needs no event loop.
 """
 
 from importlib import import_module
@@ -40,7 +40,7 @@ _RUNNING = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a module
     """Load the module that a name comes from."""
     if name not in _RUNNING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Running calls: every call has an outcome, whatever its tool does.
+"""Run calls: every call has an outcome, even if its tool fails.
 
-What is refused is refused before anything runs, and what runs, runs at most once. Only three things pass through: the caller's
-cancellation, a real interrupt, and an exception of the caller's own `on_start` or `on_outcome`.
+A call is refused before anything runs, or it runs at most once. Only three exceptions pass through: the caller's cancellation, a real
+interrupt, and an exception of the caller's own `on_start` or `on_outcome`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from palaver.tools.workers import hand_over, run_in_thread, run_in_worker
 __all__ = ["OnOutcome", "OnStart", "execute", "execute_all"]
 
 OnStart: TypeAlias = Callable[[ToolCallContent, Function], Awaitable[None]]
-"""Awaited before a function runs, and only then: the place to record the intent. Its exception ends the call."""
+"""Awaited just before a function runs, to record the intent. Its exception ends the call."""
 
 OnOutcome: TypeAlias = Callable[[ToolCallContent, ToolOutcome], Awaitable[None]]
-"""Awaited as soon as a call has its outcome, to its end even while the caller is cancelled: the place to record it."""
+"""Awaited as soon as a call has its outcome, to record it. It runs to its end even if the caller is cancelled."""
 
 _MOST_NAMED = 30
 _MOST_VIOLATIONS = 10
@@ -41,7 +41,7 @@ _ARGUMENT_BYTES = 500
 # --- the calls of one response -----------------------------------------------------------------------------------------
 
 
-async def execute_all(  # noqa: PLR0913 - what one call takes, and how many run at a time
+async def execute_all(  # noqa: PLR0913 - the arguments of one call, and a limit
     toolbox: Toolbox,
     calls: Sequence[ToolCallContent],
     *,
@@ -51,7 +51,7 @@ async def execute_all(  # noqa: PLR0913 - what one call takes, and how many run 
     on_outcome: OnOutcome | None = None,
     parallel: int = 8,
 ) -> tuple[ToolOutcome, ...]:
-    """Answer the calls of one response side by side, each reported as soon as it has its outcome.
+    """Run the calls of one response in parallel, and report each as soon as it has its outcome.
 
     An `exclusive` call waits for those before it and delays those after it. A call that repeats one before it in the same
     response waits for its answer. `on_start` and `on_outcome` are awaited one at a time.
@@ -59,17 +59,17 @@ async def execute_all(  # noqa: PLR0913 - what one call takes, and how many run 
     Args:
         toolbox: The tools.
         calls: The calls, in the order of the response.
-        context: What tools may ask for.
+        context: The context for tools.
         earlier: The calls of this turn that have answers, oldest first.
         on_start: Awaited before each effect; see `OnStart`.
         on_outcome: Awaited with each outcome; see `OnOutcome`.
-        parallel: How many calls run at a time, at least 1.
+        parallel: The maximum number of calls that run in parallel, at least 1.
 
     Returns:
         The outcomes, in the order of the calls.
 
     Raises:
-        Exception: What `on_start` or `on_outcome` raised, after the calls that still ran were cancelled.
+        Exception: An exception of `on_start` or `on_outcome`, after the running calls were cancelled.
     """
     batch = _Batch(toolbox, calls, context, tuple(earlier), on_start, on_outcome)
     room = anyio.CapacityLimiter(max(1, parallel))
@@ -100,7 +100,7 @@ class _Batch:
         self._one_at_a_time = anyio.Lock()
 
     async def answer(self, index: int, room: anyio.CapacityLimiter, scope: anyio.CancelScope) -> None:
-        """Answer one call after those it waits for. An exception of the caller's own ends the batch."""
+        """Answer one call after those it waits for. An exception of a callback ends the batch."""
         for other in range(index):
             if _waits_for(self.toolbox, self._seen[index], self._seen[other]):
                 await self._done[other].wait()
@@ -116,7 +116,7 @@ class _Batch:
                 )
             except Exception as error:  # noqa: BLE001 - raised by `execute_all`, without the group that would wrap it
                 self.failures.append(error)
-                scope.cancel()  # before there is room again: nothing more may begin
+                scope.cancel()  # before capacity is free again, so that nothing more begins
                 return
         self._done[index].set()
 
@@ -133,7 +133,7 @@ class _Batch:
 
 
 def _waits_for(toolbox: Toolbox, call: FunctionCall, before: FunctionCall) -> bool:
-    """Return whether a call begins only when one before it in the same response is answered."""
+    """Return whether a call must wait for an earlier one in the same response."""
     own, other = toolbox.get(call.name), toolbox.get(before.name)
     exclusive = any(function is not None and function.exclusive for function in (own, other))
     return exclusive or (own is not None and not own.allow_repeat and before.equals(call))
@@ -155,9 +155,9 @@ async def execute(
 
     Args:
         toolbox: The tools.
-        call: The call as the model made it.
-        context: What the tool may ask for; the call's id and name are filled in.
-        earlier: The calls of this turn that have answers, oldest first: the same call does not run again.
+        call: The call of the model.
+        context: The context for the tool; the call's id and name are filled in.
+        earlier: The calls of this turn that have answers, oldest first. An equal call does not run again.
         on_start: See `OnStart`.
         on_outcome: See `OnOutcome`.
 
@@ -194,7 +194,7 @@ def _outcome(
     result: ToolResultContent | str,
     value: Any = None,  # noqa: ANN401 - whatever a tool returned
 ) -> ToolOutcome:
-    """Return the outcome of a call; a text is what went wrong."""
+    """Return the outcome of a call; a text is an error."""
     if isinstance(result, str):
         result = ToolResultContent(call.id, result, is_error=ending != "repeated")
     block = result.model_copy(update={"id": call.id, "name": call.name})
@@ -217,7 +217,7 @@ class _RefusedError(Exception):
 def _usable(
     toolbox: Toolbox, call: ToolCallContent, context: CallContext, earlier: tuple[FunctionCall, ...]
 ) -> Function:
-    """Return the function that a call is to run, or raise why it is not run."""
+    """Return the function that a call runs, or raise the reason for a refusal."""
     function = toolbox.get(call.name)
     if function is None:
         raise _RefusedError(call, "unknown_tool", _unknown(toolbox, call.name))
@@ -242,7 +242,7 @@ def _usable(
 
 
 def _checked(function: Function, call: ToolCallContent, context: CallContext) -> Callable[[], Any]:
-    """Check the arguments against the types, or against a declared schema, and return the call that they make."""
+    """Check the arguments against the types or the declared schema, and return a function that makes the call."""
     binding = function.binding
     found = [] if binding is None or binding.typed else violations(function.parameters, call.args)
     try:
@@ -269,8 +269,8 @@ def _unknown(toolbox: Toolbox, name: str) -> str:
 def _earlier_answer(toolbox: Toolbox, call: FunctionCall, earlier: Sequence[FunctionCall]) -> FunctionCall | None:
     """Return the earlier call whose result still answers this one, or None.
 
-    Reading a file again after it was edited is not a repeat: any call between that is not idempotent may have changed the
-    answer. A call that failed may be tried again.
+    Reading a file again after an edit is not a repeat: any non-idempotent call in between may have changed the answer. A
+    failed call may be tried again.
     """
     found = None
     for each in reversed(earlier):
@@ -289,7 +289,7 @@ def _earlier_answer(toolbox: Toolbox, call: FunctionCall, earlier: Sequence[Func
 async def _run(
     function: Function, call: ToolCallContent, work: Callable[[], Any], context: CallContext
 ) -> tuple[ToolOutcome, BaseException | None]:
-    """Run a function within its time; return how it ended, and a cancellation that came after it had ended."""
+    """Run a function within its timeout. Return its outcome, and a cancellation that came after it ended."""
     ended: list[ToolOutcome] = []  # filled before anything can be cancelled
     cancelled: BaseException | None = None
     try:
@@ -316,13 +316,13 @@ async def _run(
 def _attempt(
     function: Function, call: ToolCallContent, work: Callable[[], Any], ended: list[ToolOutcome]
 ) -> Awaitable[Any] | None:
-    """Call a function in its thread, where its value becomes a result too; return what is still to be awaited."""
+    """Call a function in a thread, and convert its value there, too. Return an awaitable that remains, if any."""
     try:
         value = work()
         if inspect.isawaitable(value):
             return value
         ended.append(_answered(function, call, value))
-    except BaseException as error:  # noqa: BLE001 - whatever a tool raises, SystemExit too, is its result
+    except BaseException as error:  # noqa: BLE001 - any exception of a tool, even SystemExit, is its result
         ended.append(_outcome(call, "failed", describe_error(error)))
     return None
 
@@ -330,7 +330,7 @@ def _attempt(
 async def _await(
     function: Function, call: ToolCallContent, begin: Callable[[], Awaitable[Any]], ended: list[ToolOutcome]
 ) -> None:
-    """Await a function in a task of its own, so that a cancellation it raises itself differs from the caller's."""
+    """Await a function in its own task, to distinguish a cancellation that it raises from the caller's."""
 
     async def run() -> None:
         try:

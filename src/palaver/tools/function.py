@@ -1,4 +1,4 @@
-"""A tool: what a model is told of it, and the Python function that runs."""
+"""A tool: its declaration for the model, and the Python function that runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from palaver.tools.signature import Binding, Implementation, bind, read_signatur
 __all__ = ["Availability", "Function", "Processor", "ToolFunction", "labelled", "tool"]
 
 MAX_BYTES = 10_000_000
-"""Bytes that one result may have, UTF-8 text and media together. Ten million is far more than any context window holds."""
+"""The maximum bytes of a result, UTF-8 text and media together. Ten million is far more than any context window."""
 
 _FORBIDDEN = re.compile(r"[\s/:\\;%\x00-\x1f\x7f]")
 
 Processor: TypeAlias = Callable[[Any, FunctionCall], Any]
-"""Turns what a function returned, and its call, into what the model reads."""
+"""Turns a function's return value and its call into the text for the model."""
 
 Availability: TypeAlias = bool | str | Callable[..., bool | str]
-"""True, False or the reason why not; or a function that returns one of these, of no argument or of the `CallContext`."""
+"""True, False or a reason; or a function that returns one of these, without arguments or with the `CallContext`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,26 +36,26 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Function:
-    r"""A tool: its declaration and how it runs. An immutable value; `extend` derives another one.
+    r"""A tool: its declaration and its function. It is immutable; `extend` returns a modified copy.
 
     Attributes:
-        name: What the model calls it: no white space and none of `/ : \ ; %`.
-        description: What it does, for the model.
+        name: Its name for the model, without white space and `/ : \ ; %`.
+        description: Its purpose, for the model.
         properties: The JSON schema of each argument, by name.
         required: The names of the arguments that must be given.
-        parameters: The whole JSON schema of the arguments; built of `properties` and `required` when not given.
+        parameters: The whole JSON schema of the arguments. Default: built from `properties` and `required`.
         function: The implementation, or None for a tool that is only declared.
         additional_properties: Whether arguments beyond `properties` are accepted.
         strict: Whether to ask the provider to enforce the schema, where the schema allows it.
-        processor: Turns the result into what the model reads; None for the result itself.
+        processor: Turns the result into the text for the model; None for the result itself.
         allow_repeat: Whether the same call may run again in one turn, as polling needs.
         idempotent: Whether running it twice has the effect of running it once. After a crash it may run again, and it does
             not change what another tool would return.
         timeout: Seconds after which a call is abandoned; None for no limit.
-        needs_approval: Whether somebody must agree before it runs; or a function of the arguments that decides.
-        available: Whether it may be used now; it stays declared either way.
-        exclusive: Whether no other call of the same response may run beside it.
-        max_bytes: Bytes that one result may have; a longer one is cut and says so.
+        needs_approval: Whether a person must approve a call; or a function of the arguments that decides.
+        available: Whether it may be used now. It stays declared in any case.
+        exclusive: Whether no other call of the same response may run at the same time.
+        max_bytes: The maximum bytes of a result; a longer one is cut, with a note.
         reads: The arguments that name a file the call reads.
         writes: The arguments that name a file the call writes.
         metadata: For the program: JSON values, copied and read-only.
@@ -84,7 +84,7 @@ class Function:
     binding: Binding | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the declaration, and copy what could change from outside.
+        """Check the declaration, and copy mutable values.
 
         Raises:
             InvalidInput: A field has a value of the wrong type, or the function does not accept the declared arguments.
@@ -115,7 +115,7 @@ class Function:
 
         Args:
             function: A function, a method, a partial or an object with `__call__`, plain or async.
-            prop_desc: Descriptions by parameter; they win over those of the annotations.
+            prop_desc: Descriptions by parameter, which override those of the annotations.
             **overrides: Fields of the tool, such as `name` or `timeout`.
 
         Raises:
@@ -128,7 +128,7 @@ class Function:
             return function.extend(**overrides) if overrides else function
         _known(cls, overrides)
         binding = read_signature(function)
-        doc = None if isinstance(function, functools.partial) else function.__doc__  # its own: nothing inherited
+        doc = None if isinstance(function, functools.partial) else function.__doc__  # not an inherited one
         stated = {
             "name": _called(function),
             "description": inspect.cleandoc(doc or ""),
@@ -137,7 +137,7 @@ class Function:
         return ToolFunction(**{**stated, **overrides}, function=function, binding=binding)
 
     def extend(self, **overrides: Any) -> Self:  # noqa: ANN401 - fields of a tool
-        """Derive a tool that differs in the given fields.
+        """Return a copy of the tool with the given fields changed.
 
         Raises:
             InvalidInput: A field does not exist or has the wrong type.
@@ -148,7 +148,7 @@ class Function:
         return replace(self, **overrides)
 
     def link_function(self, function: Implementation) -> Function:
-        """Attach the implementation to this very tool and return the tool. `extend(function=...)` leaves the original alone.
+        """Attach the implementation to this tool and return it. `extend(function=...)` returns a copy instead.
 
         Raises:
             TypeError: It cannot be called.
@@ -167,7 +167,7 @@ class Function:
 
     @property
     def spec(self) -> ToolSpec:
-        """What the log records of the tool, and what a request declares."""
+        """The declaration that the log and requests contain."""
         return ToolSpec(
             name=self.name,
             description=self.description,
@@ -177,7 +177,7 @@ class Function:
         )
 
     def to_tool(self) -> dict[str, Any]:
-        """Return the declaration as chat completions have it, a copy. It claims `strict` only where that can hold."""
+        """Return the declaration in the format of chat completions, as a copy. It sets `strict` only if the schema allows it."""
         declaration = {
             "name": self.name,
             "description": self.description,
@@ -187,7 +187,7 @@ class Function:
         return {"type": "function", "function": declaration}
 
     def unavailable(self, context: CallContext | None = None) -> str:
-        """Return why the tool may not be used now, or an empty text. A check that raises is a reason."""
+        """Return why the tool cannot be used now, or an empty text. A check that raises is a reason."""
         state: bool | str | Callable[..., bool | str] = self.available
         try:
             if callable(state):
@@ -198,7 +198,7 @@ class Function:
         return state if isinstance(state, str) else "" if state else "it is switched off for now"
 
     def approval_needed(self, call: ToolCallContent) -> bool:
-        """Return whether somebody must agree before this call runs. A check that raises means yes."""
+        """Return whether a person must approve this call. A check that raises means yes."""
         if not callable(self.needs_approval):
             return self.needs_approval
         try:
@@ -212,7 +212,7 @@ class ToolFunction(Function, Generic[P, R]):
     """A Python function that is a tool and can still be called as a function."""
 
     def __post_init__(self) -> None:
-        """Check as any tool, and look like the function."""
+        """Check the declaration, and copy the function's attributes."""
         super().__post_init__()
         if self.function is not None:
             for name in functools.WRAPPER_ASSIGNMENTS:
@@ -221,7 +221,7 @@ class ToolFunction(Function, Generic[P, R]):
             object.__setattr__(self, "__wrapped__", self.function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, without checks."""
+        """Call the function directly, without checks."""
         if self.function is None:
             raise TypeError(f"The tool {self.name!r} has no implementation.")
         result: R = self.function(*args, **kwargs)
@@ -267,7 +267,7 @@ def tool(
     return functools.partial(Function.from_callable, prop_desc=prop_desc, **stated)
 
 
-def labelled(result: Any, call: FunctionCall) -> str:  # noqa: ANN401 - whatever was returned
+def labelled(result: Any, call: FunctionCall) -> str:  # noqa: ANN401 - any return value
     """Return a result that names its call, for models that confuse parallel results. Use it as a processor."""
     return f"Return of calling function {call.name} with arguments {thaw(call.arguments)}:\n---\n{result}\n---\n"
 
@@ -293,11 +293,12 @@ def _check_types(function: Function) -> None:
             )
     if not function.name or _FORBIDDEN.search(function.name):
         raise InvalidInput(
-            f"A tool cannot be called {function.name!r}.", hint="Use letters, digits, _ and -, at most 64 of them."
+            f"The name {function.name!r} is not allowed for a tool.",
+            hint="Use letters, digits, _ and -, at most 64 of them.",
         )
     seconds: object = function.timeout
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        raise InvalidInput(f"The timeout of {function.name!r} is {seconds!r}.", hint="Give seconds above 0, or None.")
+        raise InvalidInput(f"The timeout of {function.name!r} is {seconds!r}.", hint="Pass seconds above 0, or None.")
 
 
 def _schema(function: Function) -> FrozenDict:
@@ -327,10 +328,10 @@ def _argument_names(function: Function, which: str) -> tuple[str, ...]:
 
 
 def _bound(declared: Function, function: Implementation) -> Binding:
-    """Return the binding of an implementation that accepts what is declared.
+    """Return the binding of an implementation that accepts the declared arguments.
 
     Raises:
-        InvalidInput: It lacks an argument that is declared, or requires one that is not.
+        InvalidInput: It lacks a declared argument, or requires one that is not declared.
     """
     binding = bind(function)
     extra = sorted(binding.required - declared.properties.keys())

@@ -41,8 +41,8 @@ __all__ = ["MCP", "McpSession", "connect"]
 _MOST_PAGES = 1_000
 _PRINTED_BYTES = 2_000
 _HTTP_SECONDS = 30.0
-_STREAM_SECONDS = 300.0  # how long a server may say nothing on an open stream; the official client's own figure
-_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")  # MCP allows more than a tool here may be called
+_STREAM_SECONDS = 300.0  # the longest silence of a server on an open stream; the official client's own figure
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")  # MCP allows more characters in names than palaver
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def connect(server: MCP | Mapping[str, Any]) -> AsyncIterator[McpSession]:
     """Connect to a server for the time of the block.
 
     Args:
-        server: The declaration, or its fields as a configuration has them.
+        server: The declaration, or its fields from a configuration.
 
     Raises:
         InvalidInput: The fields are not a declaration.
@@ -84,7 +84,7 @@ class _Connection:
 
 
 class McpSession:
-    """The tools of one server. `connect` makes it; it ends with its block.
+    """The tools of one server. `connect` returns it; it ends with its block.
 
     Attributes:
         server: The declaration.
@@ -111,7 +111,7 @@ class McpSession:
         except (MCPError, OSError, ValueError) as error:
             raise PalaverError(
                 f"The MCP server {self.server.server_label!r} ({self.server.address}) cannot be used: {self._said(error)}",
-                hint="Check that it runs, its address or program, and what it needs in env or headers.",
+                hint="Check that it runs, its address or program, and the values of env and headers.",
             ) from error
         names = [each.name for each in found]
         allowed = self.server.allowed_tools
@@ -124,7 +124,7 @@ class McpSession:
         return self.functions
 
     def drop(self) -> None:
-        """Leave the server; a program that was started ends. The next call connects again."""
+        """Disconnect, and end a program that was started. The next call connects again."""
         if self._connection is not None:
             self._connection.unwanted.set()
             self._connection = None
@@ -141,7 +141,7 @@ class McpSession:
         raise ConnectionError(f"its list of tools has more than {_MOST_PAGES} pages")
 
     def _function(self, given: mcp_types.Tool, taken: set[str]) -> Function:
-        """Return a tool under a name that a tool may have and no other tool of the server has."""
+        """Return a tool with a valid name that no other tool of the server has."""
         label = self.server.server_label
         plain = name = (f"{label}_" if self.server.prefix else "") + (_FOREIGN.sub("_", given.name) or "tool")
         number = 2
@@ -180,7 +180,7 @@ class McpSession:
                 return _reply(await connection.client.call_tool(tool, dict(arguments), progress_callback=report))
             except MCPError as error:
                 fault = f"MCP error {error.code}: {self.server.without_secrets(error.message)}"
-            except Exception as error:  # noqa: BLE001 - whatever the client raises is the call's result
+            except Exception as error:  # noqa: BLE001 - any exception of the client is the call's result
                 fault = self._said(error)
             finally:
                 connection.calls.discard(scope)
@@ -194,11 +194,11 @@ class McpSession:
         )
 
     async def _answers(self, connection: _Connection) -> bool:
-        """Return whether a server still answers: one may give the code of a closed connection as an error of its own."""
+        """Return whether a server still answers: a server may use the code of a closed connection for its own errors."""
         try:
             with anyio.fail_after(self.server.connect_timeout):
                 await connection.client.list_tools()
-        except Exception:  # noqa: BLE001 - whatever the client raises
+        except Exception:  # noqa: BLE001 - any exception of the client
             return False
         return True
 
@@ -208,10 +208,10 @@ class McpSession:
     # --- the connection ------------------------------------------------------------------------------------------------
 
     async def _connected(self) -> _Connection:
-        """Return the connection, made if there is none.
+        """Return the connection; connect if there is none.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: Connecting failed.
         """
         async with self._connecting:
             if self._connection is None:
@@ -231,7 +231,7 @@ class McpSession:
                         limit.deadline = math.inf  # the scope lies around what was entered and cannot end before it
                         task_status.started(connection)
                         await connection.unwanted.wait()
-            except Exception as error:  # the client raises what it likes, in groups
+            except Exception as error:  # the client raises any exception, in groups
                 if connection is None:
                     raise ConnectionError(self._why(error, printed)) from error
             finally:
@@ -260,11 +260,11 @@ class McpSession:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what is at the bottom of the groups in which task groups wrap errors."""
+    """Return the innermost error of exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ConnectionError) and error.__cause__ is not None:
-        return str(error)  # one of ours, which says it all
+        return str(error)  # one of our own errors
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -280,7 +280,7 @@ async def _report(context: CallContext, done: float, total: float | None, messag
 
 
 def _reply(result: mcp_types.CallToolResult) -> ToolReply:
-    """Return a result as a reply: its blocks in order, or its structured content where it has no blocks."""
+    """Return a result as a reply: its blocks in order, or its structured content if it has no blocks."""
     parts = [part for block in result.content for part in _parts(block)]
     structured = result.structured_content
     metadata = {} if structured is None else {"structured": structured}
@@ -289,7 +289,7 @@ def _reply(result: mcp_types.CallToolResult) -> ToolReply:
 
 
 def _parts(block: mcp_types.ContentBlock) -> Iterator[TextContent | bytes]:
-    """Yield text, and bytes that become what they are: an image, sound or text."""
+    """Yield text, and bytes that become an image, sound or text by their content."""
     if isinstance(block, mcp_types.TextContent):
         yield TextContent(block.text)
     elif isinstance(block, mcp_types.ImageContent | mcp_types.AudioContent):

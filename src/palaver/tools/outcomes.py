@@ -1,4 +1,4 @@
-"""The values around a tool call: what a function may ask for, what it may return, and what came of the call."""
+"""The values of a tool call: the function's context, its reply, and the outcome."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class CallContext:
     Attributes:
         call_id: The id of the call.
         tool: The tool's name.
-        dialog: The dialog that holds the call.
+        dialog: The dialog of the call.
         agent: The agent that runs it.
-        deps: Whatever the program gives its tools: a database, a client, a user.
-        on_progress: Called with each progress report, in the event loop's thread; None when nobody listens.
+        deps: Objects that the program provides for tools: a database, a client, a user.
+        on_progress: Called with each progress report, in the event loop's thread, or None.
     """
 
     call_id: str = ""
@@ -90,10 +90,10 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """A result that says more than a plain value can.
+    """A result with details that a plain value cannot express.
 
     Attributes:
-        content: What the model reads: any value a tool may return.
+        content: The content for the model: any value that a tool may return.
         terminate: Whether the loop may stop without asking the model again, if every result of the batch agrees.
         is_error: Whether the content reports an error.
         metadata: For the program; never sent to a model.
@@ -107,7 +107,7 @@ class ToolReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of one call. Every call has one, whatever its tool did.
+    """The outcome of one call. Every call has one, even if its tool failed.
 
     Attributes:
         result: The block that answers the call.
@@ -123,7 +123,7 @@ class ToolOutcome:
 
     @property
     def error(self) -> str | None:
-        """What went wrong, in words for the model, or None."""
+        """The error as text for the model, or None."""
         return self.function_call.error_message
 
     @property
@@ -133,5 +133,5 @@ class ToolOutcome:
 
     @property
     def executed(self) -> bool:
-        """Whether the function ran, however that ended."""
+        """Whether the function ran, with or without success."""
         return self.ending in {"done", "failed", "timeout"}

@@ -1,7 +1,7 @@
-"""Synchronous calls of asynchronous functions: one event loop in a thread of its own for the whole process.
+"""Synchronous calls of asynchronous functions: one event loop in a separate thread for the whole process.
 
-The loop starts with the first call and ends with the main thread; the connections that providers keep open live in it. A
-synchronous call inside a callback of a turn, which runs in that loop, gets a loop of its own for as long as it takes.
+The loop starts with the first call and ends with the main thread. Open connections of providers belong to it. A synchronous
+call inside a callback of a turn, which runs in that loop, gets a temporary loop.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["entered", "run_sync", "shut_down"]
 T = TypeVar("T")
 
 _PATIENCE = 3
-"""Interruptions (Ctrl-C) after which a caller is released although its call does not end: a callback may block the loop."""
+"""The number of interruptions (Ctrl-C) that release a caller even if its call does not end: a callback may block the loop."""
 
 _THREAD = threading.local()
 """`loop` is set in the threads of our loops."""
 
 _INSIDE: ContextVar[bool] = ContextVar("palaver_in_portal", default=False)
-"""Whether the caller waits inside one of our loops; its worker threads know it too."""
+"""Whether the caller waits inside one of our loops. Worker threads inherit this."""
 
 
 class _Portal:
@@ -42,7 +42,7 @@ class _Portal:
         self._abandoned: list[object] = []
 
     def __enter__(self) -> BlockingPortal:
-        """Return the portal, started if necessary; it lives at least until the call leaves."""
+        """Return the portal; start it if necessary. It lives at least until the call ends."""
         if (
             self._process != os.getpid()
         ):  # forked: the parent's thread does not exist here, so its portal must not be ended
@@ -71,7 +71,7 @@ class _Portal:
             self.stop()
 
     def abandon(self, portal: BlockingPortal) -> None:
-        """Leave a blocked portal alone; the next call starts another one. It is kept: ending it would wait for it."""
+        """Abandon a blocked portal; the next call starts another one. Keep it, because ending it would wait for it."""
         with self._lock:
             if self._portal is portal:
                 self._abandoned.append(self._opened)
@@ -91,7 +91,7 @@ _PORTAL = _Portal()
 def run_sync(function: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine function to its end and return its result.
 
-    An interruption (Ctrl-C) cancels it and waits for its end, so that nothing continues unseen.
+    An interruption (Ctrl-C) cancels it and waits for its end, so that nothing continues in the background.
     """
     if not (_INSIDE.get() or getattr(_THREAD, "loop", False)):
         with _PORTAL as portal:
@@ -122,7 +122,7 @@ def _run_in(portal: BlockingPortal, function: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _settle(done: Future[Any], function: Callable[[], Awaitable[Any]]) -> None:
-    """Run a call and keep how it ended: an exception of any kind would end the portal."""
+    """Run a call and keep its result: an exception would end the portal."""
     _THREAD.loop = True
     try:
         done.set_result(await function())
@@ -132,7 +132,7 @@ async def _settle(done: Future[Any], function: Callable[[], Awaitable[Any]]) -> 
 
 @contextmanager
 def entered(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Enter an asynchronous context manager in the loop of synchronous calls, for the time of the block: a connection for many calls."""
+    """Enter an asynchronous context manager in the loop of synchronous calls, for the duration of the block."""
     with _PORTAL as portal, portal.wrap_async_context_manager(manager) as value:
         yield value
 

@@ -1,4 +1,4 @@
-"""What a tool returned as what a model can read: text, JSON, images and sound, never more bytes than allowed."""
+"""Convert a tool's return value to content for a model: text, JSON, images and sound, within a limit of bytes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ERROR_BYTES = 4_000
 
 
 def result_of(value: Any, max_bytes: int) -> ToolResultContent:  # noqa: ANN401 - whatever a tool returned
-    """Return what a tool returned as a block without id of at most `max_bytes`, and a line that says what was cut.
+    """Return a tool's return value as a block without id, cut to `max_bytes` with a note.
 
-    Every value has one: what JSON cannot express appears as Python prints it. May run code of the value's own.
+    Every value has a block: values that JSON cannot express appear as Python prints them. This may run code of the value.
     """
     reply = value if isinstance(value, ToolReply | ToolResultContent) else ToolReply(value)
     content, cut = _bounded(_content(reply.content), max_bytes)
@@ -49,7 +49,7 @@ def _content(value: Any) -> str | tuple[Part, ...]:  # noqa: ANN401 - anything
 
 
 def _part(value: Any) -> Part | None:  # noqa: ANN401 - anything
-    """Return the block that a value is, or None for what becomes text."""
+    """Return a value as a block, or None for a value that becomes text."""
     if isinstance(value, _BLOCKS):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -74,7 +74,7 @@ def _of_bytes(data: bytes) -> Part:
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - anything
-    """Return a value as JSON, or as Python prints it where JSON cannot express it."""
+    """Return a value as JSON, or as Python prints it if JSON cannot express it."""
     if isinstance(value, str | PurePath):
         return str(value)
     if isinstance(value, BaseException):
@@ -94,7 +94,7 @@ def _printed(value: Any) -> str:  # noqa: ANN401 - anything
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class of an exception, what it says and what caused it."""
+    """Return the class of an exception, its message and its cause."""
     try:
         said = "".join(traceback.format_exception_only(error)).strip()
         cause = error.__cause__
@@ -104,11 +104,11 @@ def describe_error(error: BaseException) -> str:
     return cut_text(said, _ERROR_BYTES)
 
 
-# --- never more than allowed -------------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------------
 
 
 def _bounded(content: str | Iterable[Part], max_bytes: int) -> tuple[str | tuple[Part, ...], Mapping[str, Any]]:
-    """Return content cut to a size, and metadata that says what was cut."""
+    """Return content cut to a size, and metadata about the cut."""
     parts = (TextContent(content),) if isinstance(content, str) else tuple(content)
     sizes = [_size(part) for part in parts]
     if sum(sizes) <= max_bytes:
@@ -129,7 +129,7 @@ def _bounded(content: str | Iterable[Part], max_bytes: int) -> tuple[str | tuple
 
 
 def cut_text(text: str, max_bytes: int) -> str:
-    """Return a text with its middle cut out where it has more than a number of UTF-8 bytes, and a line that says so."""
+    """Return a text; if it has too many UTF-8 bytes, replace its middle by a note."""
     raw = text.encode("utf-8", "surrogatepass") if len(text) * 4 > max_bytes else b""
     if len(raw) <= max_bytes:
         return text

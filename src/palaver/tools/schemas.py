@@ -1,6 +1,6 @@
-"""JSON schemas of tools and answers: how a type is declared to a model, and whether a value is valid.
+"""JSON schemas of tools and answers: declare types to a model, and validate values.
 
-A schema may come from anywhere, an MCP server included, so checking is bounded: patterns run in pydantic-core's linear-time
+A schema may come from anywhere, such as an MCP server, so checking is bounded: patterns run in pydantic-core's linear-time
 engine, a value follows at most `_MOST_REFERENCES` references, and nothing is ever fetched.
 """
 
@@ -26,18 +26,18 @@ _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "
 _VALUES = frozenset({"default", "const", "enum", "examples"})
 _NOT_CHECKED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef")
 _MOST_REFERENCES = 30_000
-"""References that one check follows. A recursive schema needs about one for each node of the value; more is an attack."""
+"""The maximum references that one check follows. A recursive schema needs about one for each node of the value; more is an attack."""
 _LONGEST = 300
-"""Characters of one violation: it quotes the value."""
+"""The maximum characters of one violation, which quotes the value."""
 
 
 class SchemaViolation(NamedTuple):
     """One way in which a value breaks its schema.
 
     Attributes:
-        place: Where, from the root: `filters[0].name`; empty for the root itself.
-        message: What is wrong there.
-        missing: The name of the member that is missing, or empty.
+        place: The path from the root: `filters[0].name`; empty for the root itself.
+        message: The violation.
+        missing: The name of a missing member, or empty.
     """
 
     place: str
@@ -53,10 +53,10 @@ class SchemaViolation(NamedTuple):
 
 
 def close_objects(schema: Schema) -> dict[str, Any]:
-    """Return a schema as Pydantic writes it with its objects closed and without titles.
+    """Return a schema of Pydantic with closed objects and without titles.
 
-    A closed object makes a model's misspelt argument an error. A tagged union becomes an `anyOf`, and a reference with a
-    description beside it stands in an `anyOf` of its own: OpenAI's strict mode accepts nothing else.
+    In a closed object, a misspelt argument is an error. A tagged union becomes an `anyOf`, and a reference with a
+    description goes into a separate `anyOf`: OpenAI's strict mode accepts nothing else.
     """
     plain: dict[str, Any] = _tidy(thaw(schema))
     return plain
@@ -117,9 +117,9 @@ def _strict(part: object) -> bool:
 
 
 def violations(schema: Schema, value: object) -> list[SchemaViolation]:
-    """Return what is wrong with a JSON value, nothing when it is valid. Never raises.
+    """Return the violations of a JSON value, or an empty list. Never raises.
 
-    A schema that is itself invalid, and a pattern that the linear engine does not support, allow everything.
+    An invalid schema, or a pattern that the linear engine does not support, allows everything.
     """
     frozen = FrozenDict(schema)
     if not _is_schema(frozen):
@@ -138,10 +138,10 @@ def violations(schema: Schema, value: object) -> list[SchemaViolation]:
 
 
 def require_checkable(schema: Schema) -> None:
-    """Raise unless everything that a schema says can be checked.
+    """Raise unless every keyword of a schema can be checked.
 
     Raises:
-        InvalidInput: It is not a JSON schema (draft 2020-12), a reference leads nowhere, or a pattern or keyword is not supported.
+        InvalidInput: It is not a JSON schema (draft 2020-12), or a reference, a pattern or a keyword is not supported.
     """
     jsonschema = import_module("jsonschema")
     try:
@@ -157,7 +157,7 @@ def require_checkable(schema: Schema) -> None:
         patterns = (value,) if word == "pattern" else value if word == "patternProperties" else ()
         bad = next((pattern for pattern in patterns if _matcher(pattern) is None), None)
         if word in _NOT_CHECKED:
-            raise InvalidInput(f"The format uses {word}, which cannot be checked.", hint="Say it in other keywords.")
+            raise InvalidInput(f"The format uses {word}, which cannot be checked.", hint="Use other keywords.")
         if bad is not None:
             raise InvalidInput(f"The format has the pattern {bad!r}, which the linear-time engine does not support.")
         if word == "$ref":
@@ -168,7 +168,7 @@ def _require_target(resolver: Any, reference: str) -> None:  # noqa: ANN401 - js
     try:
         resolver.lookup(reference)
     except Exception as error:  # the library raises several kinds
-        raise InvalidInput(f"The format has the reference {reference!r}, which leads nowhere.") from error
+        raise InvalidInput(f"The format has the reference {reference!r}, which matches nothing.") from error
 
 
 def _words(part: object) -> Iterator[tuple[str, Any]]:
@@ -191,7 +191,7 @@ def _violation(error: Any) -> SchemaViolation:  # noqa: ANN401 - jsonschema's
 
 
 class _TooManyReferencesError(Exception):
-    """A check follows more references than any honest schema needs."""
+    """A check follows more references than any reasonable schema needs."""
 
 
 _FOLLOWED: ContextVar[list[int]] = ContextVar("palaver_references_followed")
@@ -213,7 +213,7 @@ def _validator(schema: FrozenDict) -> Any:  # noqa: ANN401 - jsonschema's
 
 @cache
 def _kind() -> Any:  # noqa: ANN401 - a class of jsonschema's
-    """Return the validator class with bounded keywords in place of the library's own."""
+    """Return the validator class, with bounded versions of the library's keywords."""
     jsonschema = import_module("jsonschema")
     own = {"$ref": _ref, "pattern": _pattern, "patternProperties": _by_pattern, "additionalProperties": _additional}
     ignored = dict.fromkeys(_NOT_CHECKED, lambda *_: ())

@@ -16,8 +16,8 @@ __all__ = ["MCP", "RequireApproval"]
 RequireApproval: TypeAlias = Literal["never", "manual", "auto", "always"] | Collection[str] | Mapping[str, Any]
 """`never`; `manual`, `auto` or `always`; the names of the tools that need it; or OpenAI's mapping `{"always": {"tool_names": [...]}}`.
 
-`manual` and `auto` are LLLM's words. Both mean that every call needs a decision: an approver at hand makes it at once (`auto`), or the
-turn waits for a person (`manual`).
+`manual` and `auto` are LLLM's names. With both, every call needs a decision: an approver makes it at once (`auto`), or the turn waits for
+a person (`manual`).
 """
 
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -27,21 +27,21 @@ _HIDDEN = "***"
 
 @dataclass(frozen=True)
 class MCP:
-    """A server of tools: a program that speaks over its standard input and output, or an address.
+    """A server of tools: a program that uses its standard input and output, or an address.
 
     Attributes:
         server_label: Its name here: letters, digits, `_` and `-`.
         server_url: The address of a server that speaks streamable HTTP.
-        command: The program of a server that speaks over standard input and output; either this or the address.
+        command: The program of a server that uses standard input and output. Set either this or the address.
         args: The program's arguments.
         env: Variables of the program's environment besides PATH, HOME and the like. Never shown and never logged.
         headers: Headers of each HTTP request, such as `Authorization`. Never shown and never logged.
-        require_approval: Which tools somebody must approve before they run.
+        require_approval: The tools that a person must approve before they run.
         allowed_tools: The tools to offer; None for all.
-        prefix: Whether every tool's name begins with the label; otherwise only a name that clashes does.
+        prefix: Whether every tool's name begins with the label; otherwise only clashing names do.
         cwd: The folder in which the program runs; None for this process's own.
         timeout: Seconds after which a call is abandoned; None for no limit.
-        connect_timeout: Seconds within which the server must answer when it is connected to.
+        connect_timeout: Seconds within which the server must answer a connection.
     """
 
     server_label: str
@@ -66,7 +66,8 @@ class MCP:
         """
         if not _LABEL.fullmatch(self.server_label):
             raise InvalidInput(
-                f"An MCP server cannot be called {self.server_label!r}.", hint="Use letters, digits, _ and -."
+                f"The label {self.server_label!r} is not allowed for an MCP server.",
+                hint="Use letters, digits, _ and -.",
             )
         if (self.server_url is None) == (self.command is None):
             raise InvalidInput(f"The MCP server {self.server_label!r} needs either a server_url or a command.")
@@ -75,13 +76,13 @@ class MCP:
         if isinstance(self.require_approval, str) and self.require_approval not in _WORDS:
             raise InvalidInput(
                 f"require_approval of {self.server_label!r} is {self.require_approval!r}.",
-                hint=f"Give one of {', '.join(sorted(_WORDS))}, or the names of tools.",
+                hint=f"Use one of {', '.join(sorted(_WORDS))}, or the names of tools.",
             )
         object.__setattr__(self, "args", tuple(self.args))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> MCP:
-        """Read a declaration, as a configuration has it; it may contain `type: mcp`.
+        """Read a declaration from a configuration; it may contain `type: mcp`.
 
         Raises:
             InvalidInput: A field does not exist or is missing.
@@ -98,14 +99,14 @@ class MCP:
 
     @property
     def address(self) -> str:
-        """Where it is, without user, password and query of the address and without the program's arguments."""
+        """Its address without user, password and query, or its program without arguments."""
         if self.server_url is None:
             return str(self.command)
         parts = urlsplit(self.server_url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     def needs_approval(self, tool: str) -> bool:
-        """Return whether somebody must approve a call of this tool. A mapping that does not name the tool means yes."""
+        """Return whether a person must approve a call of this tool. A mapping that does not name the tool means yes."""
         asked = self.require_approval
         if isinstance(asked, str):
             return asked != "never"
@@ -124,7 +125,7 @@ class MCP:
         return text
 
     def __repr__(self) -> str:
-        """Show the declaration without its secrets: of environment and headers the names only."""
+        """Show the declaration without secrets: only the names of environment variables and headers."""
         named = [
             f"{what}={sorted(values)}" for what, values in (("env", self.env), ("headers", self.headers)) if values
         ]

@@ -1,7 +1,7 @@
-"""A Python callable as a tool: its parameters, the schema they make, and a call made of JSON arguments.
+"""A Python callable as a tool: its parameters, their schema, and calls with JSON arguments.
 
-The parameters of a typed function become a Pydantic `TypedDict`, not a model, so that they may have any name. A function behind a
-declared schema receives the JSON values as they are.
+The parameters of a typed function become a Pydantic `TypedDict`, not a model, so that they may have any name. A function with a
+declared schema receives the JSON values unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Binding:
         function: The callable.
         signature: Its signature, annotations evaluated, without `self`.
         contexts: The parameters that receive the `CallContext`.
-        is_method: Whether the function still waits for its instance.
+        is_method: Whether the function is not yet bound to its instance.
         typed: Whether the arguments are converted to the annotated types.
     """
 
@@ -96,7 +96,7 @@ class Binding:
         """Return the JSON schema of the arguments.
 
         Args:
-            prop_desc: Descriptions by parameter; they win over those of the annotations.
+            prop_desc: Descriptions by parameter, which override those of the annotations.
 
         Raises:
             InvalidInput: A type has no JSON schema, or a description names no parameter.
@@ -118,7 +118,7 @@ class Binding:
         return schema
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> Callable[[], Any]:
-        """Return the call that the arguments make, ready to run.
+        """Return a function that makes the call with these arguments.
 
         Raises:
             InvalidArgumentsError: The types refuse them.
@@ -199,7 +199,7 @@ def _name(function: object) -> str:
 
 
 def _is_method(function: Implementation, signature: inspect.Signature) -> bool:
-    """Return whether this is a method as it stands in the body of its class."""
+    """Return whether this is a method in the body of its class."""
     first = next(iter(signature.parameters.values()), None)
     return (
         inspect.isfunction(function)
@@ -219,7 +219,7 @@ def _is_context(annotation: Any) -> bool:  # noqa: ANN401 - a type form
 
 
 def _told(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter with a type: without annotation that of a plain default, else text."""
+    """Return a parameter with a type. Without an annotation, this is the type of a plain default, or else text."""
     default, annotation = parameter.default, parameter.annotation
     if isinstance(default, FieldInfo):
         raise InvalidInput(
@@ -254,7 +254,7 @@ def _described(schema: Any, parameter: inspect.Parameter, told: str | None) -> d
 
 
 def _violations(error: ValidationError) -> list[SchemaViolation]:
-    """Return Pydantic's findings, each once, with places free of the names of Pydantic's own branches."""
+    """Return Pydantic's violations, each once, without the names of Pydantic's own branches in their places."""
     found: dict[str, SchemaViolation] = {}
     for each in error.errors(include_url=False, include_input=False):
         steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"] if _is_step(step)]

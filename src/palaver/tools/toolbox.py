@@ -17,14 +17,14 @@ __all__ = ["Toolbox", "without_clashes"]
 
 
 class Toolbox:
-    """Functions by name, in the order in which they are declared to a model. Immutable; `|` joins two."""
+    """Functions by name, in the order of their declaration to a model. Immutable; `|` joins two."""
 
     __slots__ = ("_functions",)
 
     def __init__(self, functions: Iterable[Function | Callable[..., Any]] = ()) -> None:
         """Collect functions. A plain callable becomes a tool as with `@tool`.
 
-        A tool of an MCP server whose name another tool has gets its server's label as a prefix.
+        If another tool has the same name, a tool of an MCP server gets its server's label as a prefix.
 
         Raises:
             InvalidInput: Two tools have the same name, or a callable cannot be a tool.
@@ -44,7 +44,7 @@ class Toolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the log records of each tool, in order. An unavailable tool stays declared."""
+        """The declarations, in order. An unavailable tool stays declared."""
         return tuple(each.spec for each in self)
 
     @property
@@ -78,7 +78,7 @@ class Toolbox:
 
 
 def without_clashes(functions: Iterable[Function]) -> list[Function]:
-    """Return functions in which an MCP tool whose name occurs twice has its server's label as a prefix."""
+    """Return functions; an MCP tool whose name occurs twice gets its server's label as a prefix."""
     given = list(functions)
     times = Counter(each.name for each in given)
     return [_prefixed(each) if times[each.name] > 1 else each for each in given]

@@ -1,4 +1,4 @@
-"""Threads beside the event loop: for the library's own computation, and for tools that may hang."""
+"""Threads in addition to the event loop, for the library's own computation and for tools that may hang."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _WAITING = 4
-"""Worker threads beyond one for each core: some of them wait for a disk or a lock and use no core."""
+"""The number of worker threads in addition to one per core: some wait for a disk or a lock."""
 
 _LIMITER: RunVar[CapacityLimiter] = RunVar("palaver_workers")
 _IN_WORKER: ContextVar[bool] = ContextVar("palaver_in_worker", default=False)
 
 
 def worker_limiter() -> CapacityLimiter:
-    """Return what bounds this event loop's workers: one thread for each core this process may use, and four more.
+    """Return the limiter of this event loop's workers: one thread per usable core, and four more.
 
-    It is palaver's own, so that blocking calls of the program in anyio's threads never delay a plan.
+    It is separate from anyio's, so that blocking calls of the program never delay a plan.
     """
     try:
         return _LIMITER.get()
@@ -45,8 +45,8 @@ def worker_limiter() -> CapacityLimiter:
 async def run_in_worker(work: Callable[[], T]) -> T:
     """Run `work` in a worker thread and return its result.
 
-    Cancelled before it began, `work` never runs. Once begun, it is waited for even when the caller is cancelled: what it
-    writes is written, and nothing continues unseen.
+    If cancelled before it begins, `work` never runs. Once begun, it runs to its end even if the caller is cancelled: its
+    writes are complete, and nothing continues in the background.
     """
     done: Future[T] = Future()
     async with create_task_group() as group:  # Task.cancel() on the caller does not reach the task that waits
@@ -55,7 +55,7 @@ async def run_in_worker(work: Callable[[], T]) -> T:
 
 
 async def _wait(done: Future[T], work: Callable[[], T]) -> None:
-    # Work inside work needs no place of its own: its caller holds one until it returns.
+    # Work inside work needs no separate token: its caller has one until it returns.
     limiter = CapacityLimiter(1) if _IN_WORKER.get() else worker_limiter()
     try:
         await to_thread.run_sync(_settle, done, work, limiter=limiter)
@@ -72,7 +72,7 @@ def _settle(done: Future[T], work: Callable[[], T]) -> None:
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Run `work`, which must not raise, in a daemon thread of its own. A cancelled caller leaves the thread behind.
+    """Run `work`, which must not raise, in a new daemon thread. If the caller is cancelled, the thread continues.
 
     anyio's worker threads would keep the interpreter from ending when a tool hangs.
     """
@@ -92,7 +92,7 @@ async def run_in_thread(work: Callable[[], T]) -> T:
 
 
 def hand_over(listener: Callable[[A], None]) -> Callable[[A], None]:
-    """Return a function that calls the listener in this event loop's thread, whatever thread it is called from."""
+    """Return a function, callable from any thread, that calls the listener in this event loop's thread."""
     home = threading.get_ident()
     loop = current_token()
 
@@ -106,5 +106,5 @@ def hand_over(listener: Callable[[A], None]) -> Callable[[A], None]:
 
 
 def _tell(loop: EventLoopToken, work: Callable[[], None]) -> None:
-    with suppress(anyio.RunFinishedError):  # the loop ended first: nobody waits any more
+    with suppress(anyio.RunFinishedError):  # the loop ended first, and no caller waits any more
         from_thread.run_sync(work, token=loop)

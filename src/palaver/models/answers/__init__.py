@@ -1,7 +1,7 @@
 """Readers of providers' answers: from their JSON to events, without any vendor's package.
 
-There is one reader for each API. What the next request must send back (signatures, encrypted reasoning, ids, the order of blocks) is kept
-where :mod:`palaver.wire` reads it.
+There is one reader for each API. Data that the next request must send back (signatures, encrypted reasoning, ids, the order of
+blocks) is stored where :mod:`palaver.wire` reads it.
 """
 
 from palaver.models.answers.anthropic import AnthropicAnswer

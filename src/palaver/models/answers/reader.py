@@ -26,7 +26,7 @@ class AnswerReader(ABC):
     event is added to :attr:`assembly` before it is yielded.
 
     Attributes:
-        assembly: What has arrived.
+        assembly: The part that has arrived.
     """
 
     _api: ClassVar[APITypes] = APITypes.COMPLETION
@@ -48,7 +48,7 @@ class AnswerReader(ABC):
         """Read the next piece of a stream.
 
         Raises:
-            ProviderError: The piece makes no sense, or reports a failure.
+            ProviderError: The piece is invalid, or reports a failure.
         """
         self._raw.append(data)
         yield from self._piece(data)
@@ -57,7 +57,7 @@ class AnswerReader(ABC):
         """Read an answer that arrived whole.
 
         Raises:
-            ProviderError: The answer makes no sense, or reports a failure.
+            ProviderError: The answer is invalid, or reports a failure.
         """
         self._raw.append(data)
         self._streamed = False
@@ -92,14 +92,14 @@ class AnswerReader(ABC):
         return end
 
     def broken(self, why: str) -> ProviderError:
-        """Return the error of an answer that makes no sense or is cut off, with the part that arrived."""
+        """Return the error of an invalid or incomplete answer, with the part that arrived."""
         partial = self.assembly.partial
         if not self.assembly.ended:
             partial = partial.model_copy(update={"stop_reason": StopReason.ERROR, "error": why})
         return ProviderError(why, kind="broken", provider=self._provider, model=self._model, partial=partial)
 
     def failed(self, error: Json, details: object = None) -> ProviderError:
-        """Return the error for one that an answer reports: its `message`, and its `status`, `code` and `type`, where it has them."""
+        """Return the error that an answer reports, from its `message` and, if present, `status`, `code` and `type`."""
         partial = self.assembly.partial
         codes = (error.get("status"), error.get("code"), error.get("type"))
         known = failed(
@@ -122,7 +122,7 @@ class AnswerReader(ABC):
         """Read an answer that arrived whole."""
 
     def _reason(self) -> StopReason | None:
-        """Return the stop reason. A model that calls a tool stops for it, whatever its server says (Gemini and Ollama say `stop`)."""
+        """Return the stop reason. If the model calls a tool, that is the reason, even if the server says `stop` (Gemini, Ollama)."""
         reason = stop_reason_of(self._stop)
         return StopReason.TOOL_CALLS if self._calls() and reason in {None, StopReason.STOP} else reason
 
@@ -156,7 +156,7 @@ class AnswerReader(ABC):
         yield self._add(BlockEvent(block, index))
 
     def _unknown(self, index: int, item: Json) -> Iterator[Event]:
-        """Keep a provider-specific part whole, as an importer does."""
+        """Keep a provider-specific part unchanged, as an importer does."""
         kind = text(item.get("type")) or "part"
         yield from self._block(index, blocks_of(({**item, "type": kind},))[0])
 
@@ -165,12 +165,12 @@ class AnswerReader(ABC):
             yield self._add(UsageEvent(Usage({**self.assembly.usage, **usage})))
 
     def _served_by(self, model: object) -> None:
-        """Keep the model that the answer names, where it is not the one that was asked for."""
+        """Keep the model that the answer names, if it differs from the requested one."""
         if isinstance(model, str) and model and model != self._model:
             self._metadata["served_model"] = model
 
     def _in_characters(self, index: int, piece: str) -> str:
-        """Return a piece in whole characters: the first half of a cut one waits for the second."""
+        """Return a piece in whole characters: the first half of a split character waits for the second."""
         whole = self._halves.pop(index, "") + piece
         if whole and "\ud800" <= whole[-1] <= "\udbff":
             self._halves[index] = whole[-1]
@@ -196,7 +196,7 @@ def text(value: object) -> str:
 
 
 def as_json(arguments: object) -> str:
-    """Return arguments as JSON text; Anthropic, Google and Ollama send the object itself, and nothing for none."""
+    """Return arguments as JSON text. Anthropic, Google and Ollama send an object, or nothing if there are none."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) if arguments else ""

@@ -31,7 +31,7 @@ _KINDS = MappingProxyType(
         "candidates": _Kind(GeminiAnswer, "google", "gemini"),
     }
 )
-"""The kind of answer that has a key; no message of a list has one of them."""
+"""The kind of answer for each distinctive key. No message in a list has such a key."""
 
 _RESPONSES = _Kind(ResponsesAnswer, "openai", "openai-responses")
 
@@ -43,7 +43,7 @@ def _kind(answer: Json) -> _Kind | None:
 
 
 def answer_json(value: object) -> Json | None:
-    """Return the JSON of a provider's answer, from its SDK's object or as it is; None if it is not an answer."""
+    """Return the JSON of a provider's answer, given as JSON or as an SDK's object; None if it is not an answer."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type | Message):
         value = sdk_json(value)
     return value if isinstance(value, Mapping) and _kind(value) is not None else None
@@ -54,10 +54,10 @@ def read_answer(answer: Json, request: Request | None = None) -> Message:
 
     Args:
         answer: The answer as JSON, of OpenAI's Chat Completions or Responses, Anthropic's Messages or Gemini's generateContent.
-        request: What it answers; its names of tools are mapped back.
+        request: The request of the answer; its tool names are mapped back.
 
     Raises:
-        InvalidMessage: It is none of these.
+        InvalidMessage: The value is not an answer of these APIs.
         ProviderError: It reports a failure, or stops before its end.
     """
     kind = _kind(answer)
@@ -75,7 +75,7 @@ def _unknown_request(kind: _Kind, answer: Json) -> Request:
 
 
 def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any SDK
-    """Return the object of an SDK as its API writes it: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
+    """Return an SDK's object in its API's JSON format: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
     data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     data.pop("sdkHttpResponse", None)
     for candidate in data.get("candidates") or ():
