@@ -191,7 +191,7 @@ def test_runs_give_the_same_and_are_taken_up(tmp_path: Path) -> None:
     again = run_lab(settings(*paths), tmp_path / "one", resume=True)
     assert _figures(again) == _figures(one)
     assert (tmp_path / "one" / "sessions" / f"{kept}.jsonl").stat().st_mtime_ns == stamp
-    with pytest.raises(InvalidInput, match="holds results already"):
+    with pytest.raises(InvalidInput, match="already has results"):
         run_lab(settings(*paths), tmp_path / "one")
     with pytest.raises(InvalidInput, match="other settings"):
         run_lab(settings(*paths, policies=("full",)), tmp_path / "one", resume=True)
@@ -222,7 +222,7 @@ def test_entrants_are_made_or_refused_with_a_reason(tmp_path: Path) -> None:
             entrant(asked, MODEL)
     with pytest.raises(InvalidInput, match="is not a stand-in"):
         run(tmp_path / "o", policies=("full",), stand_ins=("guess",))
-    with pytest.raises(InvalidInput, match="named twice"):
+    with pytest.raises(InvalidInput, match="given twice"):
         run(tmp_path / "o", policies=("full", "full"))
 
 

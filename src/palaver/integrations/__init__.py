@@ -1,1 +1,1 @@
-"""Adapters: stores of palaver behind the protocols of other frameworks, each in a module of its own that imports its framework."""
+"""Adapters that make a store of palaver the store of another framework. Each is a separate module that imports its framework."""

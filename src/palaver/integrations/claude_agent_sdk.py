@@ -2,8 +2,8 @@
 
     options = ClaudeAgentOptions(session_store=PalaverSessionStore("agents.db"))
 
-The SDK mirrors each record of a transcript. Each becomes an entry of the log, with the record's own JSON, which is what the SDK reads back.
-A session of the SDK is a session, a sub-agent's transcript is a dialog of it, a rewind is a fork. The subject of a session is the SDK's
+The SDK mirrors each record of a transcript. Each becomes an entry of the log with the record's own JSON, which the SDK reads back.
+A session of the SDK becomes a session, a sub-agent's transcript a dialog, and a rewind a fork. The subject of a session is the SDK's
 `project_key`.
 """
 
@@ -39,8 +39,8 @@ T = TypeVar("T")
 class PalaverSessionStore:
     """The `SessionStore` of the Claude Agent SDK over any store of palaver.
 
-    A record with a known `uuid` is not written again. Several processes may mirror into one store; the order of their records is the order in
-    which they were committed. `delete` loses nothing: it puts a session into the trash, and ends the transcript of a sub-agent.
+    A record with a known `uuid` is not written again. Several processes may mirror into one store; their records are in the order of their
+    commits. `delete` loses nothing: it moves a session to the trash, and ends the transcript of a sub-agent.
     """
 
     def __init__(self, store: StoreLike) -> None:
@@ -64,11 +64,11 @@ class PalaverSessionStore:
         return await in_thread(self._store, partial(self._alone, job), self._turns)
 
     def _alone(self, job: Callable[[], T]) -> T:
-        """Write; after a failure, forget what was read of the transcripts."""
+        """Write; after a failure, discard the transcripts that were read."""
         with self._lock:
             try:
                 return step(self._store, job)
-            except BaseException:  # an interrupt, too: what is remembered may be of a write that was undone
+            except BaseException:  # an interrupt, too: the state in memory may include a write that was undone
                 self._lanes.clear()
                 raise
 
@@ -92,7 +92,7 @@ class PalaverSessionStore:
 
     @contextmanager
     def _lane(self, session_id: SessionId, subpath: str) -> Iterator[Lane]:
-        """Yield a transcript, brought up to date; it is forgotten when the step fails."""
+        """Yield an up-to-date transcript; it is discarded if the step fails."""
         lane = self._lanes.pop((session_id, subpath), None) or Lane(self._store, session_id, subpath)
         lane.catch_up()
         yield lane
@@ -144,7 +144,7 @@ class PalaverSessionStore:
         return found
 
     async def delete(self, key: SessionKey) -> None:
-        """Put a session into the trash with its sub-agents', or end the transcript of one sub-agent."""
+        """Move a session with its sub-agents to the trash, or end the transcript of one sub-agent."""
         await self._write(partial(self._delete, dict(key)))
 
     def _delete(self, key: Mapping[str, str]) -> None:

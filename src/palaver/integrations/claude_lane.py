@@ -32,17 +32,17 @@ from palaver.view import Reason, fold
 __all__ = ["DELETED", "FRAMEWORK", "SUMMARY", "Lane", "MirroredRecord", "Summary", "lanes_of", "newest_summary"]
 
 FRAMEWORK = "claude-agent-sdk"
-"""Under this name sessions and dialogs say which transcript they are."""
+"""The metadata key with which sessions and dialogs name their transcript."""
 
 SUMMARY = f"{FRAMEWORK}/summary"
 """The entry with the SDK's summary of a transcript, written after each batch of records."""
 
 DELETED = f"{FRAMEWORK}/deleted"
-"""The entry that ends the transcript of a sub-agent which was deleted."""
+"""The entry that ends the transcript of a deleted sub-agent."""
 
 
 class MirroredRecord(NamedTuple):
-    """A record as it was mirrored.
+    """A mirrored record.
 
     Attributes:
         ordinal: Its number in the transcript.
@@ -60,7 +60,7 @@ class Summary(NamedTuple):
 
     Attributes:
         at: When it was written, in seconds since 1970-01-01 UTC.
-        data: The SDK's own words.
+        data: The SDK's own data.
     """
 
     at: float
@@ -68,7 +68,7 @@ class Summary(NamedTuple):
 
 
 def lanes_of(store: Store, session_id: SessionId, only: str | None = None) -> dict[str, list[Node]]:
-    """Return the dialogs of each transcript of a session by its subpath; the main one has an empty name. Deleted transcripts are left out.
+    """Return the dialogs of each transcript of a session by its subpath; the main one has an empty name. Deleted transcripts are omitted.
 
     Args:
         store: The store.
@@ -112,10 +112,10 @@ def newest_summary(store: Store, nodes: Sequence[Node]) -> Summary | None:
 
 
 class Lane:
-    """One transcript: its dialogs, and how far this process has read them.
+    """One transcript: its dialogs, and this process's position in them.
 
-    A record goes to the dialog of its parent record. Where the user had already spoken after that parent, the record is a rewind and begins
-    a fork. A record that is not a message goes where the newest record went.
+    A record goes to the dialog of its parent record. If the user had already spoken after that parent, the record is a rewind and begins a fork.
+    A record that is not a message goes to the dialog of the newest record.
 
     Attributes:
         count: The number of its records.
@@ -123,7 +123,7 @@ class Lane:
     """
 
     def __init__(self, store: Store, session_id: SessionId, subpath: str) -> None:
-        """Begin without having read anything."""
+        """Create the transcript; nothing is read yet."""
         self._store = store
         self._session = session_id
         self._subpath = subpath
@@ -158,7 +158,7 @@ class Lane:
                 self._note(json.loads(record.text), record)
 
     def records(self, dialog_id: DialogId, start: int = 0) -> Iterator[MirroredRecord]:
-        """Yield the records of a dialog's own entries from `start` on, and remember how far was read."""
+        """Yield the records of a dialog's own entries from `start` on, and remember the position."""
         for seq, body in self._store.bodies(dialog_id, start):
             fields = json.loads(body)
             self._read[dialog_id] = seq + 1
@@ -193,9 +193,9 @@ class Lane:
     def _write(self, value: Mapping[str, object]) -> None:
         home = self._home(value)
         known, last = self._read.get(home, 0), self._store.last(home)
-        if last.seq + 1 != known:  # another process wrote since this one looked, perhaps this very record
+        if last.seq + 1 != known:  # another process wrote meanwhile, perhaps this same record
             raise Conflict(home, known - 1, last.seq)
-        text = json.dumps(value, separators=(",", ":"))  # ASCII: any string that JSON can hold survives
+        text = json.dumps(value, separators=(",", ":"))  # ASCII: any JSON string survives
         summary = compact_summary(value)
         if summary is None:
             first, *rest = entries_of(value, self.count)
@@ -208,7 +208,7 @@ class Lane:
         self._note(value, MirroredRecord(self.count, text, place))
 
     def _model(self, home: DialogId, entry: Entry) -> Iterator[Entry]:
-        """Yield an entry that says which model answers, where it changes."""
+        """Yield a change of the model, if it changes."""
         model = entry.message.model if isinstance(entry, MessageEntry) else None
         if model and self._models.get(home) != model:
             self._models[home] = model

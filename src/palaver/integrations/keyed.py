@@ -1,4 +1,4 @@
-"""What the adapters share: sessions found by another framework's keys, and writes that are repeated after a conflict."""
+"""Helpers of the adapters: sessions found by another framework's keys, and writes that are repeated after a conflict."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from palaver.store import SessionRecord, SourceRecord, Store
 __all__ = ["Keyed", "annotate", "append", "in_thread", "spans_of", "step"]
 
 _TRIES = 64
-"""How often a write is tried. Each failure means that another writer was first, so more than a few are rare among dozens of writers."""
+"""The maximum number of tries of a write. Each failure means that another writer was first, so even with dozens of writers many failures are rare."""
 
 T = TypeVar("T")
 
 
 def step(store: Store, job: Callable[[], T]) -> T:
-    """Do reads and writes in one transaction, and repeat it when another writer was first.
+    """Run reads and writes in one transaction, and repeat it if another writer was first.
 
     Raises:
         Conflict: Other writers were first every time.
@@ -47,12 +47,12 @@ def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, 
 
 
 def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
-    """Write an entry beside the turn, and return its handle."""
+    """Write an entry outside the turn, and return its handle."""
     return KnownHead(store, dialog_id).annotate(entry)
 
 
 def spans_of(store: Store, dialog_id: DialogId) -> tuple[Span, ...]:
-    """Return the spans of entries that a dialog holds, those of its ancestors first."""
+    """Return the spans of entries of a dialog, its ancestors' first."""
     return lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)
 
 
@@ -73,7 +73,7 @@ async def in_thread(store: Store, job: Callable[[], T], limiter: CapacityLimiter
 class Keyed:
     """The sessions of one framework in a store, each found by the framework's own key.
 
-    A key is kept as the source of its session. A session in the trash has no key: writing to the key again makes another session.
+    A key is stored as the source of its session. A session in the trash has no key: writing to the key again creates another session.
     """
 
     def __init__(self, store: Store, framework: str) -> None:
@@ -121,7 +121,7 @@ class Keyed:
         return record
 
     def drop(self, *key: str) -> None:
-        """Put the session of a key into the trash, if there is one."""
+        """Move the session of a key to the trash, if there is one."""
         found = self.find(*key)
         if found is not None:
             self._store.update_session(found.session_id, trashed_at=now())

@@ -2,8 +2,8 @@
 
     graph = builder.compile(checkpointer=PalaverCheckpointSaver("agents.db"))
 
-A thread is a session. Each checkpoint, each value of a channel at a version and each pending write is an entry, written once. The messages of
-the channel `messages` are also written to a dialog, so the conversation can be shown, searched and exported like any other.
+A thread becomes a session. Each checkpoint, each value of a channel at a version and each pending write becomes an entry, written once. The
+messages of the channel `messages` are also written to a dialog, so that the conversation can be shown, searched and exported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 _Known: TypeAlias = "dict[tuple[SessionId, str], tuple[Namespace, ThreadConversation]]"
 
 MOST_THREADS = 256
-"""Threads that a saver keeps in memory; another one is read again when it is used."""
+"""The maximum number of threads that a saver keeps in memory; others are read again when used."""
 
 _VERSION_BYTES = 8
 
@@ -57,7 +57,7 @@ _VERSION_BYTES = 8
 class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     """A checkpoint saver over any store of palaver, with the optional methods too.
 
-    Several processes may use one store. `delete_thread` puts the session into the trash; `prune` and `delete_for_runs` hide checkpoints, which
+    Several processes may use one store. `delete_thread` moves the session to the trash; `prune` and `delete_for_runs` hide checkpoints, which
     stay in the log.
     """
 
@@ -68,8 +68,8 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
 
         Args:
             store: The store.
-            serde: LangGraph's serializer; its own when not given.
-            messages: The channel that holds the conversation.
+            serde: The serializer. Default: LangGraph's own.
+            messages: The channel with the conversation.
 
         Raises:
             StoreError: The store cannot be opened.
@@ -91,10 +91,10 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
 
     @contextmanager
     def _alone(self) -> Iterator[_Known]:
-        """Yield what is in memory, to one thread at a time.
+        """Yield the threads in memory, to one thread at a time.
 
-        Inside a transaction of the caller's it is empty and nobody waits: the transaction may be rolled back, and another thread may wait for
-        its end.
+        Inside a transaction of the caller, yield an empty mapping without waiting: the transaction may be rolled back, and another thread may wait
+        for its end.
         """
         known: _Known | None = getattr(self._own, "known", None)
         if known is not None:
@@ -112,7 +112,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     def _namespace(
         self, session_id: SessionId, name: str, *, make: bool = False
     ) -> Iterator[tuple[Namespace, ThreadConversation]]:
-        """Yield a namespace, brought up to date; it is forgotten when the step fails."""
+        """Yield an up-to-date namespace; it is discarded if the step fails."""
         key = (session_id, name)
         with self._alone() as known:
             found = known.pop(key, None)
@@ -130,7 +130,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         with self._alone() as known:
             try:
                 return step(self._store, job)
-            except BaseException:  # an interrupt, too: what is known may be of a write that was undone
+            except BaseException:  # an interrupt, too: the state in memory may include a write that was undone
                 known.clear()
                 raise
 
@@ -160,7 +160,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         return str(about["thread_id"]) if isinstance(about, Mapping) else ""
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that the configuration names, or the newest one; None where there is none."""
+        """Return the checkpoint that the configuration names, or the newest one; None if there is none."""
         thread, name = _where(config)
         with self._alone():
             record = self._thread(thread)
@@ -182,10 +182,10 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         """Yield checkpoints, those of a namespace newest first.
 
         Args:
-            config: The thread, and optionally the namespace or the checkpoint; all when not given.
+            config: The thread, and optionally the namespace or the checkpoint. Default: all.
             filter: Values that their metadata must have.
             before: Yield only checkpoints older than this one.
-            limit: The most to yield.
+            limit: The maximum number of checkpoints.
         """
         left = limit
         for session_id, name in list(self._spaces(config)):
@@ -302,7 +302,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         self._write(job)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Put a thread into the trash."""
+        """Move a thread to the trash."""
         self._write(partial(self._keyed.drop, str(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -326,12 +326,12 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         self._write(job)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Hide all checkpoints of threads but the newest of each namespace, or (`delete`) all.
+        """Hide all checkpoints of threads except the newest of each namespace, or (`delete`) all.
 
         The newest keeps all its values. A `DeltaChannel` would need older ones, which are hidden.
 
         Raises:
-            InvalidInput: There is no such strategy.
+            InvalidInput: The strategy is unknown.
         """
         if strategy not in {"keep_latest", "delete"}:
             raise InvalidInput(f"There is no strategy {strategy!r}: use 'keep_latest' or 'delete'.")

@@ -1,4 +1,4 @@
-"""A thread of LangGraph, read from its dialogs: checkpoints, pending writes, and where their values lie."""
+"""A thread of LangGraph, read from its dialogs: checkpoints, pending writes, and the places of their values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHECKPOINT, _WRITES, _REMOVED, _VALUE = (
 )
 
 Typed: TypeAlias = tuple[str, bytes]
-"""A value as LangGraph's serializer returns it: the name of a form, and bytes."""
+"""A value from LangGraph's serializer: the name of a format, and bytes."""
 
 Version: TypeAlias = str | int | float
 
@@ -33,7 +33,7 @@ Shown: TypeAlias = tuple[str, int]
 
 
 class Write(NamedTuple):
-    """A pending write, and where its value lies.
+    """A pending write, and the place of its value.
 
     Attributes:
         path: The path of the task, by which writes are ordered first.
@@ -41,7 +41,7 @@ class Write(NamedTuple):
         number: Its number among the task's writes; negative for the special ones.
         channel: The channel.
         seq: The entry with the value.
-        at: Which of the entry's values it is.
+        at: The index of the value in the entry.
     """
 
     path: str
@@ -61,8 +61,8 @@ class Checkpointed:
         parent: The id of the checkpoint that it follows, or None.
         checkpoint: The rest of it, serialized.
         metadata: Its metadata, serialized.
-        values: Where the value of each channel and version lies; -1 for a channel that was empty.
-        shown: Where its conversation can be read; None where it has none.
+        values: The entry with the value of each channel and version; -1 for an empty channel.
+        shown: The place of its conversation, or None.
     """
 
     checkpoint_id: str
@@ -85,10 +85,10 @@ def _typed(stored: Sequence[str]) -> Typed:
 class Namespace:
     """One namespace of a thread.
 
-    Checkpoints and writes lie in one dialog, the values of channels in another, so that finding a checkpoint reads no values.
+    Checkpoints and writes are in one dialog, the values of channels in another, so that finding a checkpoint reads no values.
 
     Attributes:
-        store: Where it lies.
+        store: Its store.
         session_id: The thread's session.
         name: The namespace, empty for the graph itself.
         checkpoints: Its checkpoints by id.
@@ -162,7 +162,7 @@ class Namespace:
         self.catch_up()
 
     def put_values(self, values: Mapping[tuple[str, Version], Typed | None]) -> dict[tuple[str, Version], int]:
-        """Write the values of channels at their versions, None for an empty one, and return where each lies; -1 for an empty one."""
+        """Write the values of channels at their versions (None if empty), and return the entry of each (-1 if empty)."""
         full = {key: value for key, value in values.items() if value is not None}
         entries = [
             Custom(custom_type=_VALUE, data={"channel": channel, "version": version, "value": _stored(value)})
@@ -179,7 +179,7 @@ class Namespace:
         values: Mapping[tuple[str, Version], int],
         shown: Shown | None,
     ) -> None:
-        """Write a checkpoint, whose values were put before."""
+        """Write a checkpoint whose values were written before."""
         found = [(*key, seq) for key, seq in values.items()]
         told = {
             "id": checkpoint_id,
@@ -192,7 +192,7 @@ class Namespace:
         self._write(_CHECKPOINT, told)
 
     def put_writes(self, checkpoint_id: str, task: str, path: str, writes: Sequence[tuple[str, int, Typed]]) -> None:
-        """Write pending writes: an ordinary one that is there already stays, a special one is replaced."""
+        """Write pending writes. An existing ordinary write stays; a special one is replaced."""
         known = self.writes.get(checkpoint_id, {})
         fresh = [
             (channel, index, _stored(value))

@@ -1,4 +1,4 @@
-"""The conversation in a channel of LangGraph, as dialogs: one that grows, and a fork where the state was changed."""
+"""The conversation in a channel of LangGraph, as dialogs: one that grows, and a fork after a change of the state."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class _Marked(NamedTuple):
 class ThreadConversation:
     """The messages of one namespace of a thread: each becomes an entry, once.
 
-    A state that continues the messages of its parent checkpoint appends to the same dialog. Where a message was changed or removed, or the
-    graph continued from an older checkpoint, a fork begins after the messages that are still the same.
+    A state that continues the messages of its parent checkpoint appends to the same dialog. If a message was changed or removed, or the
+    graph continued from an older checkpoint, a fork begins after the unchanged messages.
     """
 
     def __init__(self, store: Store, session_id: SessionId, namespace: str) -> None:
@@ -55,10 +55,10 @@ class ThreadConversation:
         self._marks: dict[DialogId, list[_Marked]] = {}
 
     def show(self, before: Shown | None, messages: Sequence[BaseMessage]) -> Shown:
-        """Write the new messages of a state, and return where all of them can be read.
+        """Write the new messages of a state, and return the place of all its messages.
 
         Args:
-            before: Where those of the parent checkpoint can be read; None where it had none.
+            before: The place of the parent checkpoint's messages, or None.
             messages: The state's messages.
         """
         marks = [_mark(one) for one in messages]
@@ -135,19 +135,19 @@ def _mark(message: BaseMessage) -> str:
 
 
 def _entry(message: BaseMessage, mark: str) -> Entry:
-    """Return the entry of a message; a custom entry where palaver cannot read it."""
+    """Return the entry of a message; a custom entry if palaver cannot read it."""
     source = Source(format=FRAMEWORK, record=mark)
     try:
         fields: dict[str, Any] = {"id": message.id} if message.id else {}
         if isinstance(message, AIMessage) and message.usage_metadata:
             fields["usage"] = Usage(message.usage_metadata)
         return MessageEntry(message=from_chat_dict(_chat(message), **fields), source=source)
-    except (PalaverError, ValueError, TypeError, RecursionError):  # what content of any shape can cause
+    except (PalaverError, ValueError, TypeError, RecursionError):  # errors that malformed content can cause
         return Custom(custom_type=f"{FRAMEWORK}/{message.type}", data={"text": repr(message.content)}, source=source)
 
 
 def _chat(message: BaseMessage) -> dict[str, Any]:
-    """Return a message in the form of chat completions."""
+    """Return a message in the format of chat completions."""
     said: dict[str, Any] = {"role": _ROLES.get(message.type, "user"), "content": _content(message.content)}
     if message.name:
         said["name"] = message.name

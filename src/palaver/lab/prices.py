@@ -1,21 +1,19 @@
-"""The price sheet: what reading, caching and writing a token costs, and how long a provider's cache lives.
+"""The price sheet: the prices of reading, caching and writing tokens, and the lifetime of a provider's cache.
 
-Money: what recalls cost.
-
-What a call refers to and its view does not hold has to be fetched, and is paid for whether it can be looked up or not: leaving something out for
-good must not be cheaper than leaving it out so that it can be found. The steps, each a model call of its own on the same view:
+The cost of recalls: if a call refers to content that its view lacks, the content must be fetched, and is charged even if no lookup finds it.
+Omitting content irretrievably must not be cheaper than omitting it with a handle. Each step is a separate model call on the same view:
 
 ==================================  ========================  ==========================================================
-what is missing                     calls                     tokens that come into the requests up to the next cut
+missing content                     calls                     tokens added to the requests up to the next cut
 ==================================  ========================  ==========================================================
-its handle is in view               1, the recall             the blocks that hold it
+its handle is in view               1, the recall             the blocks that contain it
 a search finds it                   2, search and recall      the hits, and the blocks
-a search finds something else       2, search and the step    the hits, and the blocks: what the step brought at first,
-                                    that brought it at first  it brings again
+a search finds something else       2, search and the step    the hits, and the blocks: the content of that step, which
+                                    that first brought it     it brings again
 ==================================  ========================  ==========================================================
 
-Source: leaving something out costs what fetching it again costs, its tokens and the request that asks for it (caching where each item has a size and a
-price: Young, "On-Line File Caching", Algorithmica 33, 2002). Agents do go on longer when something is missing: by 13 to 15 % after
+Source: omitting an item costs as much as fetching it again: its tokens and the request (caching with item sizes and prices:
+Young, "On-Line File Caching", Algorithmica 33, 2002). Agents do take more steps when content is missing: 13 to 15 % more after
 summaries (arXiv 2508.21433).
 """
 
@@ -36,29 +34,29 @@ LIFETIMES: Mapping[str, float] = MappingProxyType(
 )
 """Seconds for which a prefix stays in a provider's cache after it was last used, by the family of the model.
 
-Anthropic: 5 minutes, begun anew with each read (platform.claude.com/docs/en/build-with-claude/prompt-caching). OpenAI: 5 to 10 minutes of
+Anthropic: 5 minutes, restarted by each read (platform.claude.com/docs/en/build-with-claude/prompt-caching). OpenAI: 5 to 10 minutes of
 inactivity (platform.openai.com/docs/guides/prompt-caching). DeepSeek: "hours to days" (api-docs.deepseek.com/guides/kv_cache). Gemini publishes
-none for its implicit cache; 5 minutes is ours."""
+none for its implicit cache; 5 minutes is our assumption."""
 
 _OTHERS = 300.0
 _LEAST = 1_024
-"""Tokens below which a prefix is not cached: Anthropic (of most models) and OpenAI, as above."""
+"""The minimum tokens of a cached prefix: Anthropic (of most models) and OpenAI, as above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """What a token costs, in the sheet's currency, and what is known of the cache.
+    """The prices of tokens, in the sheet's currency, and the properties of the cache.
 
     Attributes:
         model: The model.
         currency: `USD`, or `input tokens`: multiples of a token read without a cache.
-        input: A token read that was not cached, where the provider does not cache it.
-        cache_read: A token read from the cache.
-        cache_write: A token read and put into the cache.
-        output: A token written.
+        input: An input token without caching.
+        cache_read: An input token read from the cache.
+        cache_write: An input token written to the cache.
+        output: An output token.
         lifetime: Seconds for which a prefix stays in the cache after its last use; 0 for no cache.
-        least: Tokens that a prefix must have to be cached.
-        source: Where the figures are from.
+        least: The minimum tokens of a cached prefix.
+        source: The source of the figures.
     """
 
     model: str
@@ -72,29 +70,29 @@ class Sheet:
     source: str
 
     def call(self, *, read: int, written: int, output: int) -> float:
-        """Price a call: what was in the cache is read from it, and all the rest is put into it.
+        """Return the price of a call: cached tokens are read from the cache, and all others are written to it.
 
-        What is shorter than the least prefix is not cached and costs as input.
+        A request shorter than the minimum prefix is not cached and costs as input.
 
         Args:
             read: Tokens read from the cache.
-            written: Tokens read anew.
+            written: Input tokens that are not in the cache.
             output: Tokens written by the model.
         """
         anew = self.cache_write if self.lifetime and read + written >= self.least else self.input
         return read * self.cache_read + written * anew + output * self.output
 
     def found(self, stable: int, *, warm: bool) -> int:
-        """Return how many tokens of a request the cache has.
+        """Return the number of tokens of a request that are in the cache.
 
         Args:
-            stable: With how many tokens it begins that the request before it had.
-            warm: Whether the cache of the request before is still there.
+            stable: The number of leading tokens that it shares with the previous request.
+            warm: Whether the cache of the previous request is still alive.
         """
         return stable if warm and self.lifetime and stable >= self.least else 0
 
     def warm(self, gap: float | None) -> bool:
-        """Return whether a prefix is still cached after so many seconds; where nobody knows how many, it is."""
+        """Return whether a prefix is still cached after `gap` seconds; True if the gap is unknown."""
         return gap is None or gap <= self.lifetime
 
 
@@ -109,20 +107,20 @@ RELATIVE = Sheet(
     least=_LEAST,
     source="multiples of an uncached input token, as Anthropic's list has them",
 )
-"""What is taken where a model has no known price."""
+"""The sheet for models without a known price."""
 
 
 def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
-    """Make the price sheet of a model.
+    """Return the price sheet of a model.
 
-    Prices are the list's for requests of ordinary length: what some providers charge besides for very long ones is left out.
+    Prices are list prices for requests of ordinary length, without surcharges for very long ones.
 
     Args:
         model: The model.
-        lifetime: Seconds for which its provider's cache lives, where the caller knows better; 0 for no cache.
+        lifetime: The lifetime of the provider's cache in seconds, to override the known one; 0 for no cache.
 
     Returns:
-        Its sheet; `RELATIVE`, under its name, where no price is known: its `currency` says so.
+        The sheet; without a known price, `RELATIVE` with the model's name, whose `currency` says so.
     """
     lives = LIFETIMES.get(model_info(model).family, _OTHERS) if lifetime is None else lifetime
     try:
@@ -144,26 +142,26 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
 
 
 def _cached(listed: Sheet) -> Sheet:
-    """Return a sheet as it is where there is a cache; without one every token read costs as input, in calls, recalls, the optimum and what policies are told."""
+    """Return a sheet unchanged if there is a cache. Without one, every input token costs `input`: in calls, recalls, the optimum and for policies."""
     return listed if listed.lifetime else replace(listed, cache_read=listed.input, cache_write=listed.input)
 
 
 LOOKUP_OUTPUT = 60
-"""Tokens that a model writes to look something up: a call with a handle or a few words. Ours, about the size of such calls in recordings."""
+"""The output tokens of a lookup: a call with a handle or a few words. Our figure, about the size of such calls in recordings."""
 
 SEARCH_TOKENS = 300
-"""Tokens of the answer of a search: five hits of a line or two each. Ours."""
+"""The tokens of a search result: five hits of a line or two each. Our figure."""
 
 
 def recall_charge(lookups: int, brought: int, view: int, sheet: Sheet) -> float:
-    """Return what it costs to bring something back before a call.
+    """Return the cost of bringing content back before a call.
 
-    Each step is a model call on the same view, which is in the cache; what it brings is read anew once. Later requests that contain it are charged
-    for it themselves.
+    Each step is a model call on the same view, which is in the cache. The content is read once without the cache. Later requests that contain it are
+    charged separately.
 
     Args:
-        lookups: How many steps there are.
-        brought: The tokens that they bring in all.
+        lookups: The number of steps.
+        brought: The total tokens that they bring.
         view: The tokens of the view.
         sheet: The prices.
     """

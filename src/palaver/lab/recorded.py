@@ -1,4 +1,4 @@
-"""The recorded model calls of a dialog: what each saw, when it was answered, and what the answer refers to."""
+"""The recorded model calls of a dialog: the view, the time and the response of each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class RecordedCall:
         number: Its number in the dialog, from 1.
         seq: The number of the last own entry that it could see, -1 before the first.
         first: The first entry of its response.
-        at: When the response was recorded, in seconds since 1970 UTC; None when that is not known.
-        output: Output tokens that the provider reported; None when it did not.
+        at: When the response was recorded, in seconds since 1970 UTC; None if unknown.
+        output: Output tokens that the provider reported, or None.
     """
 
     number: int
@@ -49,11 +49,11 @@ class RecordedSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """A view as the change from the view before it.
+    """A view as the change from the previous view.
 
     Attributes:
         view: The view without its exchanges.
-        same: How many of the first exchanges are those of the view before.
+        same: The number of leading exchanges that it shares with the previous view.
         rest: The exchanges after them.
     """
 
@@ -64,13 +64,13 @@ class _Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A dialog as its agent went through it.
+    """A dialog with its model calls.
 
     Attributes:
         dialog: The dialog.
-        calls: Its own model calls, in order; calls that it inherited belong to its parent.
-        whole: The view of everything at its end.
-        responses: The responses of its calls as they are at the end, by their first entry.
+        calls: Its own model calls, in order, without inherited ones.
+        whole: The whole view at its end.
+        responses: The final responses of its calls, by their first entry.
         summaries: The summaries recorded in it, in order.
         models: The models that answered, in the order of their first answers.
     """
@@ -84,9 +84,9 @@ class Trace:
     _growth: tuple[_Growth, ...]
 
     def views(self) -> Iterator[tuple[RecordedCall, View]]:
-        """Return each call with the view of everything said before it; recorded compactions are ignored.
+        """Yield each call with the whole view before it; recorded compactions are ignored.
 
-        What did not change between two views is the same object in both, and in every iteration.
+        Unchanged exchanges are the same objects in all views, and in every iteration.
         """
         exchanges: tuple[Exchange, ...] = ()
         for call, growth in zip(self.calls, self._growth, strict=True):
@@ -95,7 +95,7 @@ class Trace:
 
 
 def trace(reader: Reader, dialog_id: DialogId) -> Trace:
-    """Read a dialog's calls. A call is where a new response begins: fragments of one response are one call."""
+    """Return a dialog's calls. Each response is one call, also if it has several fragments."""
     last = NOTHING
     summaries: list[RecordedSummary] = []
     spoken: dict[int, Message] = {}
@@ -144,7 +144,7 @@ def _grown(reader: Reader, dialog_id: DialogId, calls: tuple[RecordedCall, ...])
 
 
 def _call(number: int, first: Handle, response: Exchange, spoken: Mapping[int, Message]) -> RecordedCall:
-    """Return the call of a response. Providers report the usage of a response with its last fragment."""
+    """Return the call of a response. Providers report usage with the last fragment of a response."""
     said = [spoken[place.seq] for place in response.entries() if place.dialog == first.dialog and place.seq in spoken]
     written = [message.usage.output_tokens for message in said if message.usage]
     return RecordedCall(

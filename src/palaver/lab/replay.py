@@ -1,13 +1,10 @@
-"""The replay: each recorded call's view rebuilt under a policy, as if the policy had been live.
+"""The replay: rebuild each recorded call's view under a policy, as if the policy had been live.
 
-As under an agent, a plan of a policy that makes the view smaller is committed, and later views start from it; a plain context manager sees the whole
-dialog at every call. No model is asked, and the agent's steps are the recorded ones: what it would have done with another view is unknown.
+As with an agent, a policy's plan that makes the view smaller is committed, and later views start from it. A plain context manager sees the whole
+dialog at every call. No model is asked, and the agent's steps are the recorded ones: its reaction to another view is unknown.
 
-The view of a dialog after a compaction was committed, without a store.
-
-A session commits a smaller view as one entry, and later views start from it. The lab does the same in memory: one fold of the recorded log
-serves every policy, and each policy's committed view takes the place of the beginning. A test compares these views with those of a session that
-commits.
+A session commits a smaller view as one entry, and later views start from it. The lab does the same in memory, without a store. One fold of the recorded
+log serves every policy, and each policy's committed view replaces the beginning. A test compares these views with those of a session that commits.
 """
 
 from __future__ import annotations
@@ -28,10 +25,10 @@ __all__ = ["CommittedView", "Replay", "ReplayStep"]
 
 
 class CommittedView:
-    """What a policy committed of a dialog, and the views that follow from it."""
+    """The committed view of a policy, and the views that follow from it."""
 
     def __init__(self) -> None:
-        """Start with nothing committed."""
+        """Start without a committed view."""
         self._shown: View | None = None
         self._log: View | None = None
 
@@ -39,13 +36,13 @@ class CommittedView:
         """Return the view that a session would have.
 
         Args:
-            log: The view of everything said so far, at the place of the commit or later.
+            log: The whole view so far, at the place of the commit or later.
         """
         shown, then = self._shown, self._log
         if shown is None or then is None:
             return log
         both = zip(then.exchanges, log.exchanges, strict=False)
-        now = {one.first: other for one, other in both if one is not other}  # grown, answered or pinned since
+        now = {one.first: other for one, other in both if one is not other}  # grown, answered or pinned later
         exchanges = (
             shown.exchanges if not now else tuple(_updated(each, now.get(each.first)) for each in shown.exchanges)
         )
@@ -62,14 +59,14 @@ class CommittedView:
         """Commit a view.
 
         Args:
-            view: The view, made of what `view` returned for this log.
-            log: The view of everything said so far.
+            view: The view, made from the result of `view` for this log.
+            log: The whole view so far.
         """
         self._shown, self._log = view, log
 
 
 def _updated(committed: Exchange, now: Exchange | None) -> Exchange:
-    """Return a committed exchange as it is now: it may have grown, and keeps the form in which its blocks were committed."""
+    """Return the current state of a committed exchange: it may have grown, and its blocks keep their committed form."""
     if now is None or committed.first is None:
         return committed
     return replace(now, changes={**now.changes, **committed.changes}) if committed.changes else now
@@ -81,10 +78,10 @@ class ReplayStep:
 
     Attributes:
         call: The call.
-        log: The view of everything said before it.
-        given: The view that the policy started from: what it had committed, and what came since.
+        log: The whole view before it.
+        given: The view that the policy started from: its committed view and later exchanges.
         view: The view that it would have sent.
-        composed: How that view came about; None when what must be sent is larger than the budget.
+        composed: The composition of that view; None if the content that must be sent is larger than the budget.
         cut: Whether the view was committed.
         summary: Tokens of the summaries that a model would have written for it.
         planning: Seconds that the policy took.
@@ -112,9 +109,9 @@ class Replay:
 
         Args:
             trace: The dialog's calls.
-            things: What its views are asked for.
+            things: The references of its calls.
             entrant: The policy.
-            stand_in: What takes the place of a model's summaries.
+            stand_in: The replacement for a model's summaries.
             meter: Counts tokens.
         """
         self.error = ""
@@ -126,14 +123,14 @@ class Replay:
         )
 
     def steps(self) -> Iterator[ReplayStep]:
-        """Return each call as it would have been."""
+        """Yield each call under the policy."""
         committed = CommittedView()
         manager: ContextManager = self._stand_in or self._entrant.manager
         for call, log in self._trace.views():
             if self._stand_in is not None:
                 self._stand_in.begin(call.number - 1)
             given = committed.view(log)
-            self._meter.view(given)  # or its size before would be an estimate that depends on what was replayed before
+            self._meter.view(given)  # otherwise its size would be an estimate that depends on earlier replays
             began = perf_counter()
             composed: Composed | None = None
             try:

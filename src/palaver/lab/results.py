@@ -1,15 +1,15 @@
-"""What the lab finds, as values: the schema of its results.
+"""The lab's results: their schema.
 
 A run is a folder::
 
-    run.json                     the Run: what was asked, with which prices and assumptions
+    run.json                     the LabRun: the settings, with prices and assumptions
     sessions/<key>.jsonl         one session: a SessionRow, then for each policy a ReplayRow and the CallRows of it
     files/<digest>.json          a source file that is done: the keys of its sessions, and its problems
     table.json                   the Table: each policy over all sessions, with intervals
 
-Every line of a session's file is a JSON object whose `record` says which row it is (`session`, `replay`, `call`, `end`), and whose other
-keys are the attributes here. Attributes are only ever added; `SCHEMA` grows when one changes its meaning. Tokens are of the run's model;
-money is in the run's currency; times are seconds.
+Every line of a session's file is a JSON object whose `record` is the type of row (`session`, `replay`, `call`, `end`). The other keys
+are the attributes here. Attributes are only added; `SCHEMA` increases when one changes its meaning. Tokens are of the run's model,
+money is in the run's currency, and times are in seconds.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SCHEMA = 3
 """The version of the meaning of the results. 3: human messages are counted; views are committed as by an agent."""
 
 PARTS = ("system", "tools", "user", "assistant", "results", "summaries", "placeholders")
-"""The attributes of a CallRow into which its tokens are divided, in the order in which they are best stacked."""
+"""The attributes that divide a CallRow's tokens, in a good order for stacking."""
 
 
 class _Row:
-    """What can be written as JSON values and read again; keys of a newer version are passed over."""
+    """A row that can be written as JSON values and read again; keys of a newer version are ignored."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as JSON values."""
@@ -52,18 +52,18 @@ class _Row:
 
     @classmethod
     def _known(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what this version knows of values."""
+        """Return the values whose keys this version knows."""
         known = {each.name for each in fields(cls)}  # type: ignore[arg-type]  # the same
         return {name: value for name, value in values.items() if name in known}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(_Row):
-    """Something that a reader of the results must know: what is missing, what was assumed, what went wrong.
+    """A fact that a reader of the results must know: missing data, an assumption or a failure.
 
     Attributes:
         kind: `unreadable`, `damaged`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
-        text: A sentence: what it is, and what was done about it.
+        text: A sentence that says what happened and what was done.
         source: The file, or empty.
         session: The key of the session, or empty.
         policy: The policy, or empty.
@@ -80,56 +80,56 @@ class Problem(_Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow(_Row):
-    """One recorded model call under one policy. (session, policy, stand_in, call) names it.
+    """One recorded model call under one policy, with the key (session, policy, stand_in, call).
 
     Attributes:
         session: The key of the session.
         policy: The policy's name, as the run lists it.
-        stand_in: What stood for a model's summaries.
+        stand_in: The replacement for a model's summaries.
         call: The number of the call in the session, from 1; the same for every policy.
         dialog: The dialog in which it was made.
         seq: The number of the dialog's last own entry that it saw, or -1.
-        at: When the answer was recorded, in seconds since 1970 UTC; None where that is not known.
-        gap: Seconds since the answer before it in the same dialog; None for the first one, or where that is not known.
-        warm: Whether the provider's cache of the call before was still there.
+        at: When the answer was recorded, in seconds since 1970 UTC; None if unknown.
+        gap: Seconds since the previous answer in the same dialog; None for the first one, or if unknown.
+        warm: Whether the provider's cache of the previous call was still alive.
         tokens: The size of the request. The parts (`PARTS`) add up to it.
-        system: Instructions, and what stands around a request.
+        system: Instructions, and the overhead of a request.
         tools: Tool schemas.
-        user: Words of the user.
-        assistant: The model's words, thinking and calls.
-        results: Tool results as they were recorded.
+        user: Text of the user.
+        assistant: The model's text, thinking and calls.
+        results: Unchanged tool results.
         summaries: Records and summaries, and files brought back.
         placeholders: Blocks shown in another form, and notices.
-        exchanges: How many exchanges the view shows.
-        left_out: How many recorded messages the view leaves out because it had to become smaller.
-        changed: How many blocks it shows in another form.
-        mark: What the policy did: empty where the request goes on from the one before; `cut` where the view is smaller than it would be
-            and was written down, so that later views begin from it; `edit` where something changed and was not worth writing down.
-        stable: With how many tokens it begins that the request before had: there the provider's prefix ends.
+        exchanges: The number of exchanges in the view.
+        left_out: The number of recorded messages that the view leaves out to become smaller.
+        changed: The number of blocks in another form.
+        mark: The policy's action: empty if the request continues the previous one; `cut` if a smaller view was committed, so that later
+            views start from it; `edit` if the view changed without a commit.
+        stable: The number of leading tokens shared with the previous request, where the provider's cached prefix ends.
         read: Tokens read from the provider's cache.
-        written: Tokens read anew (and, where the provider charges for it, written to the cache).
+        written: Input tokens not in the cache (written to it, if the provider charges for that).
         output: Tokens that the model wrote.
-        cost: What the call cost, without recalls and summaries.
-        summary_cost: What the model's summary that a stand-in stands for would have cost.
-        recalls: How many calls were needed to get at what the next response refers to and the view does not hold: lookups, those that find
-            something else included, and what then had to be done again.
-        refetched: Of how many exchanges something had to be got as it was got at first, because no lookup finds it.
+        cost: The cost of the call, without recalls and summaries.
+        summary_cost: The cost of the model's summary that a stand-in replaces.
+        recalls: The number of calls needed for references of the next response that the view lacks: lookups, also those that find something
+            else, and repeated steps.
+        refetched: The number of exchanges whose step must be repeated, because no lookup finds them.
         recall_tokens: The tokens that they brought.
-        recall_cost: What they cost: each a call of its own and its tokens, then their place in every later request up to the next cut.
-        references: Identifiers in the calls of the response that had been said before.
-        in_view: How many of them the view holds, if only as a word.
-        reached: How many of them it holds or a lookup brings back.
-        evidence: How many of them it holds as content: in a block as the log has it, or in a passage of the log.
-        evidence_reached: How many of them it holds as content or a lookup brings back.
-        evidence_cost: What recalls would cost if a word were not enough: if all that is not there as content had to be recalled.
+        recall_cost: Their cost: the calls, and their tokens in every later request up to the next cut.
+        references: Identifiers in the calls of the response that were mentioned before.
+        in_view: The number of references that the view contains, at least as a word.
+        reached: The number that it contains or that a lookup brings back.
+        evidence: The number that it shows as content: in a block as recorded, or in a passage of the log.
+        evidence_reached: The number that it shows as content or that a lookup brings back.
+        evidence_cost: The cost of recalls if every reference that is not shown as content had to be recalled.
         humans: The human's messages before the call.
-        humans_kept: How many of them are in the view, quoted in a record, or listed there by handle.
+        humans_kept: The number of them that are in the view, quoted in a record, or listed there by handle.
         planning: Seconds that the policy took.
-        infeasible: The tokens that had to be sent where they were more than the budget allows; else 0. Such a call is counted as if it
-            had been sent with what the policy had to begin with.
-        checked: Whether the view was held to all laws.
-        broken: How many laws it broke.
-        digest: The first 16 hexadecimal digits of the SHA-256 of the view's canonical text: the view can be made again and compared.
+        infeasible: The tokens that must be sent if they exceed the budget, or else 0. Such a call is counted as if the view that the policy
+            started from had been sent.
+        checked: Whether the view was checked against all laws.
+        broken: The number of broken laws.
+        digest: The first 16 hexadecimal digits of the SHA-256 of the view's canonical text, to compare a rebuilt view.
     """
 
     session: str
@@ -179,57 +179,57 @@ class CallRow(_Row):
 
     @property
     def total(self) -> float:
-        """What the call cost in all."""
+        """The total cost of the call."""
         return self.cost + self.summary_cost + self.recall_cost
 
     @property
     def composition(self) -> dict[str, int]:
-        """The tokens by what they are for, in the order of `PARTS`; they add up to `tokens`."""
+        """The tokens by purpose, in the order of `PARTS`; they add up to `tokens`."""
         return {part: getattr(self, part) for part in PARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRow(_Row):
-    """One session under one policy: sums over its calls. (session, policy, stand_in) names it.
+    """One session under one policy: sums over its calls, with the key (session, policy, stand_in).
 
     Attributes:
         session: The key of the session.
         policy: The policy's name, as the run lists it.
-        stand_in: What stood for a model's summaries.
-        status: `ok`, or `failed`: then the rows end with the call before the one at which the policy failed.
-        error: What it failed with.
-        calls: How many calls were replayed.
-        infeasible: For how many of them what must be sent was larger than the budget.
-        cuts: How often the view was made smaller and written down.
-        edits: How often it was changed otherwise.
+        stand_in: The replacement for a model's summaries.
+        status: `ok`, or `failed`: then the rows end before the call at which the policy failed.
+        error: The policy's error.
+        calls: The number of replayed calls.
+        infeasible: The number of calls that must send more than the budget.
+        cuts: The number of commits of a smaller view.
+        edits: The number of other changes.
         tokens: Tokens sent, all calls together.
         largest: The largest request.
         read: Tokens read from the cache.
-        written: Tokens read anew.
-        stable: Tokens of requests that the next one began with.
-        stable_of: Tokens of all requests that had a next one.
+        written: Input tokens not in the cache.
+        stable: Leading tokens that each request shares with the next one.
+        stable_of: Tokens of all requests that have a next one.
         output: Tokens written by the model.
-        cost: What the calls cost, without recalls and summaries.
-        summary_cost: What a model's summaries would have cost.
-        recalls: Calls to get at what views do not hold.
-        refetched: Exchanges of which something had to be got again, because no lookup finds it.
-        recall_cost: What they cost.
-        optimum: The bill of the best possible schedule of cuts, found afterwards; None where it was not computed.
+        cost: The cost of the calls, without recalls and summaries.
+        summary_cost: The cost of a model's summaries.
+        recalls: Calls to fetch content that views lack.
+        refetched: Exchanges whose step must be repeated, because no lookup finds them.
+        recall_cost: The cost of recalls.
+        optimum: The bill of the best possible schedule of cuts; None if it was not computed.
         references: Identifiers that later calls referred to.
-        in_view: Of those, in the view.
-        reached: Of those, in the view or brought back by a lookup.
-        evidence: Of those, in the view as content.
-        evidence_reached: Of those, in the view as content or brought back.
-        evidence_cost: What recalls would cost if all that is not in view as content had to be recalled.
-        complete: Calls with references, all of which were in the view.
+        in_view: References in the view.
+        reached: References in the view or brought back by a lookup.
+        evidence: References in the view as content.
+        evidence_reached: References in the view as content or brought back.
+        evidence_cost: The cost of recalls if every reference that is not in view as content had to be recalled.
+        complete: Calls whose references were all in the view.
         referring: Calls with references.
-        humans: The human's messages before each call, all calls together.
-        humans_kept: Of those, in the view, quoted in a record, or listed there by handle.
-        planning: Seconds that the policy took, all calls together.
+        humans: The human's messages before each call, summed over calls.
+        humans_kept: Those in the view, quoted in a record, or listed there by handle.
+        planning: Seconds that the policy took, summed over calls.
         slowest: Seconds that its slowest plan took.
-        checked: Views that were held to all laws.
+        checked: Views that were checked against all laws.
         broken: Laws that they broke.
-        violations: What was broken, in words; the first few.
+        violations: The first few broken laws, as text.
     """
 
     session: str
@@ -282,19 +282,19 @@ class SessionRow(_Row):
 
     Attributes:
         session: Its key in this run.
-        run: The key of the run's settings: results of other settings are not taken up.
+        run: The key of the run's settings. Results of other settings are not reused.
         source: The file.
         ordinal: Its number among the conversations of the file, from 0.
         name: Its name.
-        format: The format it was read in.
-        dialogs: How many of its dialogs have model calls.
-        messages: Recorded messages.
-        calls: Model calls.
+        format: The format of its file.
+        dialogs: The number of its dialogs with model calls.
+        messages: The number of recorded messages.
+        calls: The number of model calls.
         tokens: The size of its largest whole view.
-        started: When its first call was answered, in seconds since 1970 UTC; None where that is not known.
-        model: The model that was recorded last, or empty.
-        summaries: Summaries that were recorded in it.
-        problems: What is to be known about it.
+        started: When its first call was answered, in seconds since 1970 UTC; None if unknown.
+        model: The last recorded model, or empty.
+        summaries: The number of recorded summaries.
+        problems: Its problems.
     """
 
     session: str
@@ -322,11 +322,11 @@ class SessionRow(_Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(_Row):
-    """A figure of a policy over all sessions, with the interval that holds 95 of 100 resamplings of the sessions.
+    """A figure of a policy over all sessions, with the interval that contains 95 of 100 resamplings of the sessions.
 
     Attributes:
-        value: The figure; None where nothing could be measured.
-        low: The lower end of its interval; None where there is none: of one session, or without resampling.
+        value: The figure; None if nothing could be measured.
+        low: The lower end of its interval; None for a single session or without resampling.
         high: The upper end.
     """
 
@@ -341,20 +341,20 @@ class PolicyRow(_Row):
 
     Attributes:
         policy: Its name.
-        stand_in: What stood for a model's summaries.
-        status: `ok`, `failed` (in some session; the figures are of the others) or `invalid` (it broke a law before it was replayed).
-        sessions: How many sessions it was replayed on to their end.
-        failed: On how many it failed.
-        calls: How many calls.
-        infeasible: How many of them could not be sent.
-        cuts: How often a view was cut.
-        scores: Figures by name (`palaver.lab.scores.SCORES` says what each is).
-        best: Whether it is on the front: no other policy has a bill as low and an in-view recall as high, and one of them better.
-        best_evidence: Whether it is on the other front, on which a word is not enough: of `evidence_bill` and `evidence`.
-        differences: Its figures less those of the run's default policy, over the sessions that both came to the end of, by name
-            (`palaver.lab.scores.COMPARED`); empty for the default policy itself, and where it is not in the run.
-        beats: In what share of resamplings of the sessions it beats the default policy in bill and in-view recall; None where there are none.
-        beats_evidence: The same in `evidence_bill` and `evidence`.
+        stand_in: The replacement for a model's summaries.
+        status: `ok`, `failed` (in some session; the figures cover the others) or `invalid` (it broke a law before it was replayed).
+        sessions: The number of sessions that it completed.
+        failed: The number of sessions on which it failed.
+        calls: The number of calls.
+        infeasible: The number of calls that could not be sent.
+        cuts: The number of cuts.
+        scores: Figures by name, as `palaver.lab.scores.SCORES` defines them.
+        best: Whether it is Pareto-optimal in bill and FRR: no other policy is at least as good in both and better in one.
+        best_evidence: Whether it is Pareto-optimal in `evidence_bill` and `evidence`.
+        differences: Its figures minus those of the run's default policy, over the sessions that both completed, by name
+            (`palaver.lab.scores.COMPARED`); empty for the default policy, and if that is not in the run.
+        beats: The share of resamplings in which it beats the default policy in bill and FRR, or None.
+        beats_evidence: The same for `evidence_bill` and `evidence`.
         broken: Laws that it broke.
     """
 
@@ -376,7 +376,7 @@ class PolicyRow(_Row):
 
     @property
     def remark(self) -> str:
-        """What a reader must know beside its name, where it is not in order: of which sessions its figures are not."""
+        """A remark on a policy that failed or is invalid: the sessions that its figures do not cover."""
         if self.status == "failed":
             return f"failed on {self.failed:,} of {self.sessions + self.failed:,}"
         return "" if self.status == "ok" else self.status
@@ -392,25 +392,25 @@ class PolicyRow(_Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabRun(_Row):
-    """What was asked.
+    """The settings of a run, with their assumptions.
 
     Attributes:
-        key: Hexadecimal digits that stand for everything below that changes a figure.
+        key: A digest of everything below that changes a figure.
         sources: The files and folders that were named.
-        policies: The policies, in the order in which they were named.
-        stand_ins: What stands for a model's summaries: `fold`, `recorded`, `empty`, `oracle`.
+        policies: The policies, in the given order.
+        stand_ins: The replacements for a model's summaries: `fold`, `recorded`, `empty`, `oracle`.
         model: The model whose tokens, prices and window count.
         window: Its window in tokens, or None for its own.
-        budget: The tokens that a request may occupy under every policy, or None where each divides the window in its own way.
+        budget: The budget of a request under every policy, or None if each divides the window in its own way.
         prices: The price sheet, as its attributes.
-        currency: `USD`, or `input tokens` where the model has no known price.
-        assumptions: What was assumed, a sentence each.
-        seed: What the resampling of sessions begins with.
-        resamples: How often sessions are resampled.
+        currency: `USD`, or `input tokens` if the model has no known price.
+        assumptions: The assumptions, one sentence for each.
+        seed: The seed for resampling sessions.
+        resamples: The number of resamplings of sessions.
         version: The version of palaver.
         schema: The version of this schema.
-        code: The digest of palaver's code: of two runs with different ones the figures are not of the same thing.
-        own: Of each policy that is a user's own, the digest of the file it comes from.
+        code: The digest of palaver's code. Figures of runs with different digests are not comparable.
+        own: The digest of the file of each user's own policy.
     """
 
     key: str
@@ -444,10 +444,10 @@ class Table(_Row):
     """All policies over all sessions.
 
     Attributes:
-        run: What was asked.
-        sessions: How many sessions there were.
+        run: The run.
+        sessions: The number of sessions.
         rows: The policies, those on the front first, then by their bill; invalid ones last.
-        problems: What a reader must know, of files, sessions and policies.
+        problems: The problems of files, sessions and policies.
         keys: The keys of the sessions, in the order of their files.
     """
 

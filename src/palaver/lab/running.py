@@ -1,4 +1,4 @@
-"""Runs: all sessions of all files under all policies, over several processes. A run that was cut off can be resumed."""
+"""Runs: replay all sessions of all files under all policies, in several processes. An interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["LabProgress", "run_lab"]
 
 @dataclass(frozen=True, slots=True)
 class LabProgress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         done: Bytes of the files that are done.
@@ -53,16 +53,16 @@ def run_lab(
 ) -> Table:
     """Replay sessions under policies and return the comparison.
 
-    A file that cannot be read, a policy that breaks a law or fails: each is listed in the table's problems, and the others go on.
+    An unreadable file, or a policy that breaks a law or fails, is listed in the table's problems; the run continues with the others.
 
     Args:
         settings: What to compare.
-        folder: Where the results go.
-        resume: Whether to continue what an earlier run with the same settings left there.
+        folder: The folder of the results.
+        resume: Whether to continue an earlier run with the same settings there.
         progress: Called after each file.
 
     Raises:
-        InvalidInput: A setting is wrong, or the folder holds results and `resume` is not set.
+        InvalidInput: A setting is wrong, or the folder has results and `resume` is not set.
         NotFound: A policy does not exist.
     """
     entrants, refused = _entrants(settings)
@@ -93,17 +93,17 @@ def run_lab(
 
 
 def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
-    """Return the policies, and by name why some of them cannot be replayed: the window is too small for them."""
+    """Return the policies, and the reasons why some cannot be replayed: the window is too small for them."""
     unknown = [each for each in settings.stand_ins if each not in STAND_INS]
     if unknown or not settings.stand_ins:
         raise InvalidInput(
             f"{', '.join(unknown) or 'An empty list'} is not a stand-in.", hint=f"Use one of: {', '.join(STAND_INS)}."
         )
     if not settings.policies:
-        raise InvalidInput("No policy is named.", hint="Name some, such as --policies palaver,openhands.")
+        raise InvalidInput("No policy is given.", hint="Pass some, such as --policies palaver,openhands.")
     twice = [each for each in dict.fromkeys(settings.policies) if settings.policies.count(each) > 1]
     if twice:
-        raise InvalidInput(f"The policy {twice[0]!r} is named twice.", hint="Name each policy once.")
+        raise InvalidInput(f"The policy {twice[0]!r} is given twice.", hint="Pass each policy once.")
     made: list[Entrant] = []
     refused: dict[str, tuple[str, ...]] = {}
     for each in settings.policies:
@@ -149,7 +149,7 @@ _KEY: Mapping[str, str] = {
     "budget": "the budget",
     "prices": "the prices, or the lifetime of the cache",
 }
-"""The attributes of a run that change a figure, in words. Two results that differ in one cannot be compared."""
+"""The attributes of a run that change a figure, as text. Results that differ in one cannot be compared."""
 
 
 def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
@@ -160,30 +160,30 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
         f"A prefix of at least {prices.least:,} tokens stays cached for {prices.lifetime:,.0f} seconds after its last use; the rest of a request is "
         "written to the cache."
     )
-    yield "Where a call has no recorded time, the cache is taken to be warm."
+    yield "If a call has no recorded time, the cache is assumed to be warm."
     yield "The agent's steps are the recorded ones under every policy."
-    yield f"No model is asked; in place of a model's summary: {', '.join(settings.stand_ins)}."
+    yield f"No model is asked; stand-ins for a model's summary: {', '.join(settings.stand_ins)}."
     yield "A call that must send more than the budget allows is billed as if it had been sent with the view that the policy started from."
 
 
 def _key(run: LabRun, valid: Sequence[str]) -> str:
-    """Return the key of a session's results: of the run, and of the policies that were replayed."""
+    """Return the key of a session's results, from the run and the replayed policies."""
     return run.key if tuple(valid) == run.policies else f"{run.key}-{sha256(canonical_json(valid)).hexdigest()[:8]}"
 
 
 def _begin(results: Results, run: LabRun, *, resume: bool) -> None:
     if results.folder.exists() and not results.folder.is_dir():
-        raise InvalidInput(f"{results.folder} is a file.", hint="Name a folder for the results.")
+        raise InvalidInput(f"{results.folder} is a file.", hint="Pass a folder for the results.")
     before = results.run
     if before is not None and not resume:
         raise InvalidInput(
-            f"{results.folder} holds results already.", hint="Continue them with --resume, or name another folder."
+            f"{results.folder} already has results.", hint="Continue them with --resume, or pass another folder."
         )
     if before is not None and before.key != run.key:
         differ = [words for name, words in _KEY.items() if getattr(before, name) != getattr(run, name)]
         raise InvalidInput(
-            f"{results.folder} holds results of other settings: {', '.join(differ) or 'some values'} differ.",
-            hint="Name another folder: results of both cannot be compared.",
+            f"{results.folder} has results of other settings: {', '.join(differ) or 'some values'} differ.",
+            hint="Pass another folder: results of both cannot be compared.",
         )
     results.begin(run)
 
@@ -202,13 +202,13 @@ def _unlawful(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tupl
 
 
 def _unique(done: Sequence[DoneFile]) -> tuple[tuple[str, ...], list[Problem]]:
-    """Return the keys of the sessions, each once, and a problem for each session that is there twice."""
+    """Return the keys of the sessions, each once, and a problem for each session that occurs twice."""
     first: dict[str, str] = {}
     twice: list[Problem] = []
     for each in done:
         for key in each.sessions:
             if first.setdefault(key, each.source) != each.source:
-                text = f"It holds the same as {first[key]}, and counts once."
+                text = f"It has the same content as {first[key]}, and counts once."
                 twice.append(Problem(kind="twice", text=text, source=each.source, session=key))
     return tuple(first), twice
 
@@ -238,7 +238,7 @@ def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
 
 
 def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[LabProgress], None] | None) -> list[DoneFile]:
-    """Replay all files, the largest first, and return what came of them in their own order."""
+    """Replay all files, the largest first, and return their results in the given order."""
     sizes = {path: path.stat().st_size for path in files}
     found: dict[Path, DoneFile] = {}
     with closing(_each(sorted(files, key=lambda path: (-sizes[path], path)), asked)) as results:
@@ -251,7 +251,7 @@ def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[LabProg
 
 
 def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, DoneFile], None, None]:
-    """Iterate over the files with their results, as they are done."""
+    """Yield each file with its result when it is done."""
     jobs = min(asked.settings.jobs, len(files))
     if jobs <= 1:
         yield from ((path, replay_file(path, asked)) for path in files)

@@ -1,4 +1,4 @@
-"""The figures of a policy over all sessions, with their intervals, and which policies are on the fronts of bill and of what is kept."""
+"""The figures of a policy over all sessions, with their intervals, and the Pareto-optimal policies by bill and retention."""
 
 from __future__ import annotations
 
@@ -15,33 +15,38 @@ __all__ = ["COMPARED", "DEFAULT", "EVIDENCE_FRONT", "FRONT", "SCORES", "able", "
 
 Pair: TypeAlias = tuple[float, float]
 
-FRONT = "no other policy has a bill (recalls charged) as low and an FRR as high, and one of them better"
-"""What it is to be on the front (`palaver.lab.metrics.beats`)."""
+FRONT = "Pareto-optimal: no other policy is at least as good in bill (with recalls) and FRR, and better in one"
+"""The definition of the front (`palaver.lab.metrics.beats`)."""
 
-EVIDENCE_FRONT = "the same where a word is not enough: all that is not in view as content is charged, and evidence takes the place of FRR"
-"""What it is to be on the other front."""
+EVIDENCE_FRONT = (
+    "the same with evidence instead of FRR, and with every reference that is not in view as content charged as a recall"
+)
+"""The definition of the front by evidence."""
 
 DEFAULT = "palaver"
-"""The policy that the others are compared with, session for session, where it is in the run."""
+"""The policy that the others are compared with, session by session, if it is in the run."""
 
 COMPARED = ("bill", "frr", "evidence_bill", "evidence")
-"""The figures that are compared so: those of the fronts."""
+"""The figures that are compared: those of the fronts."""
 
 SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType(
     {
-        "bill": ("what a session costs: calls, recalls and summaries", lambda row: (row.total, 1)),
-        "calls": ("what the calls of a session cost", lambda row: (row.cost, 1)),
-        "recalls": ("what recalls of a session cost", lambda row: (row.recall_cost, 1)),
-        "summaries": ("what a model's summaries of a session would cost", lambda row: (row.summary_cost, 1)),
-        "regret": ("the bill of the calls over the least possible one", lambda row: (row.cost, row.optimum or 0.0)),
+        "bill": ("the cost of a session: calls, recalls and summaries", lambda row: (row.total, 1)),
+        "calls": ("the cost of a session's calls", lambda row: (row.cost, 1)),
+        "recalls": ("the cost of a session's recalls", lambda row: (row.recall_cost, 1)),
+        "summaries": ("the cost of a model's summaries of a session", lambda row: (row.summary_cost, 1)),
+        "regret": (
+            "the bill of the calls divided by the least possible one",
+            lambda row: (row.cost, row.optimum or 0.0),
+        ),
         "hits": ("the share of the input read from the cache", lambda row: (row.read, row.read + row.written)),
-        "writes": ("the share of the input read anew", lambda row: (row.written, row.read + row.written)),
+        "writes": ("the share of the input not in the cache", lambda row: (row.written, row.read + row.written)),
         "stability": ("the share of a request with which the next begins", lambda row: (row.stable, row.stable_of)),
         "tokens": ("the tokens of a request", lambda row: (row.tokens, row.calls)),
-        "frr": ("future-reference recall: of what calls refer to, in view", lambda row: (row.in_view, row.references)),
+        "frr": ("future-reference recall: the share of references in view", lambda row: (row.in_view, row.references)),
         "frr_recall": ("the same, or brought back by a lookup", lambda row: (row.reached, row.references)),
         "evidence": (
-            "evidence retention: of what calls refer to, in view as content, and not as a mere word",
+            "evidence retention: the share of references in view as content, not only as a word",
             lambda row: (row.evidence, row.references),
         ),
         "evidence_recall": (
@@ -49,15 +54,15 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
             lambda row: (row.evidence_reached, row.references),
         ),
         "evidence_bill": (
-            "the bill, if all that is not in view as content had to be got at",
+            "the bill, if every reference that is not in view as content had to be recalled",
             lambda row: (row.total - row.recall_cost + row.evidence_cost, 1),
         ),
         "complete": (
-            "of calls that refer to something, with all of it in view",
+            "the share of calls with references that have all of them in view",
             lambda row: (row.complete, row.referring),
         ),
         "humans": (
-            "of the human's messages, in the view, quoted in a record or listed there by handle",
+            "the share of the human's messages in the view, quoted in a record or listed there by handle",
             lambda row: (row.humans_kept, row.humans),
         ),
         "lookups": ("lookups for each call", lambda row: (row.recalls, row.calls)),
@@ -65,8 +70,8 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "broken": ("laws broken, for each call", lambda row: (row.broken, row.calls)),
     }
 )
-"""Each figure: what it is, and for a session what goes above and below; over sessions both are summed. A ratio of sums, so that every
-reference and every token counts the same, whatever session it is in."""
+"""Each figure: its definition, and the numerator and denominator for a session, which are summed over sessions. A ratio of sums weights every
+reference and every token equally, in any session."""
 
 
 def table(
@@ -77,14 +82,14 @@ def table(
     problems: Sequence[Problem] = (),
     invalid: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
-    """Put the replays of a run together.
+    """Return the table of a run's replays.
 
     Args:
-        run: What was asked.
+        run: The run.
         replays: The replays of all sessions.
         keys: The keys of the sessions.
-        problems: What a reader must know.
-        invalid: The policies that broke a law before they were replayed, with what they broke.
+        problems: The problems of the run.
+        invalid: The policies that broke a law before they were replayed, with the broken laws.
     """
     by_policy: dict[tuple[str, str], list[ReplayRow]] = {
         (policy, stand_in): [] for policy in run.policies for stand_in in run.stand_ins
@@ -128,7 +133,7 @@ def _row(run: LabRun, policy: str, stand_in: str, found: Sequence[ReplayRow], br
 
 
 def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
-    """Return the replays that came to their end, in the order of the sessions."""
+    """Return the completed replays, in the order of the sessions."""
     return sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
 
 
@@ -139,13 +144,13 @@ def _score(run: LabRun, pairs: Sequence[Pair]) -> Score:
 def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
     if found is None:
         return Score(value=None)
-    if sessions < _SOME or not run.resamples:  # resampled, one session is itself: that says nothing of others
+    if sessions < _SOME or not run.resamples:  # resampling a single session gives no information
         return Score(value=found.value)
     return Score(value=found.value, low=found.low, high=found.high)
 
 
 def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> dict[str, Any]:
-    """Compare a policy with the default one over the sessions that both came to the end of: each with itself."""
+    """Compare a policy with the default one over the sessions that both completed, session by session."""
     theirs = {row.session: row for row in _whole(default)}
     both = [(row, theirs[row.session]) for row in _whole(found) if row.session in theirs]
     if not both:
@@ -164,9 +169,9 @@ def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayR
 
 
 def _share(run: LabRun, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
-    """Return in what share of resamplings one beats the other; None where one could not send as many calls, or nothing can be said.
+    """Return the share of resamplings in which one beats the other; None if one could not send as many calls, or there is no data.
 
-    Of the same sessions the references are the same, so what is kept is compared as it is counted.
+    The references of both are equal, so retention is compared by counts.
     """
     infeasible = [sum(row.infeasible for row in rows) for rows in zip(*both, strict=True)]
     if infeasible[0] > infeasible[1] or len(both) < _SOME:
@@ -182,14 +187,14 @@ def _share(run: LabRun, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, 
 
 
 _SOME = 2
-"""Sessions without which there is no interval."""
+"""The minimum number of sessions for an interval."""
 
 
 def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
-    """Return the policies that can be compared: replayed on every session, with the fewest infeasible calls, and none that broke a law.
+    """Return the comparable policies: replayed on every session, with the fewest infeasible calls, and without broken laws.
 
-    A call may be too large for any policy; then none could send it, and that is nobody's fault. Who could not send what another one could has kept
-    nothing there and paid for nothing: its figures are of something else.
+    A call may be too large for every policy; that does not count. A policy that could not send a call that another one could send has kept and
+    paid nothing there, so its figures are not comparable.
     """
     sound = [row for row in rows if row.status == "ok" and row.sessions and not row.broken]
     most = max((row.sessions for row in sound), default=0)
@@ -199,7 +204,7 @@ def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
 
 
 def _front(rows: Sequence[PolicyRow], bill: str, kept: str) -> frozenset[tuple[str, str]]:
-    """Return the policies that no other one beats (`FRONT`), of those that can be compared and do not know the future: the oracle is a bracket."""
+    """Return the Pareto-optimal policies (`FRONT`) among the comparable ones, without the oracle, which knows the future."""
     points = {
         (row.policy, row.stand_in): Worth(cost, row.scores[kept].value or 0.0)
         for row in able([row for row in rows if row.stand_in != ORACLE])

@@ -23,17 +23,17 @@ from palaver.tokens import ModelCounter
 __all__ = ["LabSession", "measured", "replayed"]
 
 _VIOLATIONS = 5
-"""Violations of one replay that are told in words."""
+"""The maximum number of violations of one replay that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabSession:
-    """A session made ready.
+    """A session prepared for replays.
 
     Attributes:
-        row: What is to be known about it.
-        recordings: Its dialogs that have model calls.
-        growth: For each of them, the tokens that come before each call.
+        row: Its row in the results.
+        recordings: Its dialogs with model calls.
+        growth: For each of them, the new tokens before each call.
     """
 
     row: SessionRow
@@ -42,13 +42,13 @@ class LabSession:
 
     @classmethod
     def of(cls, found: Loaded, key: str, run: str, counting: ModelCounter) -> LabSession:
-        """Make a session ready.
+        """Prepare a session.
 
         Args:
             found: The session.
             key: Its key.
             run: The key of the run.
-            counting: What counts the tokens of the run's model.
+            counting: Counts the tokens of the run's model.
         """
         traces = [each for dialog in found.dialogs if (each := trace(found.store, dialog)).calls]
         recordings = tuple(_recording(each, found, counting) for each in traces)
@@ -99,7 +99,7 @@ def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recordin
 
 
 def _written(found: Trace, looks: Looks, number: int) -> int:
-    """Count the tokens of a response that no usage was recorded for."""
+    """Return the counted tokens of a response without recorded usage."""
     response = found.responses[found.calls[number].first]
     return sum(looks.meter.block(block.content) for turn in response.turns[:1] for block in turn.blocks)
 
@@ -117,31 +117,31 @@ def _problems(traces: Sequence[Trace], found: Loaded, key: str) -> Iterator[Prob
     source = str(found.source)
     if found.lost:
         more = f" (and {len(found.lost) - 1:,} more)" if len(found.lost) > 1 else ""
-        yield Problem(kind="damaged", text=f"It is not whole: {found.lost[0]}{more}", source=source, session=key)
+        yield Problem(kind="damaged", text=f"It is incomplete: {found.lost[0]}{more}", source=source, session=key)
     if not calls:
         yield Problem(kind="empty", text="It has no model call.", source=source, session=key)
         return
     late = sum(call.at is None for call in calls)
     if late:
-        text = f"{late} of {len(calls)} calls have no time: the cache is taken to be warm there."
+        text = f"{late} of {len(calls)} calls have no time: the cache is assumed to be warm there."
         yield Problem(kind="no timestamps", text=text, source=source, session=key)
     bare = sum(call.output is None for call in calls)
     if bare:
-        text = f"{bare} of {len(calls)} calls have no usage: what the model wrote is counted from its words."
+        text = f"{bare} of {len(calls)} calls have no usage: the output is counted from the model's text."
         yield Problem(kind="no usage", text=text, source=source, session=key)
     if not any(each.models for each in traces):
-        yield Problem(kind="no model", text="It names no model; the run's counts.", source=source, session=key)
+        yield Problem(kind="no model", text="It names no model; the run's model is used.", source=source, session=key)
 
 
 def replayed(
     session: LabSession, entrant: Entrant, stand_in: str, sheet: Sheet
 ) -> tuple[ReplayRow, tuple[CallRow, ...]]:
-    """Replay a session under a policy, dialog for dialog.
+    """Replay a session under a policy, dialog by dialog.
 
     Args:
         session: The session.
         entrant: The policy.
-        stand_in: What stands for a model's summaries.
+        stand_in: The replacement for a model's summaries.
         sheet: The prices.
     """
     rows: list[CallRow] = []
@@ -160,7 +160,7 @@ def replayed(
 
 
 def measured(session: LabSession, entrant: Entrant, stand_in: str, sheet: Sheet) -> Iterator[Measured]:
-    """Return each dialog of a session under a policy, ready to be measured; calls are numbered through the session."""
+    """Yield each dialog of a session under a policy, ready to be measured. Calls are numbered through the session."""
     first = 1
     for recording in session.recordings:
         yield Measured(recording, entrant, stand_in=stand_in, sheet=sheet, first=first)
@@ -195,7 +195,7 @@ _SUMS = frozenset(each.name for each in fields(ReplayRow)) & frozenset(each.name
 }
 
 
-def _summed(  # noqa: PLR0913, PLR0917 - a replay is all of them
+def _summed(  # noqa: PLR0913, PLR0917 - the parts of a replay
     session: LabSession,
     entrant: Entrant,
     stand_in: str,

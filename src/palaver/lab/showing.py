@@ -1,4 +1,4 @@
-"""Showing: from any call of a run to the exact view, made again."""
+"""Show any call of a run: rebuild its exact view."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["ShownCall", "command", "shown"]
 
 @dataclass(frozen=True, kw_only=True)
 class ShownCall:
-    """A call of a replay, made again.
+    """A rebuilt call of a replay.
 
     Attributes:
         dialog: The dialog in which it was made.
         of: How many calls the session has.
-        step: The call as it would have been; its `view` is what the policy would have sent.
-        row: Its row, as a run has it.
+        step: The call under the policy; its `view` is the view that the policy would have sent.
+        row: Its row, as in a run.
     """
 
     dialog: Dialog
@@ -44,7 +44,7 @@ class ShownCall:
 
 
 def command(run: LabRun, row: CallRow, source: str) -> str:
-    """Return the command that shows the view of a call again.
+    """Return the command that shows the view of a call.
 
     Args:
         run: The run.
@@ -74,7 +74,7 @@ def shown(settings: Settings, session: str, call: int, *, redactor: Redactor | N
         InvalidInput: The policy failed before.
     """
     if not settings.policies or not settings.stand_ins:
-        raise InvalidInput("No policy is named.", hint="Name the one whose view is to be shown.")
+        raise InvalidInput("No policy is given.", hint="Pass the policy whose view you want.")
     with _found(settings.paths, session) as (found, key):
         store = found.store if redactor is None else redacted_copy(found.store, found.session_id, redactor)
         yield _replayed(replace(found, store=store), key, settings, call)
@@ -110,4 +110,4 @@ def _found(paths: tuple[Path, ...], session: str) -> Iterator[tuple[Loaded, str]
                 if session and key.startswith(session):
                     yield found, key
                     return
-    raise NotFound(session, what="session", hint="Name the file that it came from.")
+    raise NotFound(session, what="session", hint="Pass the file that it came from.")

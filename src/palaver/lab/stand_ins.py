@@ -1,14 +1,14 @@
-"""Stand-ins: what takes the place of a model's summary in a replay, where no model is asked.
+"""Stand-ins: replacements for a model's summary in a replay, because no model is asked.
 
-They decide what a policy that summarises is credited with:
+They determine the credit of a policy that summarises:
 
-- `fold`: the record that code writes, which is what the presets insert themselves.
-- `recorded`: the newest summary that was recorded before the call; where there is none yet, the record.
-- `empty`: only the first line of the record, which says what is missing. The lower bracket: no summary is worth less.
-- `oracle`: of what is left out, the identifiers that later calls refer to, the soonest first, within the size of the record. The upper bracket of
-  future-reference recall: no summary of that size holds more of them.
+- `fold`: the record that code writes, as the presets insert it.
+- `recorded`: the newest summary that was recorded before the call, or else the record.
+- `empty`: only the first line of the record, which counts the omissions. This is the lower bound: no summary is worth less.
+- `oracle`: the omitted identifiers that later calls refer to, the soonest first, within the size of the record. This is the upper bound of
+  future-reference recall: no summary of that size contains more of them.
 
-`recorded` and `oracle` are charged as the model call that would have written them: the view read from the cache, and their tokens written.
+`recorded` and `oracle` are charged as the model call that would have written them: the view read from the cache, and their tokens as output.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RECORD = "record"
 
 
 class StandIn(Policy):
-    """A policy with another text in place of its record.
+    """A policy whose record is replaced by another text.
 
     Attributes:
         written: Tokens of the summaries that a model would have written for the last plan.
@@ -56,7 +56,7 @@ class StandIn(Policy):
         self._call, self.written = call, 0
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return the policy's plan, with the stand-in for what a model would write."""
+        """Return the policy's plan, with the stand-in for a model's summary."""
         plan = self._policy.plan(view, budget, meter)
         if self._kind == "fold" or not any(insert.label == _RECORD for insert in plan.inserts):
             return plan
@@ -78,7 +78,7 @@ class StandIn(Policy):
         return replace(insert, text=self._foretold(head, insert, plan, view, meter), label="summary")
 
     def _foretold(self, head: str, insert: Insert, plan: Plan, view: View, meter: Meter) -> str:
-        """Return the identifiers of what leaves that later calls refer to, within the size of the record."""
+        """Return the omitted identifiers that later calls refer to, within the size of the record."""
         dropped = (view.exchanges[index] for drop in plan.drops for index in drop.indexes)
         gone = "\n".join(words(block.content) for exchange in dropped for block in exchange.blocks())
         held = self._things.names.found(gone)
@@ -88,7 +88,7 @@ class StandIn(Policy):
 
 
 def _fitting(head: str, names: Sequence[str], meter: Meter, room: int) -> str:
-    """Return as many of the names as have room."""
+    """Return as many names as fit."""
     low, high = 0, len(names)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""The work on one file of a run: its sessions that are not done, replayed under every policy."""
+"""The work on one file of a run: replay its unfinished sessions under every policy."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Asked", "replay_file"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked about each file.
+    """The task for each file.
 
     Attributes:
         settings: The settings of the run.
-        policies: The policies that are in order.
-        folder: Where the results go.
+        policies: The valid policies.
+        folder: The folder of the results.
         run: The key of the run.
     """
 
@@ -39,7 +39,7 @@ class Asked:
 
 
 def replay_file(path: Path, asked: Asked) -> DoneFile:
-    """Replay the sessions of a file that are not done. What a policy prints goes to the standard error stream."""
+    """Replay the unfinished sessions of a file. Output of a policy goes to the standard error stream."""
     source = str(path)
     try:
         digest = file_digest(path)

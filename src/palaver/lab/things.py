@@ -1,4 +1,4 @@
-"""What later calls of a session refer to."""
+"""The references of a session's later calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Need", "Things", "things", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reference of a call to something that had been said before it.
+    """A call's reference to earlier content.
 
     Attributes:
         name: The identifier.
-        index: The exchange of the whole log that said it last; -1 for the instructions.
+        index: The last exchange of the whole log that mentions it; -1 for the instructions.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Things:
-    """All of it, of one dialog.
+    """The references of one dialog.
 
     Attributes:
         names: Finds the identifiers that some call refers to.
-        quoted: Finds those of them that a text holds in the words of the log.
-        odd: The blocks that the log itself shows in another form than they came in.
-        needs: What each call refers to, in the order of the calls.
+        quoted: Finds the identifiers that a text quotes from the log.
+        odd: The blocks that the log itself shows in another form.
+        needs: The references of each call, in order.
     """
 
     names: Finder
@@ -45,7 +45,7 @@ class Things:
 
 
 def things(trace: Trace) -> Things:
-    """Find what the views of a dialog are asked for."""
+    """Return the references of a dialog's calls."""
     exchanges = trace.whole.exchanges
     names = Finder(name for response in trace.responses.values() for name in sorted(_referred(response)))
     blocks = [block for exchange in exchanges for block in exchange.blocks()]
@@ -60,7 +60,7 @@ def things(trace: Trace) -> Things:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What blocks say, each when it is come to."""
+    """The texts of blocks, read one by one."""
 
     blocks: Sequence[Block]
 
@@ -69,7 +69,7 @@ class _Words:
 
 
 def words(content: Content) -> str:
-    """Return what a block says, for whoever looks for words: texts, results, calls with their arguments. Thinking is not counted on."""
+    """Return the searchable text of a block: texts, results, calls with their arguments, but not thinking."""
     if isinstance(content, ToolResultContent):
         return content.text()
     if isinstance(content, ToolCallContent):
@@ -96,7 +96,7 @@ def _referred(response: Exchange) -> frozenset[str]:
 
 
 def _needs(trace: Trace, names: Finder) -> Iterator[tuple[Need, ...]]:
-    """Iterate over the calls: what each refers to, and the exchange that said it last before the call."""
+    """Yield the references of each call, with the last exchange before the call that mentions them."""
     instructions = names.found("\n".join(words(block.content) for block in trace.whole.system))
     said = dict.fromkeys(instructions, -1)
     read = 0

@@ -1,4 +1,4 @@
-"""The folder of a run: each session's file is written whole or not at all, and read again one at a time."""
+"""The folder of a run. Each session's file is written atomically, and read one at a time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["DoneFile", "Results", "write_private"]
 
 _DIGITS = 9
 _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
-"""How the line of a row begins: which one it is."""
+"""The beginning of a row's line, with its type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoneFile:
-    """A source file that is done.
+    """A finished source file.
 
     Attributes:
         source: The file.
         sessions: The keys of its sessions, in order.
-        problems: What was wrong with the file.
+        problems: The problems of the file.
     """
 
     source: str
@@ -36,7 +36,7 @@ class DoneFile:
 
 
 def write_private(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file that only its owner can read, whole or not at all.
+    """Write a text file atomically, readable only by its owner.
 
     Raises:
         OSError: It cannot be written; the error names the file.
@@ -50,7 +50,7 @@ def write_private(path: Path, lines: Iterable[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-    except OSError as error:  # that of a full disk names no file
+    except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
@@ -64,17 +64,17 @@ class Results:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Name the folder; nothing is read or written yet."""
+        """Set the folder; nothing is read or written yet."""
         self.folder = folder
 
     # --- the run -----------------------------------------------------------------------------------------------------------
 
     @property
     def run(self) -> LabRun | None:
-        """What was asked; None where the folder holds no run.
+        """The run; None if the folder has none.
 
         Raises:
-            InvalidInput: What is there is no run.
+            InvalidInput: The folder's file is not a run.
         """
         path = self.folder / "run.json"
         if not path.exists():
@@ -84,30 +84,30 @@ class Results:
             return LabRun.from_dict(values)
         except (TypeError, KeyError) as error:
             raise InvalidInput(
-                f"{path} is damaged, or is no run of the lab.", hint="Remove it, or name another folder."
+                f"{path} is damaged, or is not a run of the lab.", hint="Remove it, or pass another folder."
             ) from error
 
     @property
     def table(self) -> Table | None:
-        """All policies over all sessions; None where the run is not finished."""
+        """All policies over all sessions; None if the run is not finished."""
         path = self.folder / "table.json"
         return Table.from_dict(_read(path)) if path.exists() else None
 
     def begin(self, run: LabRun) -> None:
-        """Record what is asked; remove what a run that was killed left unfinished."""
+        """Record the run, and remove unfinished files of a killed run."""
         for part in self.folder.rglob(".*.part"):
             part.unlink(missing_ok=True)
         exact = json.dumps(run.to_dict(), ensure_ascii=False)  # prices are small numbers
         write_private(self.folder / "run.json", [exact])
 
     def finish(self, table: Table) -> None:
-        """Write down all policies over all sessions."""
+        """Write the table of all policies over all sessions."""
         write_private(self.folder / "table.json", [_json(table.to_dict())])
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
 
     def file_done(self, digest: str, run: str) -> DoneFile | None:
-        """Return what came of a file in this run; None where it is not done."""
+        """Return the result of a file in this run; None if it is not finished."""
         path = self.folder / "files" / f"{digest[:24]}.json"
         if not path.exists():
             return None
@@ -118,7 +118,7 @@ class Results:
         return DoneFile(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
 
     def write_file(self, digest: str, run: str, done: DoneFile) -> None:
-        """Write down what came of a file."""
+        """Write the result of a file."""
         values = {
             "run": run,
             "source": done.source,
@@ -128,7 +128,7 @@ class Results:
         write_private(self.folder / "files" / f"{digest[:24]}.json", [_json(values)])
 
     def session_done(self, key: str, run: str) -> bool:
-        """Return whether a session is done in this run."""
+        """Return whether a session is finished in this run."""
         path = self._path(key)
         if not path.exists():
             return False
@@ -136,18 +136,18 @@ class Results:
             return bool(_decoded(file.readline() or "{}", path).get("run") == run)
 
     def write_session(self, row: SessionRow, replays: Iterable[tuple[ReplayRow, tuple[CallRow, ...]]]) -> None:
-        """Write a session down, whole or not at all; a replay is let go of as soon as it is written."""
+        """Write a session atomically; each replay is released as soon as it is written."""
         write_private(self._path(row.session), _lines(row, replays))
 
     def sessions(self) -> Iterator[str]:
-        """Return the keys of the sessions that are done."""
+        """Yield the keys of the finished sessions."""
         yield from sorted(path.stem for path in (self.folder / "sessions").glob("*.jsonl"))
 
     def session(self, key: str) -> SessionRow:
-        """Read what is to be known about a session."""
+        """Return the row of a session."""
         for values in self._records(key, "session"):
             return SessionRow.from_dict(values)
-        raise InvalidInput(f"{self._path(key)} holds no session.", hint="Run the lab again, with --resume.")
+        raise InvalidInput(f"{self._path(key)} has no session.", hint="Run the lab again, with --resume.")
 
     def replays(self, key: str) -> Iterator[ReplayRow]:
         """Read the replays of a session."""
@@ -163,7 +163,7 @@ class Results:
         return self.folder / "sessions" / f"{key}.jsonl"
 
     def _records(self, key: str, kind: str) -> Iterator[dict[str, Any]]:
-        """Return the records of one kind; the others are not decoded."""
+        """Yield the records of one kind, without decoding the others."""
         path = self._path(key)
         if not path.exists():
             raise InvalidInput(
@@ -172,7 +172,7 @@ class Results:
         with path.open(encoding="utf-8") as file:
             for line in file:
                 begins = _RECORD.match(line)
-                if begins is None or begins[1] == kind:  # what is no row is damage, which decoding tells
+                if begins is None or begins[1] == kind:  # a line that is not a row is damage, which decoding reports
                     yield _decoded(line, path)
 
 
@@ -194,7 +194,7 @@ def _json(values: object) -> str:
 
 
 def _rounded(value: object) -> object:
-    """Return a value with its floats to nine digits after the point: more of them say nothing, and fill the disk."""
+    """Return a value with floats rounded to nine decimals, which saves space."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, Mapping):
