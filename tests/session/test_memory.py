@@ -263,7 +263,7 @@ def test_r326_the_model_pages_by_tools(dialog: Dialog) -> None:
         ("core_memory_append", {"label": "human", "content": "x" * 50}, "its limit is 40"),
         ("core_memory_append", {"label": "persona", "content": "x"}, "read-only"),
         ("core_memory_replace", {"label": "human", "old_content": "Bob", "new_content": ""}, "not in it"),
-        ("core_memory_append", {"label": "who", "content": "x"}, "There are: persona, human"),
+        ("core_memory_append", {"label": "who", "content": "x"}, "Existing: persona, human"),
         ("archival_memory_insert", {"content": ""}, "1 to 20,000"),
     ):
         answer = used(tools, name, None, **arguments)

@@ -1,6 +1,6 @@
-"""A map of a repository: its most used definitions, as a text of at most so many tokens. Needs the extra `repomap`.
+"""A map of a repository: its most used definitions, as a text with a maximum number of tokens. Needs the extra `repomap`.
 
-`look` reads a folder; `draw` makes a map from what it found.
+`look` reads a folder; `draw` makes a map from the result.
 """
 
 from palaver.repomap.drawing import MAP_TOKENS, Drawing, draw

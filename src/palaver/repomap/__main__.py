@@ -1,4 +1,4 @@
-"""`python -m palaver.repomap FOLDER` draws a map of a repository: what it defines, and which of it matters, in so many tokens."""
+"""`python -m palaver.repomap FOLDER` draws a map of a repository: its most used definitions, within a number of tokens."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from palaver.tokens import counter
 
 
 def main() -> int:
-    """Draw the map that the command line asks for, and return the exit code: 3 where the folder cannot be read."""
+    """Draw a map for the command line, and return the exit code: 3 if the folder cannot be read."""
     parser = ArgumentParser(prog="python -m palaver.repomap", description="Draw a map of a repository.")
     parser.add_argument("folder", metavar="FOLDER", nargs="?", default=".", help="the repository, or a part of it")
-    parser.add_argument("--tokens", type=int, default=MAP_TOKENS, help="at most so many tokens (%(default)s)")
-    parser.add_argument("--mention", metavar="NAME", action="append", default=[], help="what matters; may be repeated")
+    parser.add_argument("--tokens", type=int, default=MAP_TOKENS, help="maximum tokens (%(default)s)")
+    parser.add_argument(
+        "--mention", metavar="NAME", action="append", default=[], help="a name of interest; may be repeated"
+    )
     parser.add_argument("--model", default="", help="the model that counts")
     parser.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args()
@@ -36,7 +38,7 @@ def main() -> int:
 
 
 def _row(drawing: Drawing) -> dict[str, object]:
-    files = [visible(path) for path in drawing.files]  # a name need not be text
+    files = [visible(path) for path in drawing.files]  # a name may have bytes that are not text
     names = ("tokens", "definitions", "of_files", "of_definitions", "digest")
     row = {"map": drawing.text, "files": files, "left_out": dict(drawing.left_out)}
     return row | {name: getattr(drawing, name) for name in names}

@@ -1,4 +1,4 @@
-"""Drawing: a repository as a text of at most so many tokens, its most used definitions first."""
+"""Draw a repository as a text with a maximum number of tokens, its most used definitions first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAP_TOKENS = 1_024
 """Tokens of a map (Aider, aider/repomap.py: map_tokens)."""
 
 _DIGITS = 12
-"""Digits of a rank that count; machines may differ in the rest."""
+"""Significant digits of a rank; machines may differ in the rest."""
 
 _LANDMARKS = frozenset(
     "readme contributing makefile justfile dockerfile pyproject.toml setup.py setup.cfg requirements.txt package.json "  # noqa: SIM905
@@ -34,13 +34,13 @@ class Drawing:
     """A map.
 
     Attributes:
-        text: The map; empty if there is nothing to show or no room.
+        text: The map; empty if nothing is to be shown or nothing fits.
         tokens: Its size.
         files: The paths of the files in it.
-        definitions: How many definitions it shows.
-        of_files: How many files the repository has.
-        of_definitions: How many definitions the repository has.
-        left_out: How much of the repository was not read, by reason.
+        definitions: The number of definitions shown.
+        of_files: The number of files in the repository.
+        of_definitions: The number of definitions in the repository.
+        left_out: The number of files that were not read, by reason.
         digest: The repository's digest.
     """
 
@@ -72,10 +72,10 @@ def draw(
 
     Args:
         repository: The repository.
-        max_tokens: The most tokens of the map.
+        max_tokens: The maximum tokens of the map.
         count: Counts the tokens of a text.
-        known: Paths of files that the reader has in view: they are not shown, and what they use ranks higher.
-        near: Paths of further files of interest; what they use ranks higher.
+        known: Paths of files that the reader already sees. They are not shown, and the names they use rank higher.
+        near: Paths of other files of interest. The names they use rank higher.
         mentioned: Names of definitions and files of interest.
     """
     entries = _entries(repository, known, near, mentioned)

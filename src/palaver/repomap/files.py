@@ -1,4 +1,4 @@
-"""Files: what belongs to a repository. Links are not followed; what cannot be read is counted, not raised.
+"""Find the files of a repository. Links are not followed; unreadable files are counted and do not raise.
 
 Only this module imports pathspec, which reads `.gitignore` patterns as git does.
 """
@@ -26,12 +26,12 @@ _ENVIRONMENT = "pyvenv.cfg"
 _DEPTH = 64
 _IGNORE_BYTES, _IGNORE_LINES = 1 << 20, 5_000
 _STARS = 3
-"""Most stars in one part of a pattern, and most `**`: each more multiplies the time of a match, and patterns come from the repository."""
+"""The maximum number of stars in one part of a pattern, and of `**`: each multiplies the time of a match, and patterns come from the repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
-    """How much of a folder is read. What exceeds it is left out and counted.
+    """How much of a folder is read. Files beyond a limit are omitted and counted.
 
     Attributes:
         entries: Names in folders.
@@ -52,7 +52,7 @@ class FolderWalk:
 
     Attributes:
         paths: The files, relative to the folder, with slashes; nearest to the top first, then by name.
-        left_out: How many names were left out, by reason.
+        left_out: The number of omitted names, by reason.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -166,7 +166,7 @@ def _rules_above(folder: Path, walked: FolderWalk) -> tuple[tuple[_Rules, ...], 
     for path in outer[:-1]:
         rules += _rules(root / path / ".gitignore", path, walked)
     if any(_ignored(path, rules) for path in outer[1:]):
-        return (), ""  # who names an ignored folder wants it
+        return (), ""  # an ignored folder that the caller names is wanted
     return tuple(rules), outer[-1]
 
 

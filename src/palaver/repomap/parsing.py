@@ -1,4 +1,4 @@
-"""Parsing: the definitions and uses in a source file. Only this module imports tree-sitter."""
+"""Parse the definitions and uses in a source file. Only this module imports tree-sitter."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from palaver.repomap.languages import LANGUAGES, Language
 __all__ = ["Definition", "SourceLine", "Tags", "Use", "parse", "visible"]
 
 WIDTH = 100
-"""Characters of a line that are shown, as in Aider: a minified file is one line."""
+"""The maximum characters of a shown line, as in Aider: a minified file is one line."""
 
 CUT = "[...]"
 """Marks a shortened line."""
 
 _HEAD_LINES = 6
-"""Lines of a definition's head that are shown."""
+"""The maximum lines of a definition's head that are shown."""
 
 _DEFINITIONS, _NAME_BYTES = 5_000, 200
-"""Most definitions of one file, and the longest name. A program wrote what exceeds them."""
+"""The maximum definitions of a file, and the longest name. Generated files exceed them."""
 
 _STEPS, _STEPS_PER_KB = 200, 16
 """Progress calls after which parsing stops. tree-sitter makes one per 100 operations (lib/src/parser.c,
@@ -80,7 +80,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """What a map needs of a source file: definitions in file order, uses sorted."""
+    """The definitions of a source file in order, and its uses, sorted."""
 
     definitions: tuple[Definition, ...] = ()
     uses: tuple[Use, ...] = ()
@@ -166,7 +166,7 @@ def _head_end(node: Any, body: list[Any] | None) -> int:  # noqa: ANN401 - the s
 
 
 def _definitions(captures: Sequence[_Capture], lines: Sequence[bytes]) -> Iterator[Definition]:
-    """Yield the definitions with what contains them. Definitions inside functions are local and skipped."""
+    """Yield the definitions with their containers. Definitions inside functions are local and skipped."""
     around: list[tuple[_Capture, tuple[SourceLine, ...]]] = []
     count = 0
     for each in sorted(captures, key=lambda each: (each.start, -each.stop, each.at)):

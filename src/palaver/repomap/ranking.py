@@ -1,7 +1,7 @@
-"""Ranking: which files and definitions the rest of a repository uses.
+"""Rank files and definitions by how much the rest of a repository uses them.
 
-A reader of a file follows one of the names in it to a file that defines it, reads on there, and now and then begins elsewhere. How often he
-is in a file is its rank: PageRank (Page, Brin, Motwani, Winograd 1999). How often he arrives by a name is the rank of its definition. Aider applied it to
+A reader of a file follows one of the names in it to a file that defines it, continues there, and sometimes starts elsewhere. The time spent in a
+file is its rank: PageRank (Page, Brin, Motwani, Winograd 1999). The rank of a definition is how often the reader arrives by its name. Aider applied it to
 repositories (aider/repomap.py, get_ranked_tags); the weights are Aider's unless a comment says otherwise.
 
 It is computed here, without a library: sums in a fixed order give the same bytes on every machine.
@@ -19,16 +19,16 @@ from palaver.repomap.parsing import Tags
 __all__ = ["FileRanks", "TaggedFile", "rank", "speaks"]
 
 _FOLLOW = 0.85
-"""How often a reader follows a name instead of beginning elsewhere, as in the paper."""
+"""The probability that a reader follows a name instead of starting elsewhere, as in the paper."""
 
 _ROUNDS, _STILL = 100, 1e-9
-"""Most iterations, and the total change at which they stop."""
+"""The maximum number of iterations, and the total change at which they stop."""
 
 _NEAR = 0.5
-"""Share of beginnings at files of interest. Aider's is 1: then the rest of a repository has no rank."""
+"""The share of starts at files of interest. Aider's is 1, with which the rest of a repository has no rank."""
 
 _MENTIONED_SHARE = 0.1
-"""Rank that mentioned names get together, so that a few of them come first."""
+"""The total rank of mentioned names, so that a few of them come first."""
 
 _MENTIONED, _LONG, _PRIVATE, _COMMON = 10.0, 10.0, 0.1, 0.1
 _LONG_NAME, _COMMON_FILES = 8, 5
@@ -47,7 +47,7 @@ class TaggedFile(NamedTuple):
 
 
 class FileRanks(NamedTuple):
-    """Ranks of files, one in all; and of the names they define, by file index and name."""
+    """Ranks of files, which sum to 1, and of the names they define, by file index and name."""
 
     files: Sequence[float]
     names: Mapping[tuple[int, str], float]
@@ -93,7 +93,7 @@ def speaks(name: str) -> bool:
 
 
 def _own(tags: Tags) -> Mapping[str, float]:
-    """Return the names that a file defines, with what each means to the file itself."""
+    """Return the names that a file defines, with the weight of each for the file itself."""
     used = Counter[str]()
     for use in tags.uses:
         used[use.name] += use.times
@@ -129,7 +129,7 @@ def _weight(name: str, definers: int, mentioned: Collection[str]) -> float:
 
 
 def _settled(links: Sequence[Sequence[_Link]], totals: Sequence[float], near: Collection[int]) -> Sequence[float]:
-    """Iterate until the ranks of the files stand still."""
+    """Iterate until the ranks of the files converge."""
     elsewhere = (1 - _NEAR if near else 1.0) / max(len(links), 1)
     begins = [elsewhere + (_NEAR / len(near) if index in near else 0.0) for index in range(len(links))]
     shares: list[dict[int, float]] = []

@@ -1,4 +1,4 @@
-"""A repository at one moment: its files, and the tags of its source files. Drawing does not read the disk."""
+"""A snapshot of a repository: its files, and the tags of its source files. Drawing does not read the disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD = 8_192
 """Bytes in which a zero marks a binary file (git reads 8,000)."""
 
 _LINE_BYTES = 500
-"""Average bytes of a line above which a program wrote the file."""
+"""The average bytes per line above which a file counts as generated."""
 
 _UNPARSED = 20
 """How many times its size a file counts against `ScanLimits.total_bytes` if parsing it exceeds its bounds, because that is slow."""
@@ -34,7 +34,7 @@ class RepoFile:
     Attributes:
         path: Its path from the folder, with slashes.
         family: The family of its language, or empty.
-        tags: Its definitions and uses; None if they are unknown: then a map shows only its name.
+        tags: Its definitions and uses. If None, they are unknown and a map shows only its name.
     """
 
     path: str
@@ -48,8 +48,8 @@ class Repository:
 
     Attributes:
         files: The files, nearest to the top first.
-        left_out: How much was left out, by reason.
-        digest: SHA-256 of what a map depends on: the names of the files, and the content of those that were parsed.
+        left_out: The number of omitted files, by reason.
+        digest: The SHA-256 of the names of the files and the content of parsed files, on which a map depends.
     """
 
     files: tuple[RepoFile, ...]
@@ -62,7 +62,7 @@ class Repository:
         return sum(len(file.tags.definitions) for file in self.files if file.tags is not None)
 
     def find(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the files that other machines and folders call by these names; unknown names are skipped.
+        """Return the files that match these names from other machines or folders; unknown names are skipped.
 
         A path matches the file with the longest common end. A bare name matches only if one file has it.
         """
@@ -87,7 +87,7 @@ def look(
 
     Args:
         folder: The folder.
-        limits: How much of it is read.
+        limits: How much of the folder is read.
         known: Tags from an earlier look, by language and content; updated in place. Files in it are not parsed again.
 
     Raises:

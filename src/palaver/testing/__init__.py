@@ -1,1 +1,1 @@
-"""Shipped suites: the laws of stores, policies, providers and sessions, to run over one's own."""
+"""Test suites of the laws, for your own stores, policies, providers and sessions."""

@@ -1,4 +1,4 @@
-"""Conversations of some length, written down: work with tools, oversized outputs, pins, calls that wait. They need no hypothesis."""
+"""Generated conversations: tool calls, oversized outputs, pins, calls that wait. They do not need hypothesis."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TEMPLATES = (
     "\\1 \\g<0>",
     "</from-harness>",
 )
-"""What some template language would read as its own, and a closing mark of ours."""
+"""Texts with the syntax of template languages, and a closing mark of ours."""
 
 EVALUATED = str(7919 * 104729)
-"""What the first of them comes to."""
+"""The value of the first template, if it were evaluated."""
 
 _LINES = (
     "plain words of no account",
@@ -45,8 +45,8 @@ class ConversationStep:
 
     Attributes:
         kind: `ask`, `work` (calls with their results), `say`, `note` (a late system message), `wait` (calls, the last one unanswered),
-            `show` (the user shows a picture) or `look` (a tool gives one back).
-        sizes: The lengths of its texts, in characters; of pictures, in bytes.
+            `show` (the user shows an image) or `look` (a tool returns one).
+        sizes: The lengths of its texts in characters, or of images in bytes.
         pinned: Whether its first entry is pinned.
     """
 
@@ -56,7 +56,7 @@ class ConversationStep:
 
 
 def text_of_size(number: int, size: int) -> str:
-    """Return a text of about so many characters; the number makes it unlike others."""
+    """Return a text of about `size` characters; the number makes it unique."""
     lines = [f"{number}"]
     length = 0
     while length < size:
@@ -67,13 +67,13 @@ def text_of_size(number: int, size: int) -> str:
 
 
 def picture(number: int, size: int) -> bytes:
-    """Return a PNG's head and about so many bytes after it; the number makes it unlike others. Its side is 64 pixels."""
+    """Return the head of a PNG and about `size` bytes after it; the number makes it unique. Its side is 64 pixels."""
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 64, 64, 8, 2, 0, 0, 0)
     return head + number.to_bytes(4, "big") + bytes(size)
 
 
 def played(steps: Sequence[ConversationStep], spelled: Callable[[str], str] = str) -> Log:
-    """Return a log of a conversation, each text `spelled` as the function returns it."""
+    """Return the log of a conversation, with each text passed through `spelled`."""
     log = Log()
     log.put(system("Be brief. {{ never.rendered }}"))
     for number, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Logs written by hand: a few words make a legible one, for tests of policies, views and stores."""
+"""Short, readable logs for tests of policies, views and stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from palaver.view import Block, Exchange, View
 
 
 class Log:
-    """A dialog in a store in memory, written by hand."""
+    """A dialog in a store in memory, for tests."""
 
     def __init__(self, parent: Log | None = None, ranges: tuple[Span, ...] = ()) -> None:
         """Begin a dialog, or a fork of one."""
@@ -40,13 +40,13 @@ class Log:
         )
 
     def fork(self) -> Log:
-        """Fork the whole dialog as it stands."""
+        """Fork the whole dialog."""
         node = self.store.node(self.dialog)
         own = Span(self.dialog, 0, self.store.last(self.dialog).seq + 1)
         return Log(self, (*node.ranges, own))
 
     def put(self, *said: Message | Entry) -> list[Header]:
-        """Append messages and entries, as part of the turn where their kind allows it."""
+        """Append messages and entries, as part of the turn if their kind allows it."""
         return [self._put(MessageEntry(message=one) if isinstance(one, Message) else one) for one in said]
 
     def _put(self, entry: Entry) -> Header:
@@ -59,7 +59,7 @@ class Log:
         return self.store.annotate(self.dialog, ready)
 
     def at(self, seq: int, block: int | None = None) -> Handle:
-        """Name an own entry."""
+        """Return the handle of an own entry."""
         return Handle(self.dialog, seq, block)
 
 
@@ -69,19 +69,19 @@ def system(text: str) -> Message:
 
 
 def user(text: str) -> Message:
-    """Words of the user."""
+    """Return a message of the user."""
     return UserMessage.text(text)
 
 
 def model(text: str = "", *calls: str, response: str | None = None) -> Message:
-    """A response of the model: words, and calls by their ids."""
+    """Return a response of the model: a text, and calls by their ids."""
     contents: list[Content] = [TextContent(content=text)] if text else []
     contents += [ToolCallContent(id=call, name="shell", args={"cmd": call}) for call in calls]
     return AssistantMessage(contents=tuple(contents), response_id=response, fragment=response is not None)
 
 
 def result(call: str, text: str = "done") -> Message:
-    """A tool's result."""
+    """Return a tool's result."""
     return ToolMessage.from_result(ToolResultContent(id=call, content=text, name="shell"))
 
 
@@ -99,7 +99,7 @@ def text_of(block: Block) -> str:
 
 
 def assert_closed(view: View) -> None:
-    """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
+    """Assert that every call has exactly one result directly after it, and that there are no other results."""
     for exchange in view.exchanges:
         first = [block.content for block in exchange.turns[0].blocks]
         later = [block.content for turn in exchange.turns[1:] for block in turn.blocks]

@@ -1,4 +1,4 @@
-"""The laws of a policy over one view and one budget, and over the views of a log that grows. They need no hypothesis."""
+"""The laws of a policy for one view and one budget, and for the views of a growing log. They do not need hypothesis."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_policy(
     """Check a policy against all laws about one view and one budget.
 
     Returns:
-        What was composed; None when the budget is infeasible, after its breakdown was checked.
+        The composed view; None if the budget is infeasible, after its breakdown was checked.
     """
     try:
         composed = compose(view, manager, budget, Meter(counter))
@@ -61,14 +61,14 @@ def check_policy(
     again = compose(view, manager, budget, Meter(counter))
     assert again.view == composed.view, "the same view, policy and budget gave two views"
     twice = compose(composed.view, manager, budget, Meter(counter)).view
-    assert twice is composed.view or not isinstance(manager, Policy), "composing twice is not composing once"
+    assert twice is composed.view or not isinstance(manager, Policy), "composing a composed view changes it"
     return composed
 
 
 def _check_infeasible(
     error: InfeasibleBudget, view: View, manager: ContextManager, budget: Budget, counter: Counter
 ) -> None:
-    """The breakdown adds up to more than the budget, and a budget of exactly that size is enough for a policy that may drop."""
+    """Check that the breakdown exceeds the budget, and that a budget of exactly its sum is enough for a policy that may drop."""
     assert error.needed == sum(error.breakdown.values()) > error.budget
     if error.unit != Meter.unit:
         return
@@ -79,7 +79,7 @@ def _check_infeasible(
 
 
 def _check_size(composed: Composed, view: View, budget: Budget, counter: Counter) -> None:
-    """The view is within the budget by a fresh measure; it is the same object, or a smaller one."""
+    """Check that the view is within the budget by a new count, and that it is the same object or smaller."""
     measured, before = Meter(counter).view(composed.view), Meter(counter).view(view)
     assert measured == composed.after
     assert measured.total <= budget.limit
@@ -89,21 +89,21 @@ def _check_size(composed: Composed, view: View, budget: Budget, counter: Counter
 
 
 def _check_present(after: View, before: View) -> None:
-    """The newest user message and pinned exchanges are shown as they were, and of open ones at least the calls (law 10)."""
+    """Check that the newest user message and pinned exchanges are unchanged, and that open exchanges keep their calls (law 10)."""
     shown = {exchange.first: exchange for exchange in after.exchanges if exchange.first is not None}
     newest = before.newest_user()
     for index in before.protected():
         exchange = before.exchanges[index]
         there = None if exchange.first is None else shown.get(exchange.first)
-        assert there is not None, f"exchange {index} is gone, which every view must keep"
+        assert there is not None, f"exchange {index} is missing, which every view must keep"
         if index == newest:
             assert _contents(there) == _contents(exchange)
         assert _calls(there) == _calls(exchange)
-    assert after.newest_user() is None or newest is not None, "the user says something that they did not say"
+    assert after.newest_user() is None or newest is not None, "a text that the user did not write has the user's role"
 
 
 def _check_humans(composed: Composed, before: View) -> None:
-    """Every human message is in the view, quoted or listed in a record, or within the range that a note names (law 10)."""
+    """Check that every human message is in the view, quoted or listed in a record, or in the range of a note (law 10)."""
     shown = {exchange.first for exchange in composed.view.exchanges}
     texts = [insert.text for insert in composed.plan.inserts]
     covered = [Span(run.dialog, run.start, run.stop) for insert in composed.plan.inserts for run in insert.sources]
@@ -111,7 +111,7 @@ def _check_humans(composed: Composed, before: View) -> None:
         place = exchange.first
         if exchange.speaker is not Speaker.HUMAN or exchange.role is not Role.USER or place is None or place in shown:
             continue
-        if texts:  # a user's own policy may drop without a word: then the omission has the handle
+        if texts:  # a user's own policy may drop without a record: then the omission has the handle
             assert any(place in span for span in covered)
             assert any(f"({place})" in text or _names(text, place) for text in texts)
 
@@ -142,27 +142,27 @@ def _calls(exchange: Exchange) -> list[object]:
 
 
 def shown_and_left_out(view: View) -> frozenset[Handle]:
-    """Return every entry that a view shows some of, or lists as left out."""
+    """Return every entry that a view at least partly shows, or lists as omitted."""
     shown = {place for exchange in view.exchanges for place in exchange.entries()}
     gone = {Handle(handle.dialog, handle.seq) for omission in view.omissions for handle in omission.handles()}
     return frozenset(shown | gone)
 
 
 def _check_omissions(after: View, before: View) -> None:
-    """Every entry is shown or has a handle among the omissions; every block in another form has one, too (law 9)."""
-    assert shown_and_left_out(after) >= shown_and_left_out(before), "something is gone without a handle"
+    """Check that every entry is shown or listed as an omission, and that every block in another form has a handle (law 9)."""
+    assert shown_and_left_out(after) >= shown_and_left_out(before), "an entry is missing without a handle"
     was = {block.origin: block.content for exchange in before.exchanges for block in exchange.blocks()}
     for exchange in after.exchanges:
         for block in exchange.blocks():
             assert block.reason is None or block.origin is not None, "a block in another form has no handle"
             assert block.reason is not None or block.origin is None or block.content == was[block.origin]
-            assert not exchange.derived or block.speaker is not Speaker.HUMAN, "a derived text speaks as the user"
+            assert not exchange.derived or block.speaker is not Speaker.HUMAN, "a derived text has the human as speaker"
     places = [exchange.first for exchange in after.exchanges if exchange.first is not None]
-    assert len(places) == len(set(places)), "something is shown twice"
+    assert len(places) == len(set(places)), "an entry is shown twice"
 
 
 def _check_requests(view: View, media: Callable[[str], bytes]) -> None:
-    """Calls stand with their results, and the strict validator of every profile takes the request (law 1)."""
+    """Check that calls stay with their results, and that the strict validator of every profile accepts the request (law 1)."""
     assert_closed(view)
     for name, model in MODELS.items():
         profile = wire.profile(name, model)
@@ -175,16 +175,16 @@ def _check_requests(view: View, media: Callable[[str], bytes]) -> None:
 
 
 def check_stable(views: Iterator[View], manager: ContextManager, budget: Budget, counter: Counter) -> tuple[int, int]:
-    """Check that what a policy shows goes on from view to view of a growing log, except where it leaves more out (law 7).
+    """Check that the views of a growing log are prefixes of each other, except where the policy omits more (law 7).
 
     Args:
-        views: The views, the shortest first, each as it is when a model is called.
+        views: The views at model calls, the shortest first.
         manager: The policy.
-        budget: What each may occupy.
+        budget: The budget of each view.
         counter: Counts tokens.
 
     Returns:
-        How many views there were, and how many steps.
+        The number of views, and the number of steps.
     """
     meter = Meter(counter)
     last: tuple[object, list[object]] | None = None
@@ -199,7 +199,9 @@ def check_stable(views: Iterator[View], manager: ContextManager, budget: Budget,
         state, shown = _state(composed, view), _shown(composed.view)
         if last is not None:
             if last[0] == state:
-                assert shown[: len(last[1])] == last[1], "the view does not go on from the one before, without a step"
+                assert shown[: len(last[1])] == last[1], (
+                    "the view does not continue the previous one, although there was no step"
+                )
             else:
                 steps += 1
         last = (state, shown)
@@ -207,7 +209,7 @@ def check_stable(views: Iterator[View], manager: ContextManager, budget: Budget,
 
 
 def _state(composed: Composed, view: View) -> object:
-    """Return what is left out, what is shown in another form, what stands for it and by which means; another state is a step of the cut."""
+    """Return the omissions, the changed blocks and the inserted texts. A different state is a step of the cut."""
     changed = frozenset(
         (block.origin, block.reason, words_of(block.content))
         for exchange in composed.view.exchanges

@@ -1,6 +1,6 @@
-"""The laws of a context policy as a test suite, to run over any: ours, and yours.
+"""The laws of a context policy as a test suite, for any policy.
 
-A policy, or a plain context manager, gets every law by subclassing::
+Subclass it to check a policy or a plain context manager::
 
     class TestMine(PolicyLaws):
         def policy(self) -> ContextManager:
@@ -58,7 +58,7 @@ class PolicyLaws:
     @_LAW
     @given(steps=conversations(), percent=st.integers(5, 100))
     def test_laws_over_conversations(self, steps: list[ConversationStep], percent: int) -> None:
-        """Laws 1, 3, 8, 9, 10: valid, within budget or infeasible, nothing missing without a handle; log and view stay as they are."""
+        """Laws 1, 3, 8, 9, 10: views are valid, within the budget or truly infeasible, deterministic, and list every omission; log and view do not change."""
         log = played(steps)
         bodies = list(log.store.bodies(log.dialog))
         view = fold(log.store, log.dialog)
@@ -70,7 +70,7 @@ class PolicyLaws:
     @_LAW
     @given(said=sayings(), percent=st.integers(5, 150))
     def test_laws_over_senseless_messages(self, said: list[Message], percent: int) -> None:
-        """Laws 1, 8, 9, 10: results without calls, calls without results, ids used twice, empty words."""
+        """Laws 1, 8, 9, 10: the laws also hold for results without calls, calls without results, duplicate ids and empty texts."""
         log = Log()
         log.put(*said)
         view = fold(log.store, log.dialog)
@@ -86,7 +86,7 @@ class PolicyLaws:
     def test_laws_with_limits_of_bytes_and_media(
         self, steps: list[ConversationStep], percent: int, max_bytes: int, max_media: int
     ) -> None:
-        """Law 8: a budget's bytes and media hold like its tokens, or the error names the unit that cannot."""
+        """Law 8: limits on bytes and media are respected like tokens, or the error names the unit."""
         view = fold((log := played(steps)).store, log.dialog)
         budget = replace(self._budget(view, percent), max_bytes=max_bytes, max_media=max_media)
         check_policy(view, self.policy(), budget, counter(self.model))
@@ -94,7 +94,7 @@ class PolicyLaws:
     @_LAW
     @given(steps=conversations(least=6), tokens=st.sampled_from([400, 1_500, 4_000]))
     def test_law_7_between_steps_views_are_prefixes(self, steps: list[ConversationStep], tokens: int) -> None:
-        """Messages are appended one by one; a view is composed wherever a model would be called."""
+        """Messages are appended one by one; a view is composed at each possible model call."""
         if isinstance(self.policy(), Policy):
             check_stable(_growing(steps), self.policy(), Budget.of_input(tokens), counter(self.model))
 
@@ -111,7 +111,7 @@ class PolicyLaws:
     @_LAW
     @given(steps=conversations(least=4), percent=st.integers(10, 90))
     def test_law_13_no_plan_depends_on_words(self, steps: list[ConversationStep], percent: int) -> None:
-        """With every letter replaced by another of its script and case, the same exchanges leave and the same blocks change."""
+        """With every letter replaced by another of its script and case, the same exchanges are dropped and the same blocks change."""
         plain, other = (
             self._plan(fold((log := played(steps, spelled)).store, log.dialog), percent)
             for spelled in (str, _other_letters)

@@ -1,6 +1,6 @@
-"""The laws of a provider, to run over any: ours, and yours.
+"""The laws of a provider as a test suite, for any provider.
 
-A provider gets every law by subclassing::
+Subclass it to check a provider::
 
     class TestMine(ProviderLaws):
         model = "my-model"
@@ -11,7 +11,7 @@ A provider gets every law by subclassing::
         def questions(self) -> Iterable[Question]:
             return [Question("hello"), Question("list the files", tools=(LS,))]
 
-The questions are asked whole and streamed; whoever answers them (a server on loopback, a script) should answer alike both times.
+Each question is asked without and with streaming; the server or script should give the same answer both times.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a provider is asked.
+    """A question to a provider.
 
     Attributes:
-        text: The user's words.
-        tools: The tools that are declared.
+        text: The user's text.
+        tools: The declared tools.
         call: Further fields of a Call, such as `max_tokens`.
         fails: The kind of the error it ends in, or empty.
     """
@@ -63,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of a question."""
+    """The result of a question."""
 
     question: Question
     streamed: bool
@@ -74,17 +74,17 @@ class Heard:
     def message(self) -> AssistantMessage:
         """The answer."""
         end = self.events[-1]
-        assert isinstance(end, End), "the last event is no end"
+        assert isinstance(end, End), "the last event is not an End"
         return end.message
 
 
 class ProviderLaws:
-    """What holds for every provider. A subclass gives the provider and what it is asked."""
+    """The laws of every provider. A subclass defines the provider and the questions."""
 
     model: ClassVar[str] = "a-model"
 
     def provider(self) -> Provider:
-        """Make a provider; each law gets its own, in an event loop of its own."""
+        """Return a new provider; each law uses its own, in its own event loop."""
         raise NotImplementedError
 
     def questions(self) -> Iterable[Question]:
@@ -92,7 +92,7 @@ class ProviderLaws:
         raise NotImplementedError
 
     def lost(self, question: Question) -> frozenset[str]:
-        """Name what of an answer cannot go back to this provider, in the words of a Report: `thinking` over an API that takes none."""
+        """Return the parts of an answer that cannot be sent back to this provider, as a Report names them: such as `thinking`."""
         del question
         return frozenset()
 
@@ -116,7 +116,7 @@ class ProviderLaws:
             assert assembly.usage == heard.message.usage
 
     def test_whatever_has_come_is_a_valid_message(self) -> None:
-        """After each event the partial message can be stored and read, and never shrinks."""
+        """After each event, the partial message can be stored and read, and it never shrinks."""
         for heard in self._answers():
             assembly, length = Assembly(), 0
             for event in heard.events[:-1]:
@@ -127,7 +127,7 @@ class ProviderLaws:
                 length = len(partial.text_content())
 
     def test_a_message_says_who_said_it_and_why_it_ends(self) -> None:
-        """Role, model, provider and stop reason are there: the next request depends on them."""
+        """Role, model, provider and stop reason are set: the next request depends on them."""
         for heard in self._answers():
             message = heard.message
             assert message.role is Role.ASSISTANT
@@ -136,13 +136,13 @@ class ProviderLaws:
             assert message.stop_reason is not None
 
     def test_streamed_and_whole_are_the_same_message(self) -> None:
-        """How an answer travels leaves no trace in what is kept of it, ids aside that are new in each answer."""
+        """Streaming makes no difference to the stored message, except for ids that are new in each answer."""
         answers = list(self._answers())
         for whole, streamed in zip(answers[::2], answers[1::2], strict=True):
             assert told(whole.message) == told(streamed.message)
 
     def test_an_answer_goes_back(self) -> None:
-        """With results for its calls and new words, the answer is part of a valid request; nothing of it is lost on the way."""
+        """With results for its calls and a new message, the answer is part of a valid request, without losses."""
         profile = self.provider().profile_for(self.model)
         for heard in self._answers():
             dialog = self._dialog(heard.question)
@@ -155,7 +155,7 @@ class ProviderLaws:
             assert {change.what for change in request.report.lost()} <= self.lost(heard.question)
 
     def test_a_failure_is_a_typed_error(self) -> None:
-        """Streamed or whole, it is the same kind of error, and it names the provider and the model."""
+        """With or without streaming, the error has the same kind, and names the provider and the model."""
         for heard in self._heard():
             kind = heard.error.kind if heard.error is not None else ""
             assert kind == heard.question.fails, f"{heard.question.text}: {heard.error!r}"
@@ -164,7 +164,7 @@ class ProviderLaws:
                 assert heard.error.model == self.model
 
     def test_an_answer_can_be_left_and_the_provider_asked_again(self) -> None:
-        """Closing the events in the middle harms nothing, nor does closing the provider."""
+        """Closing the events early, or the provider, does no harm."""
 
         async def leave(provider: Provider) -> AssistantMessage:
             request = self._request(next(self._answered()), stream=True)
@@ -176,7 +176,7 @@ class ProviderLaws:
         assert self._run(leave).contents
 
     def test_it_serves_several_event_loops(self) -> None:
-        """A program may run one loop after another: nothing of the first is used in the second."""
+        """A program may run one loop after another; nothing of the first is used in the second."""
         provider, request = self.provider(), self._request(next(self._answered()), stream=True)
 
         async def ask() -> AssistantMessage:
@@ -188,7 +188,7 @@ class ProviderLaws:
         assert told(anyio.run(ask)) == told(anyio.run(ask))
 
     def test_answers_do_not_mix(self) -> None:
-        """Several are asked at once; each answer is the one to its question."""
+        """Questions asked concurrently each get their own answer."""
         questions = list(self._answered())
         alone = [told(heard.message) for heard in self._answers() if heard.streamed]
 
@@ -211,11 +211,11 @@ class ProviderLaws:
         return (question for question in self.questions() if not question.fails)
 
     def _answers(self) -> Iterator[Heard]:
-        """Return the answers, for each question the whole one and then the streamed one."""
+        """Yield the answers: for each question the one without streaming, then the streamed one."""
         return (heard for heard in self._heard() if not heard.question.fails and heard.error is None)
 
     def _heard(self) -> tuple[Heard, ...]:
-        """Ask everything, once for all laws."""
+        """Ask all questions, once for all laws."""
         kind = type(self)
         if kind not in _HEARD:
             _HEARD[kind] = self._run(self._ask_all)
@@ -273,14 +273,14 @@ async def _hear(provider: Provider, question: Question, request: Request, *, str
 
 
 _HEARD: dict[type, tuple[Heard, ...]] = {}
-"""What each class of laws has heard."""
+"""The results of each class of laws."""
 
 _FRESH = frozenset({"id", "timestamp", "response_id", "metadata"})
 """Fields of a message that are new in each answer."""
 
 
 def told(message: AssistantMessage) -> Mapping[str, Any]:
-    """Return what a message says, without what is new in each answer: ids and times, the ids of reasoning items, the words of usage."""
+    """Return a message without the parts that are new in each answer: ids and times, ids of reasoning items, usage texts."""
     said = {key: value for key, value in message.to_dict().items() if key not in _FRESH}
     said["usage"] = (message.usage.input_tokens, message.usage.output_tokens)
     for block in said["contents"]:

@@ -1,6 +1,6 @@
 """Transcripts of other agents: import and growth, export, bundles, doctor.
 
-What reads files is loaded when it is first used: Markdown needs none of it.
+Modules that read files are loaded on first use: Markdown needs none of them.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a module
     """Load the module that a name comes from."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

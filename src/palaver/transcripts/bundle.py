@@ -33,13 +33,13 @@ _Kind = TypeVar("_Kind", SessionRecord, Node, SourceRecord)
 
 
 def export_bundle(store: Store, session_id: SessionId) -> Iterator[bytes]:
-    """Return the bundle of a session, piece by piece: all dialogs, entries, media and kept sources.
+    """Yield the bundle of a session in pieces: all dialogs, entries, media and stored sources.
 
-    The same session gives the same bytes, from every store it was ever imported into.
+    The same session gives the same bytes from every store it was imported into.
 
     Raises:
-        NotFound: There is no such session, or the store lacks a payload that an entry names.
-        StoreDamaged: The store does not return what was written.
+        NotFound: The session does not exist, or the store lacks a payload that an entry names.
+        StoreDamaged: The store returns other bytes than were written.
     """
     yield from write_frames(_frames(store, store.session(session_id)))
 
@@ -61,7 +61,7 @@ def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
 
 
 def _entries(store: Store, dialog_id: DialogId) -> Iterator[tuple[Header, bytes]]:
-    """Return what a dialog holds now, each entry checked: a bundle must not make damage look like what was said."""
+    """Yield the entries of a dialog, each checked: a bundle must not turn damage into recorded content."""
     stop = store.last(dialog_id).seq + 1
     bodies = store.bodies(dialog_id, 0, stop)
     for header in store.headers(dialog_id, 0, stop):
@@ -72,7 +72,7 @@ def _entries(store: Store, dialog_id: DialogId) -> Iterator[tuple[Header, bytes]
 
 
 def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Iterator[Frame]:
-    """Return each payload once, before the frame that names it."""
+    """Yield each payload once, before the frame that names it."""
     for blob_id in named:
         if blob_id not in sent:
             sent.add(blob_id)
@@ -107,8 +107,8 @@ class BundleImport(NamedTuple):
 
     Attributes:
         session_id: The session.
-        dialogs: How many dialogs the bundle holds.
-        entries: How many entries were written; 0 when the store had them all.
+        dialogs: The number of dialogs in the bundle.
+        entries: The number of entries written; 0 if the store had all.
     """
 
     session_id: SessionId
@@ -128,29 +128,29 @@ def is_bundle(path: str | Path) -> bool:
 
 
 def import_bundle_file(store: Store, path: str | Path, limits: ReadLimits | None = None) -> BundleImport:
-    """Import a file that holds a bundle, plain or compressed (.zst, .gz), as `import_bundle` does.
+    """Import a bundle from a file, plain or compressed (.zst, .gz); see `import_bundle`.
 
     Raises:
         MissingFile: There is no such file.
-        UnsupportedTranscript: It cannot be read, or as `import_bundle`.
+        UnsupportedTranscript: The file cannot be read, or see `import_bundle`.
     """
     with open_source(path, limits) as source:
         return import_bundle(store, source.members[0].reader(), str(path))
 
 
 def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the bundle") -> BundleImport:
-    """Import a bundle. What the store has of the session is compared and kept; what is new is added.
+    """Import a bundle. Entries that the store has are compared and kept; new entries are added.
 
-    The bundle is read to its end into memory, and every frame, range and reference is checked there; then it is written in one transaction.
+    The whole bundle is read into memory, and every frame, range and reference is checked; then it is written in one transaction.
 
     Args:
         store: The store.
-        read: Returns at most so many of the next bytes of the bundle, and none at the end.
+        read: Returns the next bytes of the bundle, up to a maximum; none at the end.
         name: The bundle's name in errors.
 
     Raises:
         UnsupportedTranscript: It is damaged, or contradicts itself.
-        Conflict: It holds another history of a session that the store has.
+        Conflict: Its history of a session differs from the store's.
         Erased: The session was erased from the store.
         StoreError: The store failed.
     """
@@ -162,11 +162,11 @@ def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the b
 
 
 def redacted_copy(store: Store, session_id: SessionId, redactor: Redactor) -> Store:
-    """Return a store in memory that holds the session with the same ids and without its secrets; kept source files are left out.
+    """Return a store in memory with a copy of the session: the same ids, no secrets, and no source files.
 
     Raises:
-        NotFound: There is no such session.
-        StoreDamaged: The store does not return what was written.
+        NotFound: The session does not exist.
+        StoreDamaged: The store returns other bytes than were written.
     """
     pieces = export_bundle(store, session_id)
     copy = MemoryStore()
@@ -177,7 +177,7 @@ def redacted_copy(store: Store, session_id: SessionId, redactor: Redactor) -> St
 
 
 class _Reading:
-    """A bundle on its way into memory."""
+    """Reads a bundle into memory."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         self._store = store
@@ -268,10 +268,10 @@ class _Reading:
         return _drafted(entry, body)
 
     def _check(self, session_id: SessionId) -> None:
-        """Check what names something that may come later in the bundle.
+        """Check references to parts that may come later in the bundle.
 
         Raises:
-            ValueError: It is not in the bundle.
+            ValueError: A referenced part is not in the bundle.
         """
         held = {node.dialog_id: self._store.last(node.dialog_id).seq + 1 for node in self._store.nodes(session_id)}
         for dialog, stop in self._named.items():
@@ -283,7 +283,7 @@ class _Reading:
 
 
 def _named(value: object) -> Iterator[tuple[DialogId, int, int]]:
-    """Return the entries that an entry names: the dialog, the first one, and the one after the last."""
+    """Yield the ranges that an entry names: the dialog, the first entry, and the one after the last."""
     match value:
         case Run():
             yield value.dialog, value.start, value.stop
@@ -305,7 +305,7 @@ def _json(payload: bytes) -> dict[str, Any]:
 
 
 def _value(kind: type[_Kind], read: Mapping[str, Any]) -> _Kind:
-    """Return a value of what a bundle says: each field of its type, none that this version does not know."""
+    """Return a typed value of a bundle's JSON, without unknown fields."""
     unknown = sorted(set(read) - {field.name for field in fields(kind)})
     if unknown:
         raise TypeError(f"its fields {', '.join(unknown)} are unknown")
@@ -321,7 +321,7 @@ def _value(kind: type[_Kind], read: Mapping[str, Any]) -> _Kind:
 
 
 def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -> int:
-    """Write what a store lacks of a session, and return how many entries that was."""
+    """Write the missing entries of a session, and return their number."""
     record = whole.session(session_id)
     known = _has(store, session_id)
     if not known:
@@ -334,8 +334,8 @@ def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -
         if node.dialog_id not in there:
             store.create_dialog(node)
         elif why := _difference(whole, store, node, there[node.dialog_id]):
-            what = f"{name} holds another history of session {session_id[:12]} than this store: {why}."
-            raise Conflict(session_id, why=what, hint="Import it into a store of its own.")
+            what = f"{name} has another history of session {session_id[:12]} than this store: {why}."
+            raise Conflict(session_id, why=what, hint="Import it into another store.")
         written += _append_rest(whole, store, node.dialog_id, store.last(node.dialog_id))
     for source in whole.sources(session_id):
         if store.source(source.identity) is None:
@@ -354,7 +354,7 @@ def _has(store: Store, session_id: SessionId) -> bool:
 
 
 def _difference(whole: MemoryStore, store: Store, node: Node, mine: Node) -> str:
-    """Return how what two stores hold of a dialog differs, other than in length; or an empty string."""
+    """Return the difference between two stores' copies of a dialog, except in length; or an empty string."""
     dialog = node.dialog_id
     if (mine.parent_id, mine.ranges) != (node.parent_id, node.ranges):
         return f"dialog {dialog[:12]} has another place in the tree"
@@ -377,5 +377,5 @@ def _append_rest(whole: MemoryStore, store: Store, dialog: DialogId, last: Heade
 
 
 def _drafted(entry: Entry, body: bytes) -> Draft:
-    """Return what a store writes for an entry, with the bytes that the bundle has of it."""
+    """Return the draft of an entry, with the bundle's bytes."""
     return draft(entry)[0]._replace(body=body)

@@ -1,4 +1,4 @@
-"""Exporting: a session in the form another tool reads. What the form cannot hold is reported."""
+"""Export a session in a format that another tool reads, and report content that the format cannot express."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from palaver.wire.script import Notes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A session in another form.
+    """An exported session.
 
     Attributes:
-        pieces: Its bytes, piece by piece; they can be read once.
-        report: What the form cannot hold, or holds in another way. Empty for a bundle, which holds everything.
-        advice: Where a tool looks for its transcript, and what to type to go on with it there; empty for the other forms.
+        pieces: Its bytes in pieces, which can be read once.
+        report: Content that the format cannot express, or expresses differently. Empty for a bundle, which contains everything.
+        advice: Where to put a tool's transcript and what to type to continue; empty for other formats.
     """
 
     pieces: Iterator[bytes]
@@ -54,15 +54,15 @@ def export(
     """Export a session.
 
     Args:
-        store: Where it is.
+        store: Its store.
         session_id: The session.
-        to: One of `EXPORTS`. A bundle holds all dialogs; the other forms hold one.
+        to: One of `EXPORTS`. A bundle contains all dialogs; the other formats contain one.
         dialog_id: The dialog; None for the one to continue with, `SessionRecord.root`.
-        whole: True for everything that was said, False for what the model would see now.
-        redact: What removes secrets from all that is written: a redactor, or True for one that knows the usual keys and tokens.
+        whole: True for the whole conversation, False for the model's current view.
+        redact: A redactor that removes secrets, or True for one that recognises common keys and tokens.
 
     Raises:
-        NotFound: There is no such form, or no such session.
+        NotFound: The format or the session does not exist.
         InvalidInput: The session has no dialog.
     """
     if to not in EXPORTS:
@@ -102,7 +102,7 @@ EXPORTS: Mapping[str, str] = MappingProxyType(
         "pi": "a transcript that pi resumes",
     }
 )
-"""The forms that sessions are exported in, each with what it is."""
+"""The export formats, each with a description."""
 
 TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex": codex, "pi": pi})
 """The tools whose transcripts can be written."""
@@ -111,11 +111,11 @@ _PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {
     "openai": ("openai-chat", ("messages", "tools")),
     "anthropic": ("anthropic", ("system", "messages", "tools")),
 }
-"""The profile of a provider's form, and the parts of a request that are the conversation."""
+"""The profile of each provider's format, and the parts of a request that contain the conversation."""
 
 
 def _compiled(view: View, to: str, load: Load) -> Exported:
-    """Export the parts of a request that are the conversation. What the provider would refuse is replaced, and in the report."""
+    """Export the parts of a request that contain the conversation. Content that the provider would refuse is replaced and reported."""
     name, keys = _PROFILES[to]
     call = Call(model=view.model or "unknown", cache=False)
     request = compile(view, profile(name), call, load)
@@ -124,7 +124,7 @@ def _compiled(view: View, to: str, load: Load) -> Exported:
 
 
 def _transcript(record: SessionRecord, view: View, tool: Tool, load: Load) -> Exported:
-    """Export a transcript under an id of its own, so that it never replaces one that the tool went on with from an earlier export."""
+    """Export a transcript with a new id, so that it never replaces an earlier export that the tool has continued."""
     heading = Heading(
         session=uuid(view.dialog_id, str(view.at), *view.policies, str(len(view.exchanges))),
         created=record.created_at,
@@ -142,13 +142,13 @@ def _transcript(record: SessionRecord, view: View, tool: Tool, load: Load) -> Ex
 
 
 def partial_path(target: Path) -> Path:
-    """Return where a file lies while it is written: beside the target, under the same name at every try."""
+    """Return the path of a file while it is written: next to the target, with the same name at every try."""
     place = target.resolve()
     return place.with_name(f".{place.name}.partial")
 
 
 def write_file(target: Path, pieces: Iterable[bytes], note: Callable[[Path], None] = lambda _path: None) -> int:
-    """Write a file that only its owner may read; it appears whole or not at all. Return its size in bytes.
+    """Write a file atomically, readable only by its owner. Return its size in bytes.
 
     Args:
         target: The file. A pipe or another special file is written to directly.
@@ -172,7 +172,7 @@ def write_file(target: Path, pieces: Iterable[bytes], note: Callable[[Path], Non
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(place)
-    except BaseException:  # an interrupt, too, leaves no half file
+    except BaseException:  # an interrupt, too, must leave no partial file
         with suppress(OSError):
             unfinished.unlink()
         raise

@@ -1,7 +1,7 @@
-"""Frames: the outer form of a bundle, in which a cut or a flipped byte is always noticed.
+"""Frames: the outer format of a bundle, which detects every truncation and every changed byte.
 
 A bundle is a line that names it, then frames. A frame is a line `kind length digest`, then `length` bytes of payload and a newline. The
-last frame, `end`, counts the frames before it and holds the digest of all their digests. Every payload that is JSON is one line of
+last frame, `end`, has the number of frames before it and the digest of their digests. Every payload that is JSON is one line of
 canonical JSON.
 """
 
@@ -16,7 +16,7 @@ from palaver.errors import UnsupportedTranscript
 from palaver.messages import canonical_json
 
 NAME = b"palaver-bundle "
-"""What a bundle of any version begins with."""
+"""The first bytes of a bundle of any version."""
 
 MAGIC = NAME + b"1\n"
 _ANY_MAGIC = re.compile(rb"palaver-bundle (\d{1,9})\n")
@@ -30,7 +30,7 @@ class Frame(NamedTuple):
     """One frame.
 
     Attributes:
-        kind: What the payload is, in lower-case letters.
+        kind: The kind of payload, in lower-case letters.
         payload: Its bytes.
     """
 
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
 
 
 def write_frames(frames: Iterable[Frame]) -> Iterator[bytes]:
-    """Return the bytes of a bundle, piece by piece."""
+    """Yield the bytes of a bundle in pieces."""
     yield MAGIC
     count = 0
     whole = sha256()
@@ -58,14 +58,14 @@ def _written(frame: Frame) -> Iterator[bytes]:
 
 
 def read_frames(read: Callable[[int], bytes], name: str) -> Iterator[Frame]:
-    """Return the frames of a bundle, each checked before it is yielded, and the end before the iterator ends.
+    """Yield the frames of a bundle, each after it was checked, and check the end.
 
     Args:
-        read: Returns at most so many of the next bytes, and none at the end.
+        read: Returns the next bytes, up to a maximum; none at the end.
         name: The bundle's name in errors.
 
     Raises:
-        UnsupportedTranscript: It is not a bundle, of a newer version, cut off, or damaged; the error says at which byte.
+        UnsupportedTranscript: The data is not a bundle, has a newer version, or is cut off or damaged; the error names the byte.
     """
     stream = _Stream(read, name)
     stream.magic()
@@ -85,7 +85,7 @@ def read_frames(read: Callable[[int], bytes], name: str) -> Iterator[Frame]:
 
 
 class _Stream:
-    """Bytes read in order, with the place of the next one. It reads in small pieces: a length that a frame declares allocates nothing."""
+    """Bytes read in order, with the position. It reads in small pieces, so that a wrong length in a frame does not allocate memory."""
 
     def __init__(self, read: Callable[[int], bytes], name: str) -> None:
         self._read = read

@@ -1,4 +1,4 @@
-"""Importing: from a file of another agent to sessions, in one pass over the file."""
+"""Import a file of another agent as sessions, in one pass over the file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from palaver.transcripts.landing import Landing
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import keep, pieces_of, source_digest
 
-_STEP = 512  # events that one transaction takes: other writers wait meanwhile
+_STEP = 512  # events per transaction: other writers wait meanwhile
 _PART = (
-    "agent-"  # how Claude Code names the files of sub-agents: beside the session's file, or in its folder `subagents`
+    "agent-"  # the prefix of Claude Code's files of sub-agents, next to the session's file or in its folder `subagents`
 )
 
 
@@ -37,16 +37,16 @@ class Imported:
 
     Attributes:
         path: The file.
-        format: The format it was read in.
-        session_id: The session it is.
+        format: The format of the file.
+        session_id: The session.
         name: The session's name.
-        dialogs: How many dialogs the session has.
-        entries: How many entries this import wrote; 0 when all were there.
-        records: How many of the format's own message records the file holds; 0 for an unchanged session of a database, which is not read.
-        messages: How many messages they are, fragments of one response merged.
+        dialogs: The number of dialogs in the session.
+        entries: The number of entries that this import wrote; 0 if all existed.
+        records: The number of the format's own message records in the file; 0 for an unchanged session of a database, which is not read.
+        messages: The number of messages, with the fragments of a response merged.
         main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
-        losses: What could not be imported whole, or was repaired, each with its place.
+        losses: Content that could not be imported completely, or was repaired, each with its place.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class Imported:
 
 
 def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -> Mapping[str, Any]:
-    """Add what was used to the sums of a session; an older import left none, and then there is nothing to add to."""
+    """Add usage to the sums of a session, unless an older import stored no sums."""
     known = metadata.get(USAGE, {"tokens": 0, "cost": 0.0, "estimated": 0.0} if fresh else None)
     if not isinstance(known, Mapping):
         return metadata
@@ -72,12 +72,12 @@ def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
-    """Return files with those of sub-agents, which lie deeper, after the others, so that each is attached to its session."""
+    """Return files with those of sub-agents after the others, so that each is attached to its session."""
     return sorted(paths, key=lambda path: (path.name.startswith(_PART), len(path.parts)))
 
 
 def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:
-    """Yield the events of each conversation, which comes first in them; before them, if there are any, the losses of the whole file."""
+    """Yield the events of each conversation, which begin with it. Losses of the whole file come before, if there are any."""
     begun = 0
 
     def number(event: Event) -> int:
@@ -94,10 +94,10 @@ class _ImportedFile:
     """The file, or the session of a database, that is being imported.
 
     Attributes:
-        source: Where its bytes are.
-        path: Where the file is.
+        source: The source of its bytes.
+        path: The path of the file.
         digest: SHA-256 of its bytes.
-        raw: The payload that lists its kept pieces; None when it is not kept.
+        raw: The payload that lists its stored pieces; None if it is not stored.
     """
 
     source: SourceFile
@@ -108,7 +108,7 @@ class _ImportedFile:
 
 @dataclass(slots=True)
 class _Import:
-    """One conversation on its way in."""
+    """One conversation that is being imported."""
 
     file: _ImportedFile
     format: str
@@ -124,17 +124,17 @@ class _Import:
 class Importer:
     """Imports files into a store.
 
-    Importing the same file again adds nothing, a grown file adds what is new, and a file whose earlier part was changed becomes a branch:
-    nothing imported is ever changed. A new session stays in the trash until its import is complete; what is added to a known one is added
-    in one transaction.
+    Importing the same file again adds nothing, and a grown file adds its new records. If earlier records changed, a branch is created:
+    imported entries never change. A new session stays in the trash until its import is complete. Additions to a known session are one
+    transaction.
 
     Attributes:
-        store: Where the sessions go.
+        store: The store of the sessions.
         keep_source: True to keep the file itself, compressed, in the store.
         subject: Whose data new sessions are.
-        redactor: Removes secrets from what is read before it is written; the source file is then not kept, since it holds them.
-        again: True to import what was erased here, as a new session; otherwise it is refused with `Erased`.
-        limits: How much is read of a file; None for the defaults.
+        redactor: Removes secrets before anything is written. The source file, which contains them, is then not stored.
+        again: True to import an erased session again, as a new session; otherwise `Erased` is raised.
+        limits: How much of a file is read; None for the defaults.
     """
 
     store: Store
@@ -149,9 +149,9 @@ class Importer:
 
         Raises:
             MissingFile: There is no such file.
-            UnsupportedTranscript: The file is in no known format, or a damaged bundle; or nothing in it, or in a conversation of it, could
-                be read. Such a conversation makes no session; the others are there.
-            Conflict: A bundle holds another history of a session that the store has.
+            UnsupportedTranscript: The file is in no known format, is a damaged bundle, or has a conversation of which nothing could be read.
+                The other conversations are imported.
+            Conflict: A bundle's history of a session differs from the store's.
             Erased: A conversation was imported and erased, and `again` is False.
             StoreError: The store failed.
         """
@@ -197,7 +197,7 @@ class Importer:
                     unread.append(_nothing_in(source.path, early))
 
     def _same(self, found: Match, file: _ImportedFile) -> Imported | None:
-        """Return what is here of a session of a database, if it is as it was imported: then it is not read again."""
+        """Return the stored session of a database if it is unchanged since its import, so that it is not read again."""
         known = self.store.source(f"{found.format.name}:{found.source.members[0].name}")
         if known is None or known.digest != file.digest or (known.raw is None and self.keep_source):
             return None
@@ -255,9 +255,9 @@ class Importer:
         if self.keep_source and self.redactor is None and not erased and file.raw is None:
             file.raw = keep(
                 self.store, file.source
-            )  # outside of any transaction: it takes as long as the file is large
+            )  # outside any transaction: the time depends on the size of the file
         with ExitStack() as together:
-            if known is not None:  # what is added to a known session is added whole
+            if known is not None:  # additions to a known session are one transaction
                 together.enter_context(self.store.transaction())
             with self.store.transaction():
                 current = self._begin(found, event, identity, known, file)
@@ -271,12 +271,12 @@ class Importer:
                 return self._finish(current, erased=erased)
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
-        """Return what an earlier import left: of this very file if it was rewritten since, else of the newest one."""
+        """Return the record of an earlier import: of this same file if it was rewritten later, or else the newest."""
         known = self.store.source(_earlier(identity, file.digest)) or self.store.source(identity)
         if known is None and not self.again and isinstance(self.store, Erasing):
             gone = self.store.gone("source", source_name(identity))
             if gone is not None:
-                hint = "To have it again as a new session, say so (--again)."
+                hint = "To import it again as a new session, pass --again (again=True)."
                 raise Erased("session that was imported from", str(file.path), *gone, hint=hint)
         return known if known is not None and known.index is not None else None
 
@@ -307,7 +307,7 @@ class Importer:
         return current
 
     def _starter(self, whole: SourceRecord, part: Conversation) -> DialogId:
-        """Return the dialog that a part hangs on: the one that started the sub-agent, if that is known, else the session's first."""
+        """Return the parent dialog of a part: the one that started the sub-agent, if known, or else the session's first."""
         places = Places() if whole.index is None else Places.decode(self.store.blob(whole.index))
         shown = places.dialogs.get(part.key.partition("/")[2])
         parent = None if shown is None else self.store.node(shown).parent_id
@@ -317,7 +317,7 @@ class Importer:
         """Create the session, in the trash until its import is complete."""
         session_id = new_session_id()
         name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
-        metadata = freeze(dict(event.metadata), "", [])  # a NUL in it does not stop the import
+        metadata = freeze(dict(event.metadata), "", [])  # a NUL in it must not stop the import
         metadata = metadata if self.redactor is None else redact_json(metadata, self.redactor)
         record = SessionRecord(
             session_id=session_id,
@@ -335,7 +335,7 @@ class Importer:
         return text if self.redactor is None else self.redactor.redact(text).text
 
     def _land(self, current: _Import, events: Iterable[Event]) -> None:
-        """Write what a few events say."""
+        """Write the content of some events."""
         landing = current.landing
         for event in events:
             match event:
@@ -350,7 +350,7 @@ class Importer:
         landing.flush()
 
     def _require_something(self, current: _Import) -> None:
-        """Refuse a new conversation of which nothing was read; its session stays in the trash."""
+        """Raise for a new conversation of which nothing was read; its session stays in the trash."""
         lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
         unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
         if not any(last.number for last in lasts) and (unread or all(last.seq < 0 for last in lasts)):
@@ -367,7 +367,7 @@ class Importer:
         root = landing.places.dialogs.get(current.event.main) if whole else record.root
         older = landing.shrunk or (current.known is not None and current.known.identity != current.identity)
         if older and not landing.added:
-            root = record.root  # an older copy: what came with the newer one stays
+            root = record.root  # an older copy: entries of the newer one stay
         else:
             self._put_source(current, erased=erased)
         fresh = current.known is None and whole
@@ -386,13 +386,13 @@ class Importer:
         )
 
     def _put_source(self, current: _Import, *, erased: bool) -> None:
-        """Record where the conversation came from, and what of it was imported; a rewritten file keeps its earlier record, too."""
+        """Record the source of the conversation and its imported records. A rewritten file keeps its earlier record, too."""
         file, landing, known = current.file, current.landing, current.known
         if known is not None and landing.rewritten and known.digest != file.digest:
             self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
         raw = None if erased else file.raw
         if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_of(self.store, raw)))):
-            raw = keep(self.store, file.source)  # a sweep took pieces of it from an import that lasted very long
+            raw = keep(self.store, file.source)  # a sweep removed pieces during a very long import
         self.store.put_source(
             SourceRecord(
                 identity=current.identity,
@@ -411,8 +411,8 @@ def require_something(path: str | Path, limits: ReadLimits | None = None) -> Non
     """Read a transcript up to its first message, or a bundle, and write nothing.
 
     Raises:
-        MissingFile: There is no such file.
-        UnsupportedTranscript: It is in no known format, or an import would find nothing in it.
+        MissingFile: The file does not exist.
+        UnsupportedTranscript: It is in no known format, or has nothing to import.
     """
     if is_bundle(path):
         import_bundle_file(MemoryStore(), path, limits)
@@ -435,7 +435,7 @@ def _begun(event: Event) -> Conversation:
 
 
 def _identity(path: Path, found: Match, event: Conversation) -> str:
-    """Return a conversation's name among all that is ever imported: the format's own id, or the file and its number there."""
+    """Return a conversation's unique name among all imports: the format's own id, or the file and its number there."""
     if event.key:
         return f"{found.format.name}:{event.key}"
     member = found.source.members[0].name
@@ -443,7 +443,7 @@ def _identity(path: Path, found: Match, event: Conversation) -> str:
 
 
 def _earlier(identity: str, digest: str) -> str:
-    """Return the name of what was imported of a file before it was rewritten."""
+    """Return the name of the import of a file before it was rewritten."""
     return f"{identity}@{digest[:16]}"
 
 

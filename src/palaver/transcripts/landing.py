@@ -1,4 +1,4 @@
-"""Putting one foreign conversation into the log: known records are skipped, new ones appended, a rewritten past becomes a branch."""
+"""Write one foreign conversation to the log: skip known records, append new ones, and branch if earlier records changed."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from palaver.tokens.pricing import cost_of
 from palaver.transcripts.places import Landed, Places
 
 _BATCH = 1 << 20
-"""How much is written at once, in bytes of bodies and payloads."""
+"""The size of one write, in bytes of bodies and payloads."""
 
 
 @dataclass(slots=True)
 class Landing:
-    """One conversation on its way into a session. Use it inside a transaction of the store.
+    """Writes one conversation to a session. Use it inside a transaction of the store.
 
     Attributes:
-        store: Where it goes.
+        store: The store.
         session_id: The session.
-        places: What an earlier import left, and what this one adds.
-        under: The dialog that the conversation's first dialog is a sub-agent of, or None.
+        places: The places of an earlier import, and of this one.
+        under: The dialog of which the conversation's first dialog is a sub-agent, or None.
         begun: When the conversation began, in seconds since 1970-01-01 UTC; 0.0 if unknown. It is the creation time of its dialogs.
-        added: How many entries were written.
-        rewritten: How many dialogs continue on a branch, because an earlier part of them differs from what was imported.
-        shrunk: True when the file holds less than was imported before; known at the end.
-        cost: The tokens and dollars of what was added.
-        losses: What the landing itself reports.
+        added: The number of entries written.
+        rewritten: The number of dialogs that continue on a branch, because earlier records differ from the imported ones.
+        shrunk: Whether the file has fewer records than were imported before; known at the end.
+        cost: The tokens and dollars of the added entries.
+        losses: The losses found here.
     """
 
     store: Store
@@ -54,7 +54,7 @@ class Landing:
     # --- dialogs ----------------------------------------------------------------------------------------------------------------
 
     def branch(self, event: Branch) -> None:
-        """Make the dialog, unless an earlier import did."""
+        """Create the dialog, unless an earlier import did."""
         self.flush()
         self._seen.setdefault(event.dialog, 0)
         known = self.places.dialogs.get(event.dialog)
@@ -65,7 +65,7 @@ class Landing:
             ranges = self._shared(str(event.parent), event.at) if forks else ()
             self._make(event.dialog, event.owner, parent, ranges, relation, event.metadata)
         elif forks and self._parted.get(str(event.parent), event.at) < event.at:
-            # what the fork shares is not what was imported: it follows the branch that its parent continues on
+            # the shared part differs from the imported one: follow the branch on which its parent continues
             self._make(event.dialog, event.owner, known, self._shared(str(event.parent), event.at), "rewrite")
             self.places.landed[event.dialog] = []
             self._parted[event.dialog] = -1
@@ -97,19 +97,19 @@ class Landing:
         self.places.landed.setdefault(key, [])
 
     def _shared(self, key: str, puts: int) -> tuple[Span, ...]:
-        """Return what a fork shares: all that its parent inherited, and the entries that the parent's first `puts` puts became."""
+        """Return the shared part of a fork: everything its parent inherited, and the entries of the parent's first `puts` puts."""
         landed = self.places.landed[key][:puts]
         return self._upto(landed[-1]) if landed else self._inherited(self.places.dialogs[key])
 
     def _inherited(self, dialog: DialogId) -> tuple[Span, ...]:
-        """Return what a dialog shared before it was ever rewritten."""
+        """Return the part that a dialog shared before any rewrite."""
         node = self.store.node(dialog)
         while node.relation == "rewrite" and node.parent_id is not None:
             node = self.store.node(node.parent_id)
         return node.ranges
 
     def _upto(self, put: Landed) -> tuple[Span, ...]:
-        """Return all that a dialog held when a put landed, the put included."""
+        """Return the content of a dialog up to a put, inclusive."""
         return (*self.store.node(put.dialog).ranges, Span(put.dialog, 0, put.seq + 1))
 
     def _messages(self, ranges: tuple[Span, ...]) -> int:
@@ -139,7 +139,7 @@ class Landing:
         self._add(event)
 
     def _part(self, key: str, index: int) -> None:
-        """Continue on a branch: the entries from put `index` on are not what was imported."""
+        """Continue on a branch: the entries from put `index` on differ from the imported ones."""
         self.flush()
         old, kept = self.places.dialogs[key], self.places.landed[key][:index]
         ranges = self._upto(kept[-1]) if kept else self._inherited(old)
@@ -153,7 +153,7 @@ class Landing:
             self.flush()
         law = rule(event.entry.kind)
         if not law.turn or law.places:
-            self.flush()  # it names entries before it
+            self.flush()  # it names earlier entries
         entry = self.places.here(event.entry, event.dialog)
         dialog = self._open(event.dialog)
         if law.turn:
@@ -173,7 +173,7 @@ class Landing:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write pending entries."""
         pending, self._pending = self._pending, []
         if pending:
             dialog = self.places.dialogs[pending[0][0].dialog]
@@ -195,7 +195,7 @@ class Landing:
         return self._last[dialog]
 
     def _open(self, key: str) -> DialogId:
-        """Return the dialog to append to: a branch, if somebody continued the dialog since the last import."""
+        """Return the dialog to append to: a branch, if somebody continued the dialog after the last import."""
         dialog = self.places.dialogs[key]
         known = self.places.landed[key]
         if dialog in self._last:
@@ -210,7 +210,7 @@ class Landing:
         return self.places.dialogs[key]
 
     def finish(self) -> None:
-        """Write the rest, and report where the file now holds less than was imported."""
+        """Write the rest, and report dialogs of which the file now has less than was imported."""
         self.flush()
         for key, known in self.places.landed.items():
             seen = self._seen.get(key, 0)

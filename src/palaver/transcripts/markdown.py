@@ -27,7 +27,7 @@ _TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system"
 
 
 def markdown(record: SessionRecord, view: View) -> Iterator[str]:
-    """Return a view as Markdown, paragraph by paragraph. What was said is not read as our markup: text stays as it is, code in fences."""
+    """Yield a view as Markdown, paragraph by paragraph. Text of messages stays unchanged, with code in fences."""
     facts = {
         "session": record.session_id,
         "begun": _when(record.created_at),
@@ -124,7 +124,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _closed(text: str) -> str:
-    """Close a fence that a text leaves open: it would swallow everything after it (CommonMark 0.31, section 4.5)."""
+    """Close a fence that a text leaves open, because it would include everything after it (CommonMark 0.31, section 4.5)."""
     fence = ""
     for found in _FENCE.finditer(text):
         run, rest = found.groups()

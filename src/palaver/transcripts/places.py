@@ -1,4 +1,4 @@
-"""Which entry each record of a foreign conversation became: what makes a second import add only what is new."""
+"""Map each record of a foreign conversation to its entry, so that a second import adds only new records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 class Landed(NamedTuple):
-    """Where one put of a reader landed.
+    """The entry of one put of a reader.
 
     Attributes:
         record: The record it was made from.
@@ -37,8 +37,8 @@ class Places:
     """The map of one conversation.
 
     Attributes:
-        dialogs: For each of the reader's keys, the dialog it became.
-        landed: For each of the reader's keys, where each put landed.
+        dialogs: The dialog of each of the reader's keys.
+        landed: The entries of the puts, for each of the reader's keys.
     """
 
     dialogs: dict[str, DialogId] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Places:
         out = bytearray(canonical_json({"version": _VERSION, "dialogs": self.dialogs}))
         for key, puts in self.landed.items():
             out += b'\n{"dialog":%s,"puts":[' % canonical_json(key)
-            for number, one in enumerate(puts):  # put by put, so that only the bytes are in memory twice
+            for number, one in enumerate(puts):  # put by put, to keep only the bytes in memory twice
                 out += b"," if number else b""
                 out += canonical_json([one.record, one.digest.hex(), one.dialog, one.seq])
             out += b"]}"
@@ -77,7 +77,7 @@ class Places:
         """Return an entry that a reader put into dialog `key`, with its places replaced by those of the log.
 
         Raises:
-            InvalidInput: The reader named a put it has not made.
+            InvalidInput: The reader named a put that does not exist yet.
         """
         if not rule(entry.kind).places:
             return entry
@@ -87,12 +87,12 @@ class Places:
         return entry.model_copy(update=changes)
 
     def _base(self, put: int, key: str) -> int:
-        """Return the number of an own entry, or -1: what the dialog shares with another one comes before its own."""
+        """Return the number of an own entry, or -1 for a shared one, which comes before the dialog's own entries."""
         puts = self.landed[key]
         return puts[put].seq if 0 <= put < len(puts) and puts[put].dialog == self.dialogs[key] else -1
 
     def _moved(self, value: object) -> Iterator[object]:
-        """Yield a value with its places replaced; several for a run of puts that are apart in the log."""
+        """Yield a value with its places replaced; several for a run of puts that is split in the log."""
         match value:
             case Place():
                 yield self._place(value)
@@ -111,7 +111,7 @@ class Places:
                 yield value
 
     def _runs(self, run: Run) -> Iterator[Run]:
-        """Return the entries that a run of puts became: one run, unless they are apart in the log."""
+        """Yield the entries of a run of puts: one run, unless it is split in the log."""
         puts = self.landed.get(run.dialog, [])[run.start : run.stop]
         if len(puts) != run.stop - run.start:
             raise InvalidInput(f"The reader names puts {run.start} to {run.stop} of {run.dialog!r} and made fewer.")

@@ -1,4 +1,4 @@
-"""A branch without the faults: what a dialog says, in a form that any provider takes unchanged."""
+"""Write a branch without faults: a dialog's content in a form that any provider accepts unchanged."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from palaver.store.protocol import Store
 from palaver.view import Exchange, Turn, fold, held
 
 _REPEATED = frozenset({"instructions", "toolset", "model_change", "message"})
-"""Of the entries that a view's state consists of, those that a repaired branch repeats; messages among them are instructions."""
+"""The state entries that a repaired branch repeats. Messages among them are instructions."""
 
 
 def repair(store: Store, dialog_id: DialogId) -> Node:
-    """Write a branch that says what the dialog says, without its faults; the dialog itself is unchanged.
+    """Write a branch with the dialog's content but without its faults. The dialog itself does not change.
 
-    On the branch every call has a result and an id of its own, every result its call, arguments are objects, nothing is empty, every
-    payload is there, and each response is one message. A provider takes it unchanged, also from a tool that knows nothing of palaver. The
+    On the branch, every call has a result and a unique id, every result has a call, arguments are objects, nothing is empty, every
+    payload exists, and each response is one message. A provider accepts it unchanged, even from a tool that does not know palaver. The
     branch is written in one transaction.
 
     Raises:
-        NotFound: There is no such dialog.
-        StoreDamaged: An entry of it is not what was written.
+        NotFound: The dialog does not exist.
+        StoreDamaged: An entry has other bytes than were written.
     """
     source = store.node(dialog_id)
     _require_undamaged(store, dialog_id)
@@ -72,21 +72,21 @@ def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:
 
 
 class _Mender:
-    """Returns content without its faults, and gives every call an id that no call before it had."""
+    """Returns content without faults, and gives every call a unique id."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ids: set[str] = set()
 
     def entry(self, entry: Entry) -> Entry:
-        """Return an entry of the dialog's state, with a message in it mended."""
+        """Return an entry of the dialog's state, with its message repaired."""
         if not isinstance(entry, MessageEntry):
             return entry
         contents = tuple(self._content(block) for block in entry.message.contents)
         return MessageEntry(message=entry.message.model_copy(update={"contents": contents}))
 
     def messages(self, exchange: Exchange) -> Iterator[Message]:
-        """Return the messages of an exchange. Its results are in the order of its calls, one for each."""
+        """Yield the messages of an exchange, with one result for each call, in the order of the calls."""
         called = (block.content for block in exchange.blocks() if isinstance(block.content, ToolCallContent))
         ids = [self._fresh(call.id) for call in called]
         calls, results = iter(ids), iter(ids)
@@ -107,14 +107,14 @@ class _Mender:
         return Message(turn.role, contents=contents, speaker=speaker, name=name or None, model=turn.model or None)
 
     def _fresh(self, wanted: str) -> str:
-        """Return the id, or, if an earlier call has it, the first free one made from it."""
+        """Return the id or, if an earlier call has it, the first free id derived from it."""
         others = (f"{wanted or 'call'}_{number}" for number in count(2))
         found = next(name for name in chain((wanted,), others) if name and name not in self._ids)
         self._ids.add(found)
         return found
 
     def _content(self, content: Content) -> Content:
-        """Return a block that is whole: nothing to report, arguments that are an object, payloads that are there."""
+        """Return a repaired block: without faults, with arguments that are an object, and with existing payloads."""
         if isinstance(content, ImageContent | AudioContent):
             return self._media(content)
         changes: dict[str, object] = {"changes": ()}

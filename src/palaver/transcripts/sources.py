@@ -1,4 +1,4 @@
-"""The imported file itself, or the session of a database, kept whole: nothing is lost that an importer did not understand."""
+"""Store the imported file, or the session of a database, completely, so that no content is lost that the importer did not understand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palaver.formats import SourceFile
 
 PIECE = 1 << 22
-"""How much of a file is compressed and stored as one payload, in bytes: the memory that keeping a file takes."""
+"""The size of a piece of a file that is compressed and stored as one payload, in bytes. It bounds the memory needed."""
 
 
 def file_digest(path: Path) -> str:
@@ -28,14 +28,14 @@ def file_digest(path: Path) -> str:
 
 
 def source_digest(source: SourceFile) -> str:
-    """Return the SHA-256 of what `keep` keeps of a source, hexadecimal."""
+    """Return the SHA-256 of the bytes that `keep` stores of a source, hexadecimal."""
     return _digest(_pieces(source))
 
 
 def keep(store: Store, source: SourceFile) -> BlobId:
     """Store a file in compressed pieces, and return the payload that lists them. A grown file shares the unchanged pieces.
 
-    Of a database only the session that the source is.
+    Of a database, only the source's session is stored.
     """
     compressor = zstandard.ZstdCompressor()
     size = 0
@@ -49,11 +49,11 @@ def keep(store: Store, source: SourceFile) -> BlobId:
 
 
 def pieces_of(store: Store, raw: BlobId) -> tuple[BlobId, ...]:
-    """Return the payloads of a kept file.
+    """Return the payloads of a stored file.
 
     Raises:
-        NotFound: The payload that lists them is gone.
-        StoreDamaged: It does not list a kept file.
+        NotFound: The payload that lists them is missing.
+        StoreDamaged: It does not list a stored file.
     """
     try:
         return tuple(BlobId(str(piece)) for piece in json.loads(store.blob(raw))["pieces"])
@@ -62,11 +62,11 @@ def pieces_of(store: Store, raw: BlobId) -> tuple[BlobId, ...]:
 
 
 def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
-    """Return the bytes of a kept file, piece by piece.
+    """Yield the bytes of a stored file in pieces.
 
     Raises:
-        NotFound: A piece is gone.
-        StoreDamaged: The store does not return what was kept.
+        NotFound: A piece is missing.
+        StoreDamaged: The store returns other bytes than were stored.
     """
     pieces = pieces_of(store, raw)
     whole = sha256()

@@ -1,13 +1,13 @@
-"""The laws of a store, to run over any implementation: each sentence of `palaver.store.protocol` has its test.
+"""The laws of a store as a test suite, for any implementation: each sentence of `palaver.store.protocol` has a test.
 
-A backend says where its store lies and how to look behind its back::
+A backend opens its store and gives tests direct access to its data::
 
     class TestMyStore(StoreLaws):
         @pytest.fixture
         def backend(self, tmp_path: Path) -> Backend:
             return MyBackend(tmp_path)
 
-Laws about what a store lacks (`Store.capabilities`) are skipped by name.
+Laws about capabilities that a store lacks (`Store.capabilities`) are skipped by name.
 """
 
 from palaver.testing.store_laws.backend import Backend, Begun, begin

@@ -1,4 +1,4 @@
-"""What a backend tells the laws about itself, and what every group of laws starts from."""
+"""The interface of a backend, and the base of every group of laws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from palaver.log import Draft, Header, Node, Span, rule
 from palaver.store.protocol import Capability, SessionRecord, Store
 
 ILLEGAL = Draft("turn_ended", "", 0, (), (), "", 1.0, b"no turn is open")
-"""What may not be appended to a dialog without an open turn."""
+"""The kinds of entries that may not be appended to a dialog without an open turn."""
 
 NOWHERE = DialogId("e" * 32)
 NOBODY = SessionId("f" * 32)
@@ -31,47 +31,47 @@ class Backend(ABC):
 
     @abstractmethod
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
-        """Read a body behind the store's back: what really lies there."""
+        """Read the stored bytes of a body directly."""
 
     @abstractmethod
     def damage(self, dialog_id: DialogId, seq: int) -> None:
-        """Change the last byte of a body behind the store's back."""
+        """Change the last byte of a body directly."""
 
     @abstractmethod
     def lose(self, dialog_id: DialogId, seq: int) -> None:
-        """Delete a body behind the store's back."""
+        """Delete a body directly."""
 
     def damage_header(self, dialog_id: DialogId, seq: int) -> None:
-        """Change the kind in a header behind the store's back; laws that need it are skipped without."""
+        """Change the kind in a header directly. By default, laws that need this are skipped."""
         pytest.skip(f"this backend cannot damage the header of {dialog_id}:{seq}")
 
     def age_payloads(self, seconds: float) -> None:
-        """Let every payload have been stored so much longer ago; laws that need it are skipped without."""
+        """Make every payload older. By default, laws that need this are skipped."""
         pytest.skip(f"this backend cannot let payloads be {seconds:.0f} seconds older")
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A store with one session and its first dialog, and words to write into it."""
+    """A store with one session and its first dialog, and helpers to write to it."""
 
     store: Store
     session: SessionId
     dialog: DialogId
 
     def fork(self, *ranges: Span, session: SessionId | None = None) -> DialogId:
-        """Make another dialog."""
+        """Create another dialog."""
         home = session or self.session
         parent = ranges[-1].dialog if ranges else None
         node = Node(dialog_id=new_dialog_id(home), session_id=home, parent_id=parent, ranges=ranges)
         return self.store.create_dialog(node).dialog_id
 
     def say(self, *bodies: bytes, dialog: DialogId | None = None) -> tuple[Header, ...]:
-        """Append messages of a user after whatever is there."""
+        """Append messages of a user."""
         place = dialog or self.dialog
         return self.store.append(place, [words(body) for body in bodies], self.store.last(place).turn_head)
 
     def mark(self, *kinds: str) -> list[Header]:
-        """Write an entry of each kind in the way that its rule allows, and return all headers."""
+        """Write an entry of each kind as its rule allows, and return all headers."""
         with self.store.transaction():
             for kind in kinds:
                 if rule(kind).turn:
@@ -85,7 +85,7 @@ class Begun:
         return [body for _seq, body in self.store.bodies(dialog or self.dialog)]
 
     def everything(self) -> tuple[object, ...]:
-        """Return all that the store says of this session: what a failed write must leave as it was."""
+        """Return all data of this session, which a failed write must not change."""
         nodes = self.store.nodes(self.session)
         logs = [(list(self.store.headers(n.dialog_id)), list(self.store.bodies(n.dialog_id))) for n in nodes]
         return (list(self.store.sessions()), nodes, logs, self.store.sources(self.session))
@@ -108,16 +108,16 @@ def answer(*ids: str, body: bytes = b"done") -> Draft:
 
 
 def label(body: bytes = b"label", at: float = 1.0) -> Draft:
-    """Return an entry that stands beside turns."""
+    """Return an entry outside turns."""
     return Draft("label", "", 0, (), (), "", at, body)
 
 
 class LawGroup:
-    """What groups of laws share: an empty store, and one with a dialog in it."""
+    """Fixtures for groups of laws: an empty store, and one with a dialog."""
 
     @pytest.fixture
     def backend(self) -> Backend:
-        """Return the place of an empty store; the class that inherits the laws overrides this, and nothing else."""
+        """Return the backend of an empty store. A subclass overrides only this."""
         raise NotImplementedError("override the fixture `backend`")
 
     @pytest.fixture
@@ -134,7 +134,7 @@ class LawGroup:
 
 
 def begin(store: Store) -> Begun:
-    """Make a session and its first dialog."""
+    """Create a session and its first dialog."""
     session = new_session_id()
     dialog = new_dialog_id(session)
     root = Node(dialog_id=dialog, session_id=session, created_at=1.0)
@@ -143,13 +143,13 @@ def begin(store: Store) -> Begun:
 
 
 def needs(store: Store, capability: Capability) -> None:
-    """Skip a law, by name, for a store that lacks what it is about."""
+    """Skip a law, by name, if the store lacks a capability."""
     if capability not in store.capabilities:
         pytest.skip(f"this store lacks the capability {capability.value}")
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Run `work` in a forked child and return its wait status: 0 when it returned. What it raises is printed."""
+    """Run `work` in a forked child and return its wait status: 0 if it returned. Exceptions are printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
         child = os.fork()
