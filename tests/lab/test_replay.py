@@ -259,7 +259,7 @@ def test_odd_sources_are_named(tmp_path: Path) -> None:
     assert found.sessions == len(found.keys) == 2
     told = {problem.kind: problem for problem in found.problems}
     assert "one.jsonl" in told["twice"].source + told["twice"].text
-    assert told["damaged"].text.startswith("It is not whole: line ")
+    assert told["damaged"].text.startswith("It is incomplete: line ")
 
 
 def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ class Agent(Generic[OutputT]):
 
         Raises:
             InvalidInput: The alias is in use.
-            NotFound: There is no such session.
+            NotFound: The session does not exist.
         """
         self._require_free(alias or reference)
         if dialog is None:

@@ -312,7 +312,7 @@ class Runtime:
         """Return the context manager class of this name.
 
         Raises:
-            NotFound: There is none; `close` has similar names.
+            NotFound: No object has this name; `close` has similar names.
         """
         return self._managers.get(name)
 
@@ -336,7 +336,7 @@ class Runtime:
         """Return the configuration with this key, read-only.
 
         Raises:
-            NotFound: There is none; `close` has similar keys.
+            NotFound: No object has this key; `close` has similar keys.
         """
         return self._configs.get(name, self.default_namespace)
 
@@ -357,7 +357,7 @@ class Runtime:
         """Return what builds the invoker of this name.
 
         Raises:
-            NotFound: There is none; `close` has similar names.
+            NotFound: No object has this name; `close` has similar names.
         """
         return self._invokers.get(name)
 

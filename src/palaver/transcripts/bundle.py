@@ -120,7 +120,7 @@ def is_bundle(path: str | Path) -> bool:
     """Return whether a file is a bundle, of any version, by its first bytes.
 
     Raises:
-        MissingFile: There is no such file.
+        MissingFile: The file does not exist.
         UnsupportedTranscript: It cannot be read.
     """
     with open_source(path) as source:
@@ -131,7 +131,7 @@ def import_bundle_file(store: Store, path: str | Path, limits: ReadLimits | None
     """Import a bundle from a file, plain or compressed (.zst, .gz); see `import_bundle`.
 
     Raises:
-        MissingFile: There is no such file.
+        MissingFile: The file does not exist.
         UnsupportedTranscript: The file cannot be read, or see `import_bundle`.
     """
     with open_source(path, limits) as source:

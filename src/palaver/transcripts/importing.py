@@ -148,7 +148,7 @@ class Importer:
         """Import a transcript or a bundle, and yield each of its conversations as soon as it is complete.
 
         Raises:
-            MissingFile: There is no such file.
+            MissingFile: The file does not exist.
             UnsupportedTranscript: The file is in no known format, is a damaged bundle, or has a conversation of which nothing could be read.
                 The other conversations are imported.
             Conflict: A bundle's history of a session differs from the store's.

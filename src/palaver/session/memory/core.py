@@ -154,7 +154,7 @@ class CoreMemory:
         """Replace a text that occurs in a block exactly once.
 
         Raises:
-            NotFound: There is no such block.
+            NotFound: The block does not exist.
             Conflict: The old text does not occur exactly once.
             InvalidInput: The block is read-only or would be larger than its limit, or the old text is empty.
         """
@@ -173,7 +173,7 @@ class CoreMemory:
             tool: As for `append`.
 
         Raises:
-            NotFound: There is no such block.
+            NotFound: The block does not exist.
             Conflict: Its text is not the expected one.
             InvalidInput: It is read-only, or would be larger than its limit.
         """
@@ -189,7 +189,7 @@ class CoreMemory:
         """Remove a block; its texts stay in the log.
 
         Raises:
-            NotFound: There is no such block.
+            NotFound: The block does not exist.
         """
         return self._notes.delete(label, _WHAT)
 

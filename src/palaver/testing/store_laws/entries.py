@@ -34,10 +34,10 @@ def _write(begun: Begun, number: int, rounds: int, barrier: Barrier) -> None:
 
 
 class EntryLaws(LawGroup):
-    """What a store promises of entries and payloads."""
+    """The laws of entries and payloads."""
 
     def test_headers_are_those_of_the_log(self, begun: Begun) -> None:
-        """What is written is what the legality table makes of the drafts, in their order and without gaps."""
+        """Headers are those that the legality table makes of the drafts, in order and without gaps."""
         drafts = [words(b"do"), calls(*ODD_IDS), answer(ODD_IDS[0], ODD_IDS[1]), words(b"more", kind="custom")]
         expected: list[Header] = []
         for draft in drafts:
@@ -49,7 +49,7 @@ class EntryLaws(LawGroup):
         assert begun.store.header(begun.dialog, 1).open_calls == ODD_IDS
 
     def test_bodies_are_kept_byte_for_byte(self, begun: Begun, backend: Backend) -> None:
-        """So they are given back, and so they lie where the store keeps them; size, total and digest of the headers are theirs."""
+        """Bodies are stored and returned byte for byte; size, total and digest of the headers match them."""
         bodies = [b"", b"\x00\xff\xfe", "ü".encode(), b"x" * 100_000]
         headers = begun.say(*bodies)
         assert list(begun.store.bodies(begun.dialog)) == list(enumerate(bodies))
@@ -61,7 +61,7 @@ class EntryLaws(LawGroup):
             assert (header.size, header.total, header.digest) == (len(body), total, body_digest(body))
 
     def test_append_is_all_or_none(self, begun: Begun) -> None:
-        """One entry that may not follow undoes those before it in the same call."""
+        """An entry that may not follow undoes the earlier ones of the same call."""
         begun.say(b"a")
         before = begun.everything()
         with pytest.raises(InvalidInput):
@@ -70,7 +70,7 @@ class EntryLaws(LawGroup):
         assert begun.say(b"next")[0].seq == 1
 
     def test_law_5_stale_head_is_a_conflict(self, begun: Begun) -> None:
-        """Whoever appends after a head that has moved gets both numbers, before legality is judged, and has written nothing."""
+        """Appending after a head that has moved raises a conflict with both numbers, before the legality check, and writes nothing."""
         begun.say(b"a", b"b")
         before = begun.everything()
         for stale in (-1, 0, 2):
@@ -82,14 +82,14 @@ class EntryLaws(LawGroup):
         assert begun.everything() == before
 
     def test_draft_that_no_store_can_hold_is_refused(self, begun: Begun) -> None:
-        """A time that is not a number, or a text that UTF-8 cannot encode, is the caller's mistake."""
+        """A time that is not a number, or a text that UTF-8 cannot encode, raises InvalidInput."""
         for draft in (words(at=float("nan")), words()._replace(response="\ud800")):
             with pytest.raises(InvalidInput):
                 begun.store.append(begun.dialog, [words(), draft], -1)
         assert begun.store.last(begun.dialog) == NOTHING
 
     def test_annotation_leaves_the_turn_head(self, begun: Begun) -> None:
-        """It takes the next number, may be the first entry, and the turn continues from where it was."""
+        """An annotation gets the next number and may be the first entry; the turn head does not move."""
         assert begun.store.annotate(begun.dialog, label()).seq == 0
         assert begun.store.append(begun.dialog, [words()], -1)[0].turn_head == 1
         header = begun.store.annotate(begun.dialog, label())
@@ -97,7 +97,7 @@ class EntryLaws(LawGroup):
         assert begun.store.append(begun.dialog, [words(b"b")], 1)[0].seq == 3  # noqa: PLR2004
 
     def test_kind_stands_where_its_rule_says(self, begun: Begun) -> None:
-        """A message cannot be annotated, nor a label appended; nothing is written."""
+        """A message cannot be written with annotate, nor a label with append; nothing is written."""
         with pytest.raises(InvalidInput):
             begun.store.annotate(begun.dialog, words())
         with pytest.raises(InvalidInput):
@@ -105,7 +105,7 @@ class EntryLaws(LawGroup):
         assert begun.store.last(begun.dialog) == NOTHING
 
     def test_dialogs_do_not_mix(self, begun: Begun) -> None:
-        """Each dialog has numbers of its own, in whatever order they are written."""
+        """Each dialog has its own numbers, in any order of writing."""
         other = begun.fork()
         for number in range(3):
             begun.say(b"a%d" % number)
@@ -114,7 +114,7 @@ class EntryLaws(LawGroup):
         assert begun.said(other) == [b"b0", b"b1", b"b2"]
 
     def test_law_5_no_entry_of_a_thread_is_lost(self, begun: Begun) -> None:
-        """Threads that reload on a conflict get all that they wrote into the log, each in its own order; of equal heads one wins."""
+        """If threads reload after a conflict, the log gets all their entries, each thread's in order; of two equal heads one wins."""
         rounds, barrier = 10, Barrier(WRITERS)
 
         threads = [Thread(target=_write, args=(begun, number, rounds, barrier)) for number in range(WRITERS)]
@@ -130,7 +130,7 @@ class EntryLaws(LawGroup):
     # --- reading --------------------------------------------------------------------------------------------------------------
 
     def test_number_outside_of_the_log_is_not_found(self, begun: Begun) -> None:
-        """Neither header nor body is given for it."""
+        """A number outside the log has neither a header nor a body."""
         begun.say(b"a", b"b")
         for read in (begun.store.header, begun.store.body):
             for seq in (-1, 2, 10**30):
@@ -139,7 +139,7 @@ class EntryLaws(LawGroup):
                 assert told.value.what == "handle"
 
     def test_range_is_from_start_to_before_stop(self, begun: Begun) -> None:
-        """Ranges clip to what is there; a negative bound is before the first entry, never counted from the end."""
+        """Ranges are clipped to existing entries; a negative bound is before the first entry, not counted from the end."""
         begun.say(*(b"%d" % number for number in range(7)))
         for start, stop in RANGES:
             expected = [n for n in range(7) if start <= n and (stop is None or n < stop)]
@@ -149,7 +149,7 @@ class EntryLaws(LawGroup):
             assert list(begun.store.bodies(begun.dialog, start, stop)) == [(n, b"%d" % n) for n in expected]
 
     def test_latest_of_kind_comes_newest_first(self, begun: Begun) -> None:
-        """Of a range, the entries of the kinds that are asked for, as a walk over all headers finds them."""
+        """The result equals a scan of all headers in the range for the requested kinds."""
         kinds = ["inbox", "message", "turn_started", "invocation", "custom", "pin", "turn_ended", "inbox"]
         headers = begun.mark(*kinds * 3, *["invocation"] * 600)  # more of one kind than a page holds
         for start, stop in ((0, None), (2, 9), (9, 2), (-3, 20), (3, 10**30), (len(headers), None)):
@@ -161,7 +161,7 @@ class EntryLaws(LawGroup):
             begun.store.latest_of_kind(begun.dialog, "message")
 
     def test_long_logs_are_given_whole(self, begun: Begun) -> None:
-        """More entries than any page holds come back, each once and in order, both ways."""
+        """Logs longer than a page come back completely, each entry once and in order, in both directions."""
         count = 1500
         begun.say(*(b"%d" % number for number in range(count)))
         assert [header.seq for header in begun.store.headers(begun.dialog)] == list(range(count))
@@ -170,7 +170,7 @@ class EntryLaws(LawGroup):
         assert list(begun.store.bodies(begun.dialog)) == [(n, b"%d" % n) for n in range(count)]
 
     def test_writing_does_not_disturb_a_reader(self, begun: Begun) -> None:
-        """An iterator gives what was there at the call, in whichever thread it is read, also large bodies; writing continues meanwhile."""
+        """An iterator returns the entries at the time of the call, in any thread, also large bodies, while writing continues."""
         bodies = [bytes([number]) * 700_000 for number in range(4)]
         begun.say(*bodies)
         readers: list[Iterator[Any]] = [
@@ -191,7 +191,7 @@ class EntryLaws(LawGroup):
     # --- payloads -------------------------------------------------------------------------------------------------------------
 
     def test_payload_comes_back(self, store: Store) -> None:
-        """A payload of any size is kept under its SHA-256, once; the store keeps the bytes, not the buffer they came in."""
+        """A payload of any size is stored once under its SHA-256; the store copies the bytes."""
         for data in (b"", b"\x00", b"x" * 10_000, bytes(range(256)) * 20_000):
             buffer: Any = bytearray(data)
             blob = store.put_blob(buffer)
@@ -201,7 +201,7 @@ class EntryLaws(LawGroup):
             assert store.blob(blob) == data
 
     def test_missing_payload_is_not_found(self, store: Store) -> None:
-        """What is not stored, or could not even be, raises."""
+        """A payload that is not stored, or has an impossible id, raises."""
         store.put_blob(b"")
         for blob in ("0" * 64, "", "zz", "0" * 63, "A" * 64, "\ud800"):
             assert not store.has_blob(BlobId(blob))

@@ -27,7 +27,7 @@ _FILE = NotedFile("/a/file", "d" * 64, 7)
 
 
 def erases(store: Store) -> Erasing:
-    """Return the store as one that erases, or skip the law."""
+    """Return the store's erasing interface, or skip the law."""
     if not isinstance(store, Erasing):
         pytest.skip("this store does not erase")
     return store
@@ -42,10 +42,10 @@ def _naming(*blobs: BlobId) -> bytes:
 
 
 class ErasingLaws(LawGroup):
-    """What a store promises of erasing."""
+    """The laws of erasing."""
 
     def test_entry_is_overwritten_in_place(self, begun: Begun) -> None:
-        """Body, digest, kind and size are those of what was put there; the sizes of all that follow agree; nothing else changed."""
+        """Body, digest, kind and size are those of the replacement; cumulative sizes after it agree; nothing else changes."""
         store = erases(begun.store)
         before = begun.say(*(b"number %d" % number for number in range(6)))
         with store.erasing() as eraser:
@@ -62,7 +62,7 @@ class ErasingLaws(LawGroup):
         assert store.append(begun.dialog, [words(b"known head")], before[-1].turn_head)[0].total == total + 10
 
     def test_lost_body_becomes_a_tombstone(self, backend: Backend, begun: Begun) -> None:
-        """What cannot be read any more can be erased all the same."""
+        """An unreadable entry can still be erased."""
         needs(begun.store, Capability.DURABLE)
         begun.say(b"lost", b"kept")
         backend.lose(begun.dialog, 0)
@@ -72,7 +72,7 @@ class ErasingLaws(LawGroup):
         assert begun.store.verify(begun.dialog) == ()
 
     def test_law_4_erasure_is_all_or_none(self, begun: Begun) -> None:
-        """What raises inside the block undoes all of it."""
+        """An exception inside the block undoes all of it."""
         store = erases(begun.store)
         begun.say(b"one", b"two")
         blob = store.put_blob(b"bytes")
@@ -102,7 +102,7 @@ class ErasingLaws(LawGroup):
         assert [hit.handle for hit in store.search("one")] == [Handle(begun.dialog, 0)]
 
     def test_place_that_is_not_there_is_not_found(self, begun: Begun) -> None:
-        """An unknown entry or dialog raises, and nothing was changed."""
+        """An unknown entry or dialog raises, and nothing changes."""
         store = erases(begun.store)
         begun.say(b"one")
         before = begun.everything()
@@ -112,7 +112,7 @@ class ErasingLaws(LawGroup):
         assert begun.everything() == before
 
     def test_index_forgets_what_is_erased(self, begun: Begun) -> None:
-        """Neither an erased entry nor its tombstone is found; the others stay found."""
+        """Search finds neither an erased entry nor its tombstone, but still finds the others."""
         needs(begun.store, Capability.SEARCH)
         store, other = erases(begun.store), begin(begun.store)
         begun.say(b"alpha secret", b"alpha kept")
@@ -129,7 +129,7 @@ class ErasingLaws(LawGroup):
         assert {hit.handle.seq for hit in store.search("alpha")} == {1, 2}
 
     def test_index_takes_nothing_erased_meanwhile(self, begun: Begun, backend: Backend) -> None:
-        """An entry that is erased between being read for the index and being written there does not come back as a text."""
+        """If an entry is erased while it is being indexed, the index does not get its text."""
         needs(begun.store, Capability.SHARED)
         store = erases(begun.store)
         begun.say(b"alpha secret")
@@ -148,7 +148,7 @@ class ErasingLaws(LawGroup):
         other.close()
 
     def test_removed_things_are_erased_not_unknown(self, begun: Begun) -> None:
-        """A removed dialog or session answers every question with `Erased`, with its time and receipt, and is in no list."""
+        """Every method raises `Erased`, with time and receipt, for a removed dialog or session, and no list contains it."""
         store = erases(begun.store)
         begun.say(b"one")
         child = begun.fork(Span(begun.dialog, 0, 1))
@@ -238,7 +238,7 @@ class ErasingLaws(LawGroup):
                 assert eraser.unnamed([blob]) == left
 
     def test_receipts_are_kept_in_order(self, backend: Backend, begun: Begun) -> None:
-        """Receipts come back in the order in which they were given; what is pending of one can be written anew."""
+        """Receipts come back in order; the pending work of one can be updated."""
         store = erases(begun.store)
         for number in (2, 1, 3):
             with store.erasing() as eraser:
@@ -253,7 +253,7 @@ class ErasingLaws(LawGroup):
             again.close()
 
     def test_noted_files_are_those_of_the_session(self, begun: Begun) -> None:
-        """A second note of a path replaces the first; one that is gone can be forgotten."""
+        """A second note of a path replaces the first; a note can be removed."""
         store = erases(begun.store)
         other = begin(store)
         first, again, second = _FILE._replace(digest=""), _FILE, NotedFile("/b", "e" * 64, 9)
@@ -265,7 +265,7 @@ class ErasingLaws(LawGroup):
         assert store.files(begun.session) == (again,)
 
     def test_scrub_changes_nothing_that_is_there(self, begun: Begun) -> None:
-        """After a scrub everything is as it was, and a second one finds no more to do than the first."""
+        """A scrub changes no data, and a second one has no more to do than the first."""
         store = erases(begun.store)
         begun.say(b"one", b"two")
         store.index(_text)
@@ -278,7 +278,7 @@ class ErasingLaws(LawGroup):
     # --- sweeping ---------------------------------------------------------------------------------------------------------------
 
     def test_sweep_removes_old_unnamed_payloads(self, begun: Begun, backend: Backend) -> None:
-        """Only what nothing names and nobody has stored for so long: what is stored again counts as new."""
+        """A sweep removes only payloads that nothing names and that are old enough; storing one again makes it new."""
         store = erases(begun.store)
         named, old, again = (store.put_blob(one) for one in (b"named", b"old", b"again"))
         begun.say(_naming(named))
@@ -295,7 +295,7 @@ class ErasingLaws(LawGroup):
         assert sweep(store).removed == ()
 
     def test_sweep_refuses_what_may_be_written(self, store: Store) -> None:
-        """A payload stored within the last hour may be about to be named."""
+        """A sweep refuses ages under an hour: a new payload may be about to be named."""
         for age in (0.0, 3599.0, float("nan")):
             with pytest.raises(InvalidInput):
                 sweep(erases(store), older_than=age)

@@ -61,23 +61,23 @@ def _every_method(store: Store) -> list[Callable[[], object]]:
 
 
 class LifeLaws(LawGroup):
-    """What a store promises about itself."""
+    """The laws of the store as a whole."""
 
     def test_it_is_a_store(self, store: Store) -> None:
-        """It has every method of the protocol and says what it can do."""
+        """The store has every method of the protocol and declares its capabilities."""
         assert isinstance(store, Store)
         assert isinstance(store.durability, Durability)
         assert (store.durability is not Durability.MEMORY) == (Capability.DURABLE in store.capabilities)
 
     def test_no_law_is_overridden(self) -> None:
-        """A backend gives the fixture `backend` and nothing else: what it lacks is a missing capability, skipped by name."""
+        """A backend overrides only the fixture `backend`; missing capabilities are skipped by name."""
         kinds = type(self).__mro__
         for number, kind in enumerate(kinds):
             laws = {name for above in kinds[number + 1 :] for name in vars(above) if name.startswith("test_")}
             assert not laws & vars(kind).keys(), f"{kind.__name__} overrides a law"
 
     def test_closed_store_refuses_every_method(self, store: Store) -> None:
-        """A closed store does nothing more; closing it again is allowed."""
+        """A closed store refuses every method; closing it again is allowed."""
         store.close()
         store.close()
         for use in _every_method(store):
@@ -86,7 +86,7 @@ class LifeLaws(LawGroup):
             assert told.value.reason == "closed"
 
     def test_law_4_acknowledged_writes_survive_reopening(self, begun: Begun, backend: Backend) -> None:
-        """Everything that returned is there when the store is opened anew, and nothing else."""
+        """After reopening, the store has every acknowledged write and nothing else."""
         needs(begun.store, Capability.DURABLE)
         begun.say(b"a", b"b")
         begun.store.annotate(begun.dialog, label())
@@ -103,7 +103,7 @@ class LifeLaws(LawGroup):
         again.close()
 
     def test_law_5_two_handles_see_each_other(self, begun: Begun, backend: Backend) -> None:
-        """What one has written the other reads at once, also by its address, and the head that it moved is a conflict for the other."""
+        """A second handle, also one opened by address, reads writes of the first at once, and gets a conflict for a moved head."""
         needs(begun.store, Capability.SHARED)
         other = Begun(backend.open(), begun.session, begun.dialog)
         begun.say(b"a")
@@ -133,7 +133,7 @@ class LifeLaws(LawGroup):
         assert begun.store.verify(begun.dialog) == ()
 
     def test_child_outlives_its_parents_handle(self, begun: Begun, backend: Backend) -> None:
-        """What a child writes after the parent has closed is there: no file was deleted under it."""
+        """Writes of a child after the parent closed are stored: no file was deleted."""
         needs(begun.store, Capability.SHARED)
         begun.say(b"before")
         begun_in_child, go_on = os.pipe(), os.pipe()
@@ -175,7 +175,7 @@ class LifeLaws(LawGroup):
     # --- transactions -----------------------------------------------------------------------------------------------------------
 
     def test_transaction_commits_every_kind_of_write(self, begun: Begun, backend: Backend) -> None:
-        """Writes of every kind, also large ones, stand when the block ends, and the block itself reads them."""
+        """Writes of every kind, also large ones, are visible inside the block and stored at its end."""
         payload = bytes(16_000_000)
         with begun.store.transaction():
             session = new_session_id()
@@ -189,7 +189,7 @@ class LifeLaws(LawGroup):
         assert begun.store.body(dialog, 0) == backend.stored(dialog, 0) == b"a"
 
     def test_transaction_that_raises_is_undone(self, begun: Begun) -> None:
-        """An error that leaves the block undoes all of it, and it is the caller's error that is raised."""
+        """An error that leaves the block undoes all of it, and the caller's own error is raised."""
         begun.say(b"a")
         before = begun.everything()
         blobs: list[BlobId] = []
@@ -210,7 +210,7 @@ class LifeLaws(LawGroup):
         assert begun.say(b"next")[0].seq == 1
 
     def test_failed_write_inside_is_undone_alone(self, begun: Begun) -> None:
-        """The writes before it and after it stand; so it is with an inner block."""
+        """Writes before and after a refused write are stored; the same applies to an inner block."""
         with begun.store.transaction():
             begun.say(b"a")
             with pytest.raises(Conflict):
@@ -225,7 +225,7 @@ class LifeLaws(LawGroup):
         assert begun.said() == [b"a", b"b"]
 
     def test_nobody_else_sees_an_open_transaction(self, begun: Begun, backend: Backend) -> None:
-        """Another handle reads what was there before, until the block has ended."""
+        """Another handle reads the old state until the block ends."""
         needs(begun.store, Capability.SHARED)
         other = backend.open()
         with begun.store.transaction():
@@ -253,7 +253,7 @@ class LifeLaws(LawGroup):
         assert seen == [False, True, True, False, False]
 
     def test_lock_keeps_others_out(self, begun: Begun) -> None:
-        """Of two blocks with the same lock one runs at a time: what is looked for and then created is created once."""
+        """Blocks with the same lock run one at a time, so that look-up and creation create once."""
         inside, made = Event(), list[str]()
 
         def open_or_create() -> None:
@@ -270,7 +270,7 @@ class LifeLaws(LawGroup):
         assert made == ["here"]
 
     def test_other_threads_write_afterwards(self, begun: Begun) -> None:
-        """A writer of another thread, which waits for the end of the block where it must, writes in the end."""
+        """A writer of another thread waits for the end of the block if necessary, and then writes."""
         elsewhere = begin(begun.store)
         thread = Thread(target=elsewhere.say, args=(b"other",))
         with begun.store.transaction():

@@ -56,7 +56,7 @@ _ON_ONE_STORE = settings(
 
 
 def extract(_kind: str, body: bytes) -> str:
-    """Take the whole body for its text."""
+    """Return the whole body as its text."""
     return body.decode("utf-8", "surrogatepass")
 
 
@@ -65,18 +65,18 @@ def _found(begun: Begun, query: str) -> list[int]:
 
 
 class SearchLaws(LawGroup):
-    """What `index`, `index_lag` and `search` promise."""
+    """The laws of `index`, `index_lag` and `search`."""
 
     @pytest.fixture
     def library(self, begun: Begun) -> Begun:
-        """Return a dialog of hard texts, indexed."""
+        """Return an indexed dialog with difficult texts."""
         needs(begun.store, Capability.SEARCH)
         begun.say(*(said.encode() for said in HARD_TEXTS))
         assert begun.store.index(extract) == len(HARD_TEXTS)
         return begun
 
     def test_hard_queries(self, library: Begun) -> None:
-        """Code, paths, ideographs and operators are found as they stand, in the store and in their session."""
+        """Code, paths, ideographs and operators are found as written, in the store and in their session."""
         for seq, queries in enumerate(HARD_TEXTS.values()):
             for query in queries:
                 found = _found(library, query)
@@ -87,7 +87,7 @@ class SearchLaws(LawGroup):
         assert not [query for query in NOWHERE_FOUND if _found(library, query)]
 
     def test_ranked_queries(self, library: Begun) -> None:
-        """Any word or its beginning counts, a quoted phrase stays one, and what holds more of them comes first."""
+        """Any word or its beginning counts, a quoted phrase stays one, and texts with more of them come first."""
         for seq, queries in enumerate(HARD_TEXTS.values()):
             for query in queries:
                 assert seq in [hit.handle.seq for hit in library.store.search(query, limit=100, ranked=True)], query
@@ -99,14 +99,14 @@ class SearchLaws(LawGroup):
     @_ON_ONE_STORE
     @given(query=st.text())
     def test_law_12_no_query_raises(self, library: Begun, query: str) -> None:
-        """Whatever the query, there is an answer, and every hit holds every word of it."""
+        """Every query has an answer, and every hit contains all its words."""
         for seq in _found(library, query):
             assert text.holds(text.fold(_TEXTS[seq]), text.words(query))
 
     @_ON_ONE_STORE
     @given(data=st.data())
     def test_every_word_of_a_text_finds_it(self, library: Begun, data: st.DataObject) -> None:
-        """Any words of a text, between blanks as they stand there, in any order and case, find it."""
+        """Any words of a text, in any order and case, find it."""
         seq = data.draw(st.integers(0, len(_TEXTS) - 1))
         words_of_it = data.draw(st.lists(st.sampled_from(_TEXTS[seq].split()), min_size=1, max_size=4))
         query = " ".join(words_of_it)
@@ -116,7 +116,7 @@ class SearchLaws(LawGroup):
     @_ON_ONE_STORE
     @given(said=st.text(st.characters(codec="utf-8"), max_size=60), data=st.data())
     def test_any_text_is_found_by_its_words(self, store: Store, said: str, data: st.DataObject) -> None:
-        """Whatever was written, in any script, a word of it between blanks finds it, and its snippet is part of it."""
+        """A word of any text, in any script, finds it, and the snippet is part of the text."""
         needs(store, Capability.SEARCH)
         begun = begin(store)
         store.append(begun.dialog, [words(said.encode("utf-8", "surrogatepass"))], -1)
@@ -130,7 +130,7 @@ class SearchLaws(LawGroup):
             assert text.CLOSE in hits[0].snippet
 
     def test_hit_says_where_and_what(self, begun: Begun) -> None:
-        """Handle, session, kind and role are those of the entry; the match stands between the two marks."""
+        """Handle, session, kind and role are those of the entry; the match is between the two marks."""
         needs(begun.store, Capability.SEARCH)
         begun.say(b"nothing")
         begun.store.annotate(begun.dialog, label(b"the needle here"))
@@ -144,7 +144,7 @@ class SearchLaws(LawGroup):
         assert {(hit.kind, hit.role) for hit in begun.store.search("needle")} == {("label", ""), ("message", "user")}
 
     def test_text_cannot_forge_a_mark(self, begun: Begun) -> None:
-        """Control characters of the text never reach a snippet, which stands on one line."""
+        """A snippet is on one line and has no control characters of the text."""
         needs(begun.store, Capability.SEARCH)
         begun.say(b"fake \x02mark\x03 and\nline \x1b[31m needle")
         begun.store.index(extract)
@@ -153,7 +153,7 @@ class SearchLaws(LawGroup):
         assert hit.snippet.replace(text.OPEN, "").replace(text.CLOSE, "").isprintable()
 
     def test_hits_come_newest_first(self, begun: Begun) -> None:
-        """The entry indexed last comes first, and a limit gives the beginning, beyond what any page holds."""
+        """The entry indexed last comes first, and a limit returns the beginning, also beyond a page."""
         needs(begun.store, Capability.SEARCH)
         begun.say(*(b"needle %d" % number for number in range(150)))
         begun.store.index(extract)
@@ -163,7 +163,7 @@ class SearchLaws(LawGroup):
             assert begun.store.search("needle", limit=limit) == hits[:limit]
 
     def test_index_lags_until_it_is_updated(self, begun: Begun) -> None:
-        """No append writes to it: what is not indexed yet is not found, and is counted."""
+        """Appending does not index: entries that are not yet indexed are not found, and are counted."""
         needs(begun.store, Capability.SEARCH)
         begun.say(b"needle", b"needle")
         begun.say(b"needle", dialog=begun.fork())
@@ -177,7 +177,7 @@ class SearchLaws(LawGroup):
         assert len(begun.store.search("needle")) == 3  # noqa: PLR2004
 
     def test_only_new_and_searched_entries_are_read(self, begun: Begun) -> None:
-        """What is indexed is not extracted again, kinds that are never searched are not extracted, and a failed extraction changes nothing."""
+        """Indexed entries are not extracted again, unsearchable kinds are not extracted, and a failed extraction changes nothing."""
         needs(begun.store, Capability.SEARCH)
         seen: list[bytes] = []
 
@@ -213,7 +213,7 @@ class SearchLaws(LawGroup):
         other.close()
 
     def test_search_stays_in_one_session(self, begun: Begun) -> None:
-        """With a session named, only its entries are found, and only they are indexed."""
+        """With a session, only its entries are found, and only they are indexed."""
         needs(begun.store, Capability.SEARCH)
         elsewhere = begin(begun.store)
         begun.say(b"needle")

@@ -21,10 +21,10 @@ def _record(name: str = "", **values: Any) -> SessionRecord:  # noqa: ANN401 - e
 
 
 class SessionLaws(LawGroup):
-    """What a store promises of sessions and sources."""
+    """The laws of sessions and sources."""
 
     def test_session_comes_back_as_written(self, store: Store) -> None:
-        """Every field comes back, whatever is in it."""
+        """Every field comes back with any value."""
         record = _record(
             "名前 'n' \x00",
             tenant="t",
@@ -59,7 +59,7 @@ class SessionLaws(LawGroup):
         assert store.session(record.session_id).name == "first"
 
     def test_unknown_session_is_not_found(self, store: Store) -> None:
-        """Every method that names a session which is not there raises when it is called."""
+        """Every method with an unknown session raises when it is called."""
         for use in (store.session, store.update_session, store.nodes, store.sources):
             with pytest.raises(NotFound) as told:
                 use(NOBODY)
@@ -69,7 +69,7 @@ class SessionLaws(LawGroup):
         assert store.source("i") is None
 
     def test_what_no_store_can_hold_is_refused(self, store: Store) -> None:
-        """A lone surrogate, a time that is not a number, metadata that is not JSON: the caller's mistake, and nothing changes."""
+        """A lone surrogate, a time that is not a number, or metadata that is not JSON raises InvalidInput, and nothing changes."""
         wrong: tuple[dict[str, Any], ...] = (
             {"name": "\ud800"},
             {"workdir": "/\udc80"},
@@ -82,7 +82,7 @@ class SessionLaws(LawGroup):
         assert list(store.sessions()) == []
 
     def test_lists_filter_exactly(self, store: Store) -> None:
-        """Tenant, name and subject match exactly and together; the trash is a list of its own."""
+        """Tenant, name and subject match exactly and together; the trash is a separate list."""
         wanted, same, other, trashed = (
             _record("n", subject="s", tenant="t", created_at=4.0),
             _record("n", subject="t", created_at=3.0),
@@ -102,7 +102,7 @@ class SessionLaws(LawGroup):
         assert ids(name="%") == ids(subject="") == []
 
     def test_pages_are_the_list(self, store: Store) -> None:
-        """Pages of any size are the list, newest activity first, whatever times entries and dialogs have."""
+        """Pages of any size give the list, newest activity first, for any times of entries and dialogs."""
         chance = Random(7)  # noqa: S311 - times, no secrets
         dialogs: list[DialogId] = []
         for number in range(12):
@@ -145,7 +145,7 @@ class SessionLaws(LawGroup):
         assert store.session(session).updated_at == 6.0  # noqa: PLR2004
 
     def test_first_digits_name_sessions(self, store: Store) -> None:
-        """At most so many as are wanted, in the order of their ids, without the trash; anything but digits is the caller's mistake."""
+        """The result is limited, ordered by id, and excludes the trash; a prefix that is not digits raises InvalidInput."""
         ids = sorted(SessionId(f"abcdef{number:026x}") for number in (1, 2, 3))
         for number, session_id in enumerate(ids):
             store.create_session(SessionRecord(session_id=session_id, trashed_at=1.0 if number == 2 else None))  # noqa: PLR2004
@@ -158,7 +158,7 @@ class SessionLaws(LawGroup):
                 store.sessions_beginning(wrong)
 
     def test_changes_are_kept(self, begun: Begun) -> None:
-        """Each field that can change does, alone; another one is refused with all that was asked for beside it."""
+        """Each changeable field changes alone; any other field refuses the whole call."""
         store, session = begun.store, begun.session
         changes: dict[str, Any] = {
             "name": "new",
@@ -178,7 +178,7 @@ class SessionLaws(LawGroup):
         assert store.session(session).name == "new"
 
     def test_law_3_records_cannot_change_the_store(self, store: Store) -> None:
-        """Records are frozen down to the last list of their metadata, and the caller's own dict stays the caller's."""
+        """Records are deeply frozen, and do not share the caller's dict."""
         mine: dict[str, Any] = {"a": [1, {"b": 2}]}
         record = _record(metadata=mine)
         store.create_session(record)
@@ -197,7 +197,7 @@ class SessionLaws(LawGroup):
         assert store.session(record.session_id).metadata == {"a": [1, {"b": 2}]}
 
     def test_source_is_written_and_replaced(self, begun: Begun) -> None:
-        """A source comes back as it was written last; one that was never imported is None."""
+        """A source comes back as last written; one that was never imported is None."""
         assert begun.store.source("claude-code:1'\"") is None
         first = SourceRecord(identity="claude-code:1'\"", session_id=begun.session, format="claude-code")
         begun.store.put_source(first)
@@ -208,7 +208,7 @@ class SessionLaws(LawGroup):
         assert begun.store.sources(begun.session) == (second,)
 
     def test_sources_come_by_identity(self, begun: Begun) -> None:
-        """A session gives its own sources, sorted, and no others."""
+        """A session returns only its own sources, sorted."""
         other = _record()
         begun.store.create_session(other)
         mine = [SourceRecord(identity=name, session_id=begun.session, format="f") for name in ("b", "a", "ä", "Z")]

@@ -25,10 +25,10 @@ def _beginning(digits: str, session: SessionId) -> DialogId:
 
 
 class TreeLaws(LawGroup):
-    """What a store promises of dialogs."""
+    """The laws of dialogs."""
 
     def test_node_comes_back_as_written(self, begun: Begun) -> None:
-        """Every field comes back; the order is the store's to give."""
+        """Every field comes back; the store sets the order."""
         begun.say(b"a", b"b")
         node = Node(
             dialog_id=new_dialog_id(begun.session),
@@ -49,7 +49,7 @@ class TreeLaws(LawGroup):
         assert made == replace(node, order=1) == begun.store.node(node.dialog_id)
 
     def test_nodes_come_in_the_order_of_creation(self, begun: Begun) -> None:
-        """A session gives its dialogs numbered from 0, or those after a number, and none of another session's."""
+        """A session returns its own dialogs, numbered from 0, or those after a number."""
         made = [begun.dialog, *(begun.fork() for _ in range(3))]
         begun.fork(session=_other_session(begun))
         nodes = begun.store.nodes(begun.session)
@@ -58,7 +58,7 @@ class TreeLaws(LawGroup):
         assert begun.store.nodes(begun.session, after=1) == nodes[2:]
 
     def test_new_dialog_is_empty(self, begun: Begun) -> None:
-        """A fork shares by its ranges; it holds no entry of its own, and its parent is as it was."""
+        """A fork shares entries by ranges; it has no own entries, and its parent does not change."""
         begun.say(b"a", b"b")
         child = begun.fork(Span(begun.dialog, 0, 2))
         assert begun.store.last(child) == NOTHING
@@ -80,7 +80,7 @@ class TreeLaws(LawGroup):
         assert begun.store.node(dialog).ranges == known[-1]
 
     def test_ancestor_is_of_the_same_session(self, begun: Begun) -> None:
-        """Neither the parent nor a range may name a dialog that is not there, or not in this session; nor may the session be unknown."""
+        """The parent and the ranges must name dialogs of this session, and the session must exist."""
         foreign = begun.fork(session=_other_session(begun))
         before = begun.everything()
         for ancestor in (NOWHERE, foreign):
@@ -95,7 +95,7 @@ class TreeLaws(LawGroup):
 
     @pytest.mark.parametrize(("start", "stop"), [(0, 3), (-1, 1), (2, 1), (3, 3), (0, 10**30)])
     def test_range_is_within_its_ancestor(self, begun: Begun, start: int, stop: int) -> None:
-        """A range ends where the ancestor's entries end, at the latest."""
+        """A range ends at the end of the ancestor's entries at the latest."""
         begun.say(b"a", b"b")
         before = begun.everything()
         with pytest.raises(InvalidInput):
@@ -103,7 +103,7 @@ class TreeLaws(LawGroup):
         assert begun.everything() == before
 
     def test_dialog_id_is_taken_once(self, begun: Begun) -> None:
-        """An id is unique in the store, and its first 12 digits are in the session, for printed handles show no more."""
+        """An id is unique in the store, and its first 12 digits in the session, because printed handles show no more."""
         elsewhere = _other_session(begun, like=begun.session)
         alike = DialogId(begun.dialog[:12] + ("0" if begun.dialog[12] != "0" else "1") + begun.dialog[13:])
         before = begun.everything()
@@ -114,14 +114,14 @@ class TreeLaws(LawGroup):
         assert begun.store.create_dialog(Node(dialog_id=alike, session_id=elsewhere)).order == 0
 
     def test_dialog_id_is_32_digits_of_its_session(self, begun: Begun) -> None:
-        """An id that no handle could name is refused; its last four digits say in which part of a split store a dialog lies."""
+        """An id that no handle can name is refused; its last four digits name the part of a sharded store."""
         foreign = new_dialog_id(begun.session[:-1] + ("0" if begun.session[-1] != "0" else "1"))
         for wrong in ("", "abc", "G" * 32, "A" * 32, "a" * 33, "a" * 31 + "\n", "a" * 32 + "\n", foreign):
             with pytest.raises(InvalidInput):
                 begun.store.create_dialog(Node(dialog_id=DialogId(wrong), session_id=begun.session))
 
     def test_unknown_dialog_is_not_found(self, begun: Begun) -> None:
-        """Every method that names a dialog which is not there raises when it is called, lazy ones too."""
+        """Every method with an unknown dialog raises when it is called, including lazy ones."""
         store = begun.store
         uses = (store.node, store.last, store.headers, store.bodies, store.verify)
         for use in (*uses, lambda one: store.latest_of_kind(one, "inbox")):
@@ -137,7 +137,7 @@ class TreeLaws(LawGroup):
             store.annotate(NOWHERE, label())
 
     def test_prefix_names_one_dialog(self, begun: Begun) -> None:
-        """Six digits are enough when they fit one dialog, in the session or in the store that is asked."""
+        """Six digits are enough if they match one dialog in the session or the store."""
         store, elsewhere = begun.store, _other_session(begun)
         one, two = _beginning("abcdef0", begun.session), _beginning("abcdef1", elsewhere)
         store.create_dialog(Node(dialog_id=one, session_id=begun.session))
@@ -150,7 +150,7 @@ class TreeLaws(LawGroup):
         assert found.value.candidates == (one, two)
 
     def test_law_12_prefix_is_never_a_pattern(self, begun: Begun) -> None:
-        """A prefix that fits nothing finds nothing; fewer than six digits are refused."""
+        """A prefix that matches nothing finds nothing; fewer than six digits are refused."""
         begun.store.create_dialog(Node(dialog_id=_beginning("abcdf0", begun.session), session_id=begun.session))
         for prefix in ("abcdef", "______", "%%%%%%", "abcde*", "ABCDEF", "\ud800" * 6, "a" * 33):
             with pytest.raises(NotFound):
