@@ -66,7 +66,7 @@ def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]
     assert run("view", "calls", "--store", path, "--call", 1, "--budget", 100).code == Exit.USAGE
     with Session.open(path, "calls") as session:
         session.root.record(Invocation(model="gpt-4o", manifest={"temperature": 1}))
-    for number, said in ((9, "4 calls"), (4, "another program")):
+    for number, said in ((9, "4 calls"), (4, "Another program")):
         ran = run("view", "calls", "--store", path, "--call", number)
         assert (ran.code, said in ran.err) == (Exit.MISSING, True), number
     rows = run("calls", "calls", "--store", path, "--json").rows()
