@@ -10,7 +10,7 @@ import pytest
 from palaver.context import POLICIES
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.ids import BlobId, DialogId
-from palaver.log import Compaction, Header
+from palaver.log import Compaction, Derived, Header
 from palaver.messages import ImageContent, Media, Message
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, Store
@@ -155,6 +155,18 @@ def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:
         dialog.view()
         costs.append(store.read - before)
     assert sum(costs[90:]) <= 1.1 * sum(costs[50:60])
+
+
+def test_law_11_a_record_names_no_more_of_a_longer_chain_of_forks() -> None:
+    """Each fork is compacted: the record's sources are what it is made of, not a part of the log for each ancestor."""
+    dialog = Session.create(MemoryStore(), "chain").root
+    sources = {}
+    for depth in range(81):
+        dialog = dialog.fork()
+        dialog.append([Message(role=role, content=f"{role} {depth} {at} " + "word " * 60) for at, role in ROLES])
+        entry = dialog.recall(dialog.compaction.preview("fold", 2_500, model=MODEL).approve())
+        sources[depth] = sum(len(piece.sources) for piece in entry.pieces if isinstance(piece, Derived))
+    assert sources[80] == sources[40]
 
 
 def test_planning_reads_no_media() -> None:

@@ -17,7 +17,7 @@ from palaver.context.layout import Facts, Layout
 from palaver.context.meter import Measure, media_in
 from palaver.context.notes import head_and_tail, kinds
 from palaver.context.tool_effects import effect
-from palaver.log import Handle, Run, ToolSpec
+from palaver.log import Handle, Run, Span, ToolSpec
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
 
@@ -68,7 +68,7 @@ class _Gone:
     Attributes:
         place: The index in the view of the exchange that follows the text.
         ranges: Ranges of whole indexes (`Facts.whole`), ascending.
-        sources: Its entries.
+        sources: Its entries that are read: the text is made of nothing else.
         count: How many messages, in words.
         recall: The first and last handle of each part of the log that has some of it.
     """
@@ -88,23 +88,22 @@ class _Gone:
             ranges[0] = range(ranges[0].stop)
         elif past:
             ranges.insert(0, range(past))
-        sources = _joined(
-            [Run(dialog=old.dialog, start=old.start, stop=old.stop) for old in facts.older], facts, ranges
-        )
+        runs = _runs(facts, ranges)
+        parts = _joined(facts.older, [run.span for run in runs])
         messages = facts.older_messages + sum(
             facts.columns.messages[each.stop] - facts.columns.messages[each.start] for each in ranges
         )
         recall = ", ".join(
-            f"{Handle(run.dialog, run.start)}"
-            + (f" to {Handle(run.dialog, run.stop - 1)}" if run.stop > run.start + 1 else "")
-            for run in sources[-_PARTS:]
+            f"{Handle(part.dialog, part.start)}"
+            + (f" to {Handle(part.dialog, part.stop - 1)}" if part.stop > part.start + 1 else "")
+            for part in parts[-_PARTS:]
         )
-        if len(sources) > _PARTS:
-            recall += f", and {len(sources) - _PARTS} older parts"
+        if len(parts) > _PARTS:
+            recall += f", and {len(parts) - _PARTS} older parts"
         return cls(
             dropped[-1].stop if dropped else 0,
             tuple(ranges),
-            sources,
+            tuple(runs),
             f"{messages:,} messages" if messages != 1 else "1 message",
             recall,
         )
@@ -120,13 +119,11 @@ class _Gone:
             yield from reversed(indexes[bisect_left(indexes, each.start) : bisect_left(indexes, each.stop)])
 
 
-def _joined(older: Sequence[Run], facts: Facts, ranges: Sequence[range]) -> tuple[Run, ...]:
-    """Return the entries that are not read any more and those of ranges."""
-    runs = list(_runs(facts, ranges))
-    if older and runs and (older[-1].dialog, older[-1].stop) == (runs[0].dialog, runs[0].start):
-        runs[0] = Run(dialog=runs[0].dialog, start=older[-1].start, stop=runs[0].stop)
-        older = older[:-1]
-    return (*older, *runs)
+def _joined(older: Sequence[Span], newer: Sequence[Span]) -> Sequence[Span]:
+    """Return the entries that are not read any more and those that are, one span for each part of the log."""
+    if older and newer and (older[-1].dialog, older[-1].stop) == (newer[0].dialog, newer[0].start):
+        return (*older[:-1], Span(newer[0].dialog, older[-1].start, newer[0].stop), *newer[1:])
+    return (*older, *newer)
 
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
