@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+from palaver.context.fit import LIST
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, POLICIES, policy
+from palaver.context.working import WorkingDialog
 from palaver.ids import BlobId, DialogId
 from palaver.log import Header
-from palaver.messages import Role
+from palaver.messages import Content, Message, Role, TextContent, ToolResultContent
 from palaver.session import Session
 from palaver.store.memory import MemoryStore
-from palaver.testing.policy_checks import check_policy, check_stable
+from palaver.testing.policy_checks import check_policy, check_same_plan, check_stable, other_letters
 from palaver.tokens import Budget, counter
 from palaver.transcripts import Importer
-from palaver.view import View, fold
+from palaver.view import View, fold, fold_messages
 from tests.recorded import Recording, recordings
 
 KINDS = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
@@ -87,3 +89,27 @@ def test_law_7_over_recorded_sessions(recording: Recording, name: str) -> None:
         grown = (fold(store, dialog, at) for at in calls(headers)[-_CALLS:])
         answered = (each for each in grown if each.exchanges and not any(one.open for one in each.exchanges))
         check_stable(answered, made, Budget.of_input(max(size // 3, 2_000)), COUNT)
+
+
+@pytest.mark.parametrize("name", policies())
+@pytest.mark.parametrize("recording", every(1))
+def test_law_13_over_recorded_sessions(recording: Recording, name: str) -> None:
+    """Law 13: with other letters in every text and output, the same exchanges leave and the same blocks change."""
+    for _, _, view in views(recording.path):
+        messages = WorkingDialog(view).messages
+        plain, other = fold_messages(messages, LIST), fold_messages([*map(respelled, messages)], LIST)
+        for percent in (20, 60):
+            made = policy(name)
+            assert made is not None
+            check_same_plan(plain, other, made, percent)
+
+
+def respelled(message: Message) -> Message:
+    """Return a message with other letters."""
+
+    def spelled(content: Content) -> Content:
+        if isinstance(content, TextContent | ToolResultContent) and isinstance(content.content, str):
+            return content.model_copy(update={"content": other_letters(content.content)})
+        return content
+
+    return message.model_copy(update={"contents": tuple(map(spelled, message.contents))})

@@ -10,7 +10,7 @@ import pytest
 from palaver.context import POLICIES
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.ids import BlobId, DialogId
-from palaver.log import Compaction, Derived, Header
+from palaver.log import Compaction, Derived, Header, entry_at
 from palaver.messages import ImageContent, Media, Message
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, Store
@@ -164,7 +164,8 @@ def test_law_11_a_record_names_no_more_of_a_longer_chain_of_forks() -> None:
     for depth in range(81):
         dialog = dialog.fork()
         dialog.append([Message(role=role, content=f"{role} {depth} {at} " + "word " * 60) for at, role in ROLES])
-        entry = dialog.recall(dialog.compaction.preview("fold", 2_500, model=MODEL).approve())
+        entry = entry_at(dialog.store, dialog.compaction.preview("fold", 2_500, model=MODEL).approve())
+        assert isinstance(entry, Compaction)
         sources[depth] = sum(len(piece.sources) for piece in entry.pieces if isinstance(piece, Derived))
     assert sources[80] == sources[40]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from string import ascii_lowercase as lower
+from string import ascii_uppercase as upper
+from unicodedata import category, east_asian_width
 
 from palaver import wire
 from palaver.context.compose import Composed, compose
@@ -13,10 +16,10 @@ from palaver.errors import InfeasibleBudget, NotFound
 from palaver.log import Handle, Span
 from palaver.messages import Role, Speaker, ToolCallContent, words_of
 from palaver.testing.logs import assert_closed
-from palaver.tokens import Budget, Counter
-from palaver.view import Exchange, View
+from palaver.tokens import FAMILIES, Budget, Counter
+from palaver.view import Exchange, Remove, Rewrite, View
 
-__all__ = ["MODELS", "check_policy", "check_stable", "shown_and_left_out"]
+__all__ = ["MODELS", "check_policy", "check_same_plan", "check_stable", "other_letters", "shown_and_left_out"]
 
 MODELS = {
     "openai-chat": "gpt-4o",
@@ -227,3 +230,48 @@ def _shown(view: View) -> list[object]:
     return [
         (turn.role, block.content) for exchange in view.exchanges for turn in exchange.turns for block in turn.blocks
     ]
+
+
+# --- two views that differ in their words alone ---------------------------------------------------------------------------------
+
+
+def check_same_plan(view: View, other: View, manager: ContextManager, percent: int) -> None:
+    """Check that a view and the same with other letters (`other_letters`) lead to one plan, within so much of their size (law 13)."""
+    assert _planned(view, manager, percent) == _planned(other, manager, percent), "the plan depends on words"
+
+
+def _planned(view: View, manager: ContextManager, percent: int) -> object:
+    meter = Meter(_Characters())
+    budget = Budget.of_input(max(meter.view(view).total * percent // 100, 1))
+    try:
+        plan = compose(view, manager, budget, meter).plan
+    except InfeasibleBudget as error:
+        return error.breakdown
+    edits: list[Rewrite | Remove] = [*plan.rewrites, *plan.removes]
+    changed = [(each.target.seq, each.target.block, each.reason) for each in edits]
+    return plan.drops, changed, [(insert.before, len(insert.text)) for insert in plan.inserts]
+
+
+class _Characters:
+    """Counts characters: the size of a text does not depend on its letters."""
+
+    family = FAMILIES["openai"]
+
+    def text(self, text: str, /) -> int:
+        return len(text)
+
+
+def other_letters(text: str) -> str:
+    """Return a text with every letter replaced by another of its script, case and width, where its neighbour in Unicode is one."""
+    return "".join(map(_other, text))
+
+
+def _other(letter: str) -> str:
+    if letter.isascii():
+        return letter.translate(_OTHER)
+    near = chr(ord(letter) ^ 1)
+    traits = [(category(one), east_asian_width(one), len(one.encode(errors="replace"))) for one in (letter, near)]
+    return near if letter.isalpha() and traits[0] == traits[1] else letter
+
+
+_OTHER = str.maketrans(lower + upper, lower[7:] + lower[:7] + upper[7:] + upper[:7])

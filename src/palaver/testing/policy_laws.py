@@ -13,22 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from string import ascii_letters, ascii_lowercase, ascii_uppercase
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.context.compose import compose
 from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, Policy
-from palaver.errors import InfeasibleBudget
 from palaver.messages import Message, TextContent, ToolResultContent
 from palaver.testing.conversations import EVALUATED, ConversationStep, played
 from palaver.testing.logs import Log
-from palaver.testing.policy_checks import check_policy, check_stable
+from palaver.testing.policy_checks import check_policy, check_same_plan, check_stable, other_letters
 from palaver.testing.strategies import conversations, sayings
-from palaver.tokens import FAMILIES, Budget, counter
-from palaver.view import Remove, Rewrite, View, fold
+from palaver.tokens import Budget, counter
+from palaver.view import View, fold
 
 __all__ = ["PolicyLaws"]
 
@@ -112,40 +109,8 @@ class PolicyLaws:
     @given(steps=conversations(least=4), percent=st.integers(10, 90))
     def test_law_13_no_plan_depends_on_words(self, steps: list[ConversationStep], percent: int) -> None:
         """With every letter replaced by another of its script and case, the same exchanges are dropped and the same blocks change."""
-        plain, other = (
-            self._plan(fold((log := played(steps, spelled)).store, log.dialog), percent)
-            for spelled in (str, _other_letters)
-        )
-        assert plain == other
-
-    def _plan(self, view: View, percent: int) -> object:
-        meter = Meter(_Characters())
-        budget = Budget.of_input(max(meter.view(view).total * percent // 100, 1))
-        try:
-            plan = compose(view, self.policy(), budget, meter).plan
-        except InfeasibleBudget as error:
-            return error.breakdown
-        edits: list[Rewrite | Remove] = [*plan.rewrites, *plan.removes]
-        changed = [(each.target.seq, each.target.block, each.reason) for each in edits]
-        return plan.drops, changed, [(insert.before, len(insert.text)) for insert in plan.inserts]
-
-
-class _Characters:
-    """Counts characters: the size of a text does not depend on its letters."""
-
-    family = FAMILIES["openai"]
-
-    def text(self, text: str, /) -> int:
-        return len(text)
-
-
-def _other_letters(text: str) -> str:
-    return text.translate(_OTHER)
-
-
-_OTHER = str.maketrans(
-    ascii_letters, ascii_lowercase[7:] + ascii_lowercase[:7] + ascii_uppercase[7:] + ascii_uppercase[:7]
-)
+        plain, other = (fold((log := played(steps, spelled)).store, log.dialog) for spelled in (str, other_letters))
+        check_same_plan(plain, other, self.policy(), percent)
 
 
 def _growing(steps: list[ConversationStep]) -> Iterator[View]:
