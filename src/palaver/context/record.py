@@ -1,7 +1,8 @@
 """The record: the text that code writes, from structured data only, where exchanges are left out.
 
 It lists, each with its handle: the human's messages, word for word; files, with the last action on each; the last commands, with their declared exit status;
-the newest plan; and how to recall the rest. What an earlier compaction left out is read from the log again, so that no record is made of a record.
+the newest plan; and how to recall the rest. It quotes the newest summary that leaves, for which nothing else would stand. What an earlier compaction left
+out is read from the log again, so that no record is made of a record.
 """
 
 from __future__ import annotations
