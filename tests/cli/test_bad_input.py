@@ -179,3 +179,8 @@ def test_the_default_store_is_one_private_file(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "named.db").exists()
     assert run("sessions", "--store", tmp_path / "third.db").code == 4
     assert len(run("sessions", "--json").rows()) == 1
+
+
+def test_a_misspelt_command_is_answered_in_one_sentence(palaver: Palaver) -> None:
+    """The question of a close name keeps its mark, and nothing is put after it."""
+    is_clear(palaver("veiw"), 2, "Did you mean 'view'? See")

@@ -98,9 +98,10 @@ def _own_keys(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def _with_own(made: type[BaseModel], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Build a value of some of its fields and fields of a later version."""
-    known = st.fixed_dictionaries({}, optional=fields)
+def _with_own(made: type[BaseModel], *always: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Build a value of some of its fields, those that it always has, and fields of a later version."""
+    required = {name: fields.pop(name) for name in always}
+    known = st.fixed_dictionaries(required, optional=fields)
     return st.builds(lambda own, later: _extended(made(**own), later), known, _own_keys(made))
 
 
@@ -236,7 +237,7 @@ def _messages_of(kind: type[Message]) -> st.SearchStrategy[Message]:
         "fragment": st.booleans(),
         "speaker": st.sampled_from(Speaker),
     }
-    return _with_own(kind, **common, **_CLASSES[kind])
+    return _with_own(kind, "contents", **common, **_CLASSES[kind])
 
 
 @cache

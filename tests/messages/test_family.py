@@ -33,11 +33,14 @@ from tests.messages import strategies as some
 
 
 def test_r17_a_role_has_its_class() -> None:
-    """Message() returns the member of the family; a word that is no role is refused."""
+    """Message() returns the member of the family; a word that is no role is refused, and so is saying nothing."""
     found = [type(Message(role=role, content="x")).__name__.removesuffix("Message") for role in (*Role, "developer")]
     assert " ".join(found) == ("System User Assistant Tool Assistant Custom BranchSummary CompactionSummary System")
     with pytest.raises(InvalidMessage, match="Roles are: system, user"):
         Message(role="nobody", content="x")
+    for silent in (Message, UserMessage, AssistantMessage):
+        with pytest.raises(InvalidMessage, match="needs content or tool calls"):
+            silent()
 
 
 def test_subclasses_keep_their_class() -> None:

@@ -104,3 +104,11 @@ def test_what_is_not_a_message_is_refused(wrong: Any) -> None:  # noqa: ANN401 -
     with pytest.raises((TypeError, InvalidMessage)):
         dialog.append([QUESTION, wrong] if isinstance(wrong, dict) else wrong)
     assert len(dialog.messages) == 0
+
+
+def test_a_stream_is_refused_before_it_is_read() -> None:
+    """The error says to append the answer once it is whole."""
+    stream = iter([{"object": "chat.completion.chunk", "choices": []}])
+    with pytest.raises(TypeError, match=r"get_final_completion"):
+        Dialog("assistant").append(stream)
+    assert len(list(stream)) == 1

@@ -54,6 +54,7 @@ def test_addresses_are_opened_and_closed(tmp_path: Path, store: Store) -> None:
         session.store.nodes(session.session_id)
     with Session.open(path, "demo") as again:
         assert [message.content for message in again.root.messages] == ["hi"]
+    assert [record.name for record in Session.list(path)] == ["demo"]
     with Session.create(store, "demo"):
         pass
     assert list(store.sessions())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import palaver
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo, UnknownModelWarning, model_info
 
@@ -151,3 +152,10 @@ def test_an_assumed_window_is_warned_of() -> None:
     with pytest.warns(UnknownModelWarning, match="'my-llama' is not known; 32,768 tokens are assumed"):
         Budget.from_window("my-llama")
     assert Budget.from_window("my-llama", max_tokens=8_000).limit < 8_000
+
+
+def test_the_warning_points_at_the_line_that_called() -> None:
+    """It comes once a call, and says how to give the window."""
+    with pytest.warns(UnknownModelWarning, match=r"budget=\{'max_tokens': 32768\}") as caught:
+        palaver.fit([{"role": "user", "content": "hi"}], model="my-llama")
+    assert [warning.filename for warning in caught] == [__file__]

@@ -8,7 +8,7 @@ from palaver.wire import profile
 
 def test_unknown_name_lists_what_is_close() -> None:
     """A misspelled name raises an error with the names that it could be."""
-    with pytest.raises(NotFound, match="There is no profile 'open-ai-chat'") as caught:
+    with pytest.raises(NotFound, match="There is no provider 'open-ai-chat'") as caught:
         profile("open-ai-chat")
     assert "openai-chat" in caught.value.close
 

@@ -28,7 +28,7 @@ from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChang
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
 from palaver.models import Assembly, Event
 from palaver.models.retry import with_retries
-from palaver.plurals import counted
+from palaver.plurals import a_type, counted
 from palaver.session.head import stamped
 from palaver.session.refusals import blamed
 from palaver.tools import run_in_worker
@@ -266,10 +266,10 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
 def _require_answer(result: object) -> None:
     """Raise TypeError unless the caller's invoker returned an InvokeResult."""
     if not isinstance(result, InvokeResult):
-        raise TypeError(f"invoke returned a {type(result).__name__}, not an InvokeResult")
+        raise TypeError(f"invoke returned {a_type(result)}, not an InvokeResult")
     said: object = result.message
     if said is not None and not (isinstance(said, Message) and said.is_assistant_side):
-        raise TypeError(f"the message of the InvokeResult is a {type(said).__name__}, not an AssistantMessage")
+        raise TypeError(f"the message of the InvokeResult is {a_type(said)}, not an AssistantMessage")
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------------

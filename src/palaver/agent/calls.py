@@ -12,6 +12,7 @@ from palaver.agent.turn import Fate
 from palaver.errors import Conflict, InvalidInput, PalaverError, StoreError
 from palaver.log.entries import Approval, CallStarted, LateResult
 from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMessage, ToolResultContent
+from palaver.plurals import a_type
 from palaver.tools import CallContext, Function, ToolOutcome, execute_all
 
 __all__ = ["SUSPENDED", "settle"]
@@ -103,7 +104,7 @@ def _decision(verdict: Verdict) -> Decision | None:
     if isinstance(verdict, bool):
         return Decision(decision="approve" if verdict else "deny")
     if verdict is not None and not isinstance(verdict, Decision):
-        raise InvalidInput(f"An approver returns True, False, a Decision or None, not a {type(verdict).__name__}.")
+        raise InvalidInput(f"An approver returns True, False, a Decision or None, not {a_type(verdict)}.")
     return verdict
 
 

@@ -199,7 +199,8 @@ def _wrong(error: Any) -> int:  # noqa: ANN401 - of Typer's or Click's class
     before = context is not None and context.parent is None and type(error).__name__ == "NoSuchOption"
     late = " Options come after the command." if before else ""
     help_ = f" See `{context.command_path} --help`." if context is not None else ""
-    complain(f"palaver: {' '.join(said.split()).removesuffix('.')}.{late}{help_}", "red")
+    said = " ".join(said.split())
+    complain(f"palaver: {said if said.endswith(('.', '?')) else f'{said}.'}{late}{help_}", "red")
     return Exit.USAGE
 
 

@@ -13,6 +13,7 @@ from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, 
 from palaver.context.policy import Policy
 from palaver.context.record import note, record
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
+from palaver.plurals import a_type
 from palaver.tokens import Budget
 from palaver.view import Plan, Reason, View, apply
 
@@ -69,7 +70,7 @@ def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: 
     except Exception as error:
         raise PolicyFailed(policy.name, error) from error
     if not isinstance(plan, Plan):
-        raise PolicyFailed(policy.name, TypeError(f"plan() returned a {type(plan).__name__}, not a Plan"))
+        raise PolicyFailed(policy.name, TypeError(f"plan() returned {a_type(plan)}, not a Plan"))
     return plan
 
 

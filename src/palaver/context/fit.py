@@ -21,6 +21,7 @@ from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, derive_id
 from palaver.log import Handle, Span, ToolSpec
 from palaver.messages import Message, Role, Speaker, TextContent, ToolResultContent, Trust, media_of, words_of
+from palaver.plurals import a_type, counted
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Omission, Reason, View, fold_messages
@@ -97,7 +98,7 @@ class Fit:
         except ValueError as error:
             return f"The arguments are not JSON: {error}."
         if not isinstance(given, Mapping):
-            return f"The arguments are a {type(given).__name__}, not an object."
+            return f"The arguments are {a_type(given)}, not an object."
         if name == "recall":
             return recalled(given, self._said)
         return searched(given, (self._quoted(index) for index in reversed(range(len(self._read)))))
@@ -115,7 +116,7 @@ class Fit:
     def __repr__(self) -> str:
         gone = sum(max(one.messages, 1) for one in self.omitted)
         left = f", {gone:,} omitted" if gone else ""
-        return f"Fit({len(self.messages)} messages, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
+        return f"Fit({counted(len(self.messages), 'message')}, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
 
 
 def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitted
@@ -167,7 +168,9 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
     meter = Meter(_counter(counter, model))
-    own = manager.budget_for(model) if budget is None and isinstance(manager, Policy) else budget
+    own = budget
+    if budget is None and isinstance(manager, Policy):
+        own = manager.budget if manager.model_name else manager.budget_for(model)
     return job.fitted(job.fit(manager, Budget.parse(own, model), meter), system)
 
 
@@ -363,9 +366,7 @@ def _text(system: object) -> str:
     parts = system.get("parts") if isinstance(system, Mapping) else system
     if isinstance(parts, list | tuple) and all(isinstance(part, Mapping) for part in parts):
         return "\n\n".join(str(part.get("text", "")) for part in parts)
-    raise InvalidInput(
-        f"Instructions are a text, a list of text blocks or a content with parts, not a {type(system).__name__}."
-    )
+    raise InvalidInput(f"Instructions are a text, a list of text blocks or a content with parts, not {a_type(system)}.")
 
 
 def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.errors import PalaverError, PolicyFailed
 from palaver.log import Handle, Span
 from palaver.messages import Message, Role, TextContent
+from palaver.plurals import a_type
 from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def managed_view(view: View, manager: ContextManager, dialog: Any = None) -> Vie
         shown = _Source(view).view_of(tuple(made.messages))
     else:
         hint = "Return the dialog it was called with, or one made from it; a function without return returns None."
-        raise PolicyFailed(manager.name, TypeError(f"it returned a {type(made).__name__}, not a dialog"), hint=hint)
+        raise PolicyFailed(manager.name, TypeError(f"it returned {a_type(made)}, not a dialog"), hint=hint)
     return shown if shown is view else _with_omissions(view, shown, manager.name)
 
 

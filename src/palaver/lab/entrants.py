@@ -19,6 +19,7 @@ from typing import Any
 
 from palaver.context import ContextManager, Policy, policy
 from palaver.errors import InvalidInput, PalaverError
+from palaver.plurals import a_type
 from palaver.tokens import Budget, UnknownModelWarning
 
 __all__ = ["Entrant", "Settings", "code_digest", "entrant", "entrant_of", "short_names", "source_digest"]
@@ -164,9 +165,7 @@ def _made(maker: Callable[..., object], asked: str, model: str, window: int | No
             f"{asked} cannot be created: {type(error).__name__}: {error}.", hint="Correct its constructor."
         ) from error
     if not isinstance(made, ContextManager):
-        raise InvalidInput(
-            f"{asked} returns a {type(made).__name__}, not a context manager.", hint="Subclass palaver.Policy."
-        )
+        raise InvalidInput(f"{asked} returns {a_type(made)}, not a context manager.", hint="Subclass palaver.Policy.")
     return made
 
 

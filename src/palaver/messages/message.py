@@ -206,12 +206,11 @@ class Message(Value):
 
     @classmethod
     def _class_for(cls, values: Mapping[str, Any]) -> type[Value]:
-        if cls is not Message:
-            return super()._class_for(values)
-        member = _member(values)
-        member._class_for(values)  # noqa: SLF001
-        _refuse_silence(member, values)
-        return member
+        if cls is Message:
+            return _member(values)._class_for(values)  # noqa: SLF001
+        kind = super()._class_for(values)
+        _refuse_silence(cls, values)
+        return kind
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Role(StrEnum):
     def _missing_(cls, value: object) -> Role:
         if value == "developer":
             return cls.SYSTEM
-        raise InvalidMessage(f"There is no role {value!r}.", hint=f"Roles are: {', '.join(cls)}.")
+        raise InvalidMessage(f"{value!r} is not a role.", hint=f"Roles are: {', '.join(cls)}.")
 
 
 Roles = MessageRole = Role

@@ -22,6 +22,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from palaver.errors import InvalidMessage, PalaverError
 from palaver.messages.frozen import EMPTY, STORED, Change, FrozenDict, clean_text, freeze, freeze_json, is_clean
+from palaver.plurals import a_type, with_article
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -45,7 +46,7 @@ def own_error(what: str, error: ValidationError) -> PalaverError:
         if found["type"] != "default_factory_not_called"  # it only follows from another finding
     )
     shown = "; ".join(f"{place}: {fault}" if place else fault for place, fault in faults)
-    return InvalidMessage(f"This is not a {what}: {shown}.", faults=faults)
+    return InvalidMessage(f"This is not {with_article(what)}: {shown}.", faults=faults)
 
 
 class ValueMeta(ModelMetaclass):
@@ -102,7 +103,7 @@ def listed(given: object, what: str) -> tuple[Any, ...]:
     if given is None:
         return ()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidMessage(f"{what} come as a list, not as a {type(given).__name__}.")
+        raise InvalidMessage(f"{what} come as a list, not as {type(given).__name__}.")
     return tuple(given)
 
 
@@ -350,7 +351,7 @@ def read_object(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("The JSON is nested too deeply.") from None
     if not isinstance(value, dict):
-        raise ValueError(f"The JSON is a {type(value).__name__}, not an object.")  # noqa: TRY004 - documented
+        raise ValueError(f"The JSON is {a_type(value)}, not an object.")  # noqa: TRY004 - documented
     return value
 
 
@@ -371,7 +372,7 @@ def _writer(kind: type) -> Callable[[Any], bytes]:
     for base, writer in _BASES:
         if issubclass(kind, base):
             return _WRITERS.setdefault(kind, writer)
-    raise TypeError(f"a {kind.__name__} is not JSON")
+    raise TypeError(f"{with_article(kind.__name__)} is not JSON")
 
 
 def _write_items(items: Iterable[tuple[str, Any]]) -> bytes:
@@ -396,7 +397,7 @@ def _write_float(value: float) -> bytes:
 @lru_cache(maxsize=4096)  # the names of fields and arguments repeat: without it, encoding takes a third longer
 def _key(name: str) -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"a key is a string, not a {type(name).__name__}")
+        raise TypeError(f"a key is a string, not {a_type(name)}")
     return to_json(str(name)) + b":"
 
 

@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidInput, ParseError
 from palaver.messages.frozen import Change, FrozenDict, freeze, thaw
+from palaver.plurals import a_type
 from palaver.tools.schemas import SchemaViolation, require_checkable, violations
 
 __all__ = ["Format"]
@@ -145,7 +146,7 @@ def _unpacked(source: Mapping[str, Any]) -> dict[str, Any]:
         inner = source.get("json_schema", source)
         given = inner.get("schema") if isinstance(inner, Mapping) else inner
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"The format is a {type(given).__name__}, not a JSON schema.")
+        raise InvalidInput(f"The format is {a_type(given)}, not a JSON schema.")
     plain: dict[str, Any] = thaw(_frozen(given))
     return plain
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from palaver.errors import InvalidInput
+from palaver.plurals import a_type
 from palaver.prompts.render import Renderer, StringFormatterRenderer
 
 __all__ = ["DefaultHandler", "Handler", "handled"]
@@ -92,5 +93,5 @@ def handled(handler: object, method: str, prompt: _Prompt, session: object) -> _
     else:
         made = write(prompt, session)
     if not isinstance(made, type(prompt)):
-        raise InvalidInput(f"{type(handler).__name__}.{method} returned a {type(made).__name__}, not a prompt.")
+        raise InvalidInput(f"{type(handler).__name__}.{method} returned {a_type(made)}, not a prompt.")
     return made

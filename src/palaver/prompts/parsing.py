@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import InvalidInput, ParseError
+from palaver.plurals import a_type
 
 __all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
 
@@ -43,7 +44,7 @@ def parse_with(parser: Parser | ParseFunction, content: str, runtime_args: Mappi
         found.close()
     if inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found):
         raise InvalidInput(
-            f"The parser returned a {type(found).__name__}, which did not run.",
+            f"The parser returned {a_type(found)}, which did not run.",
             hint="Write it as a plain function, without async and yield.",
         )
     parsed = dict(found) if isinstance(found, Mapping) else {"value": found}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from palaver.errors import InvalidInput
 from palaver.messages import Message
 from palaver.messages.frozen import EMPTY, Change, FrozenDict, freeze
+from palaver.plurals import a_type
 from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler, handled
 from palaver.prompts.parsing import ParseFunction, Parser, parse_with
@@ -89,7 +90,7 @@ class Prompt:
         for name in ("path", "prompt"):
             value: object = getattr(self, name)
             if not isinstance(value, str):
-                raise InvalidInput(f"{name} of a prompt is a {type(value).__name__}, not a text.")
+                raise InvalidInput(f"{name} of a prompt is {a_type(value)}, not a text.")
         if not self.path:
             raise InvalidInput("A prompt needs a path.")
         parser: object = self.parser
@@ -244,7 +245,7 @@ def _frozen(prompt: Prompt, name: str) -> FrozenDict:
     if given is None:
         return EMPTY
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is a {type(given).__name__}, not a mapping.")
+        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is {a_type(given)}, not a mapping.")
     changes: list[Change] = []
     found = freeze(dict(given), name, changes)
     if changes:
@@ -255,7 +256,7 @@ def _frozen(prompt: Prompt, name: str) -> FrozenDict:
 def _listed(prompt: Prompt, name: str) -> tuple[Any, ...]:
     given: object = getattr(prompt, name)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
-        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is a {type(given).__name__}, not a list.")
+        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is {a_type(given)}, not a list.")
     return tuple(given)
 
 

@@ -12,6 +12,7 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, Toolset, ToolSpec, child_of, entry_at, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
+from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime, temporary_prompt
 from palaver.session.head import KnownHead, mapping, media_from, message_of, stamped
 from palaver.session.incoming import SdkObject, is_one, messages_of, tools_of
@@ -314,7 +315,7 @@ class Dialog:
             role: Who speaks.
         """
         if not isinstance(text, str):
-            raise TypeError(f"text is a str, not a {type(text).__name__}.")
+            raise TypeError(f"text is a str, not {a_type(text)}.")
         return self._put(message_of(self.dialog_id, text, name, metadata, role), text)
 
     def put_prompt(
@@ -340,7 +341,7 @@ class Dialog:
         """
         found = self._session.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         if not isinstance(found, Prompt):
-            raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
+            raise TypeError(f"prompt is a Prompt or a path, not {a_type(prompt)}.")
         text = found.render(mapping(prompt_args, "prompt_args"))
         return self._put(message_of(self.dialog_id, text, name, metadata, role), found)
 
@@ -555,7 +556,7 @@ class Dialog:
         """
         for name, value in (("last_n", last_n), ("first_k", first_k)):
             if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} is a whole number of messages, not a {type(value).__name__}.")
+                raise TypeError(f"{name} is a whole number of messages, not {a_type(value)}.")
             if value < 0:
                 raise InvalidInput(f"{name} is {value}; a fork keeps 0 messages or more.")
         last = self._head.refresh()

@@ -17,6 +17,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, Reader, draft, entry_at, is_note
 from palaver.messages import Content, FrozenDict, Media, Message, Role, TextContent, ToolMessage, media_of
 from palaver.messages.media import sniff
+from palaver.plurals import a_type
 from palaver.store.protocol import Store
 
 __all__ = [
@@ -251,7 +252,7 @@ def mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} is a mapping, not a {type(value).__name__}.")
+        raise TypeError(f"{name} is a mapping, not {a_type(value)}.")
     return value
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.messages import Message
+from palaver.plurals import a_type
 
 if TYPE_CHECKING:
     from palaver.log import ToolSpec
@@ -31,8 +32,13 @@ def messages_of(given: object, request: Request | None) -> Iterator[tuple[Messag
     Raises:
         InvalidMessage: An item is not a message of its dialect.
         ProviderError: An answer reports a failure, or stops before its end.
-        TypeError: The value has none of these types.
+        TypeError: The value has none of these types, such as a stream; nothing of it was read.
     """
+    if isinstance(given, Iterator | AsyncIterator):
+        raise TypeError(
+            f"A dialog contains whole messages, and {a_type(given)} gives pieces one by one: append the answer once it is whole, "
+            'such as `stream.get_final_completion()` or {"role": "assistant", "content": text}. Of messages, pass a list.'
+        )
     if isinstance(given, Message):
         yield given, False
         return
@@ -58,7 +64,7 @@ def _reader(items: list[Any], request: Request | None) -> Any:  # noqa: ANN401 -
     for item in items:
         if not isinstance(item, Mapping) and not _is_sdk_object(item):
             raise TypeError(
-                f"A dialog contains messages, not a {type(item).__name__}: append a Message, a dict such as "
+                f"A dialog contains messages, not {a_type(item)}: append a Message, a dict such as "
                 '{"role": "user", "content": "hi"} or a provider\'s answer, or use put_text() for a text.'
             )
     answers = {id(item): answer for item in items if (answer := answer_json(item)) is not None}

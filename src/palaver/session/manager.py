@@ -45,6 +45,7 @@ from palaver.messages import (
     hydrate,
 )
 from palaver.messages.frozen import EMPTY
+from palaver.plurals import a_type
 from palaver.prompts import Runtime
 from palaver.session.branches import account, lowest_trust, view_of
 from palaver.session.dialog import Dialog
@@ -309,7 +310,7 @@ class SessionManager:
             Conflict: Another writer was first; nothing was written.
         """
         if not isinstance(message, Message):
-            raise TypeError(f"append_message needs a message, not a {type(message).__name__}.")
+            raise TypeError(f"append_message needs a message, not {a_type(message)}.")
         self.dialog.append(message)
         return str(self._leaf)
 

@@ -22,7 +22,7 @@ from palaver.log import (
     decode_entry,
 )
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent, hydrate
-from palaver.plurals import counted
+from palaver.plurals import a_type, counted
 from palaver.store.protocol import Store
 
 __all__ = ["recall", "searchable", "whole"]
@@ -40,7 +40,7 @@ def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
     found = Handle.parse(handle) if isinstance(handle, str) else handle
     if not isinstance(found, Handle):
         raise InvalidInput(
-            f"{handle!r} is not a handle, but a {type(handle).__name__}.",
+            f"{handle!r} is not a handle, but {a_type(handle)}.",
             hint="Writes return handles; their printed form works too.",
         )
     try:

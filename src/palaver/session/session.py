@@ -217,7 +217,7 @@ class Session:
     @classmethod
     def list(
         cls,
-        store: Store,
+        store: StoreLike,
         *,
         name: str | None = None,
         subject: str | None = None,
@@ -228,14 +228,19 @@ class Session:
         """Return the records of sessions, last active first: those outside the trash, or only those in it.
 
         Args:
-            store: The store.
+            store: A store, or the address of one.
             name: Only sessions of exactly this name.
             subject: Only sessions about exactly this subject.
             trashed: Whether to list the trash instead.
             limit: At most so many.
             after: The last session of the page before.
         """
-        return tuple(store.sessions(name=name, subject=subject, trashed=trashed, limit=limit, after=after))
+        known, owned = opened_store(store, create=False)
+        try:
+            return tuple(known.sessions(name=name, subject=subject, trashed=trashed, limit=limit, after=after))
+        finally:
+            if owned:
+                known.close()
 
     # --- what it is -------------------------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
+from palaver.tokens.catalogue import ModelInfo, model_info, warn_of
 
 __all__ = ["BUDGET_KEYS", "SAFETY_BUFFER", "Budget", "read_words"]
 
@@ -180,7 +179,7 @@ class Budget:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
             if info.warning:
-                warnings.warn(info.warning, UnknownModelWarning, stacklevel=2)
+                warn_of(info)
             return cls(
                 max_tokens=info.context_window, reserve=reserve, safety_buffer=safety_buffer, max_input=info.max_input
             )

@@ -287,7 +287,7 @@ def profile(name: str, model: str = "") -> Profile:
     found = PROFILES.get(_SHORT.get(name, name))
     if found is None:
         close = get_close_matches(name, PROFILES, cutoff=0.4)
-        raise NotFound(name, what="profile", close=close, hint=f"Profiles: {', '.join(PROFILES)}.")
+        raise NotFound(name, what="provider", close=close, hint=f"Providers: {', '.join(PROFILES)}.")
     if found is ANTHROPIC:
         return _for_claude(model)
     if found is GEMINI:

@@ -29,6 +29,7 @@ from palaver.messages import (
     UserMessage,
     canonical_json,
 )
+from palaver.plurals import a_type
 
 __all__ = ["Gemini", "camel"]
 
@@ -134,7 +135,7 @@ class _Reader:
         role, parts = content.get("role") or "user", content.get("parts") or ()
         if role not in ("user", "model", "function") or not isinstance(parts, list | tuple):
             raise InvalidMessage(
-                f"A content has the role `user` or `model` and a list of parts, not the role {role!r} and a {type(parts).__name__}."
+                f"A content has the role `user` or `model` and a list of parts, not the role {role!r} and {a_type(parts)}."
             )
         blocks = tuple(map(self._block, parts))
         if role == "model":
@@ -146,7 +147,7 @@ class _Reader:
         if isinstance(part, str):
             return TextContent(part)
         if not isinstance(part, Mapping):
-            raise InvalidMessage(f"A part is an object, not a {type(part).__name__}.")
+            raise InvalidMessage(f"A part is an object, not {a_type(part)}.")
         signed = {_SIGNATURE: part[_SIGNATURE]} if part.get(_SIGNATURE) else {}
         call, response, text = part.get("functionCall"), part.get("functionResponse"), part.get("text")
         if isinstance(call, Mapping):

@@ -16,6 +16,7 @@ from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Message
 from palaver.messages.value import Value
+from palaver.plurals import a_type
 
 __all__ = ["DIALECTS", "dialect", "items_of", "tool_specs"]
 
@@ -40,7 +41,7 @@ def items_of(messages: object) -> tuple[tuple[Any, ...], tuple[Item, ...]]:
     single = isinstance(messages, str | bytes | Mapping) or hasattr(messages, "model_dump")
     if single or not isinstance(messages, Iterable):
         raise InvalidMessage(
-            f"The messages are a {type(messages).__name__}, not a list.",
+            f"The messages are {a_type(messages)}, not a list.",
             hint='Pass a list of dicts, such as [{"role": "user", "content": "hi"}].',
         )
     given = tuple(messages)
@@ -55,7 +56,7 @@ def _item(given: object, index: int) -> Item:
         raise InvalidMessage(f"Item {index} of the messages is palaver's own {name}.", hint="Pass its to_api_dict().")
     plain = _plain(given)
     if not isinstance(plain, Mapping):
-        raise InvalidMessage(f"Item {index} of the messages is a {type(given).__name__}, not a message.", hint=_WANTED)
+        raise InvalidMessage(f"Item {index} of the messages is {a_type(given)}, not a message.", hint=_WANTED)
     item: Item = plain
     if plain is not given and hasattr(given, "content"):
         item = {"content": None, **plain}  # an SDK's object leaves out what is None

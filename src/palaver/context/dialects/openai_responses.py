@@ -24,6 +24,7 @@ from palaver.messages import (
     from_chat_dict,
 )
 from palaver.messages.forms import result_of
+from palaver.plurals import a_type
 
 __all__ = ["ITEM_TYPES", "OpenAIResponses"]
 
@@ -98,7 +99,7 @@ class OpenAIResponses(Dialect):
 def _read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
     kind = item.get("type") or "message"
     if not isinstance(kind, str):
-        raise InvalidMessage(f"The type of an item is a text, not a {type(kind).__name__}.")
+        raise InvalidMessage(f"The type of an item is a text, not {a_type(kind)}.")
     if kind == "message":
         return from_chat_dict({key: item[key] for key in ("role", "content") if key in item}, **fields)
     if kind in {_OUTPUT, _CUSTOM_OUTPUT}:

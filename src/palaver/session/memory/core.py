@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from palaver.errors import Conflict, InvalidInput
 from palaver.log import Handle
 from palaver.messages.frozen import clean_text
+from palaver.plurals import a_type
 from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
 from palaver.tokens import counter
 
@@ -222,7 +223,7 @@ def _checked(block: MemoryBlock) -> MemoryBlock:
     """
     for name in ("label", "value", "description"):
         if not isinstance(getattr(block, name), str):
-            raise TypeError(f"The {name} of a block is a str, not a {type(getattr(block, name)).__name__}.")
+            raise TypeError(f"The {name} of a block is a str, not {a_type(getattr(block, name))}.")
     if not _LABEL.match(block.label):
         raise InvalidInput(
             f"A block cannot be called {block.label!r}.", hint="Use up to 64 letters, digits, _, . and -."
