@@ -1,46 +1,14 @@
 """The first lines that a user types, in three programs. mypy and pyright strict read this file; nothing runs it."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, assert_type
+from typing import Any, assert_type
 
+from openai import OpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam, ChatCompletionToolUnionParam
 from pydantic import BaseModel, TypeAdapter
 
 import palaver
 from palaver import Agent, Answer, Message, Session, tool
-
-
-class Completion(Protocol):
-    """What an SDK's client returns."""
-
-    def model_dump(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        ...
-
-
-class Completions(Protocol):
-    """`client.chat.completions` of an SDK."""
-
-    def create(self, *, model: str, messages: Any, tools: Any = ..., **options: Any) -> Completion:  # noqa: ANN401 - as the SDK
-        """Ask the model."""
-        ...
-
-
-class Chat(Protocol):
-    """`client.chat` of an SDK."""
-
-    @property
-    def completions(self) -> Completions:
-        """Return the interface."""
-        ...
-
-
-class Client(Protocol):
-    """The client of an SDK."""
-
-    @property
-    def chat(self) -> Chat:
-        """Return the interfaces."""
-        ...
 
 
 class Order(BaseModel):
@@ -63,23 +31,29 @@ def tail(page: int) -> str:
     return f"page {page}"
 
 
-def in_anybodys_loop(client: Client, messages: list[dict[str, Any]], my_tools: list[dict[str, Any]]) -> None:
+def in_anybodys_loop(
+    client: OpenAI, messages: list[ChatCompletionMessageParam], my_tools: list[ChatCompletionToolUnionParam]
+) -> None:
     """`fit` makes the list fit; what it returns goes to the client."""
     fitted = palaver.fit(messages, model="gpt-5", budget=50_000)
-    client.chat.completions.create(model="gpt-5", messages=fitted.messages, tools=my_tools + fitted.tools)
+    reply = client.chat.completions.create(model="gpt-5", messages=fitted.messages, tools=my_tools + fitted.tools)
+    assert_type(reply, ChatCompletion)
     assert_type(fitted.messages, list[Any])
-    assert_type(fitted.tools, list[dict[str, Any]])
+    assert_type(fitted.tools, list[Any])
 
 
-def a_durable_list(client: Client) -> None:
+def a_durable_list(client: OpenAI) -> None:
     """Append what the provider gave, send what the dialog gives."""
     chat = Session.open("chats.db", "support", create=True).root
     chat.append({"role": "user", "content": "Which tests fail?"})
-    reply = client.chat.completions.create(**chat.request("openai", "gpt-5", tools=[tail]))
+    reply = client.chat.completions.create(**chat.request("openai", "gpt-5", tools=[tail]), stream=False)
+    assert_type(reply, ChatCompletion)
     said = chat.append(reply)
     assert_type(said, Message)
     assert_type(said.content, str | list[dict[str, Any]] | None)
     assert_type(chat.session, Session)
+    with client.chat.completions.stream(**chat.request("openai", "gpt-5")) as stream:
+        assert_type(chat.append(stream.get_final_completion()), Message)
 
 
 def an_agent(text: str) -> None:

@@ -50,7 +50,7 @@ class Fit:
 
     messages: list[Any]
     system: Any
-    tools: list[dict[str, Any]]
+    tools: list[Any]
     omitted: tuple[Omission, ...]
     report: Report
     tokens: int
