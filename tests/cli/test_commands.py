@@ -185,6 +185,20 @@ def test_tree_and_show_agree_on_the_main_dialog(stocked: Palaver) -> None:
     assert stocked("show", "talk", "--json", "--last", "2").rows() == rows[-2:]
 
 
+def test_a_session_has_one_title_everywhere(palaver: Palaver) -> None:
+    """What was said first, where only the file has a name; an export gives it no other name."""
+    asked = f"Please look at {PATH}"
+    palaver.imported(talk(), "9cff5fe1.jsonl")
+    for words in (("show",), ("view",), ("doctor",), ("branch", "tree"), ("export", "--to", "markdown")):
+        assert asked in palaver(*words, "9cff5fe1").out.splitlines()[0], words
+    for form in TOOLS:
+        again = Palaver(palaver.folder / form)
+        again.folder.mkdir()
+        assert palaver("export", "9cff5fe1", "--to", form, "--output", again.folder / "647e27db.jsonl").code == 0
+        assert again("import", again.folder / "647e27db.jsonl").code == 0
+        assert again("sessions", "--json").row()["title"] == asked, form
+
+
 def test_a_file_is_shown_without_being_imported(palaver: Palaver) -> None:
     """`show`, `view` and `calls` read a transcript into memory; no store is made."""
     path = palaver.file("talk.jsonl", talk())

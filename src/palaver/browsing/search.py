@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypedDict
 
-from palaver.browsing.sessions import title_of
 from palaver.errors import StoreError
 from palaver.ids import SessionId
 from palaver.session import searchable
 from palaver.store import Store
+from palaver.store.titles import title
 
 __all__ = ["HitRow", "hits", "index"]
 
@@ -42,7 +42,7 @@ def hits(store: Store, query: str, session_id: SessionId | None = None, limit: i
     titles: dict[SessionId, str] = {}
     for hit in store.search(query, session_id=session_id, limit=limit, ranked=True):
         if hit.session_id not in titles:
-            titles[hit.session_id] = title_of(store, store.session(hit.session_id))
+            titles[hit.session_id] = title(store, store.session(hit.session_id))
         yield {
             "handle": str(hit.handle),
             "session": hit.session_id,

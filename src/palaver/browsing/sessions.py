@@ -1,23 +1,17 @@
-"""Sessions: the rows of a list, the title of each, and the tree of its dialogs."""
+"""Sessions: the rows of a list, and the tree of the dialogs of each."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
 from typing import TypedDict
 
 from palaver.ids import DialogId, SessionId
-from palaver.log import Node, lineage
+from palaver.log import Node
 from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
+from palaver.store.titles import title
 
-__all__ = ["DialogRow", "SessionRow", "dialogs", "session_row", "sessions", "title_of"]
-
-_LOOKED_AT = 64
-"""Entries in which the first words of a person are looked for."""
-
-_TITLE = 200
+__all__ = ["DialogRow", "SessionRow", "dialogs", "session_row", "sessions"]
 
 
 class SessionRow(TypedDict):
@@ -67,7 +61,7 @@ def session_row(store: Store, record: SessionRecord) -> SessionRow:
     return {
         "session": record.session_id,
         "name": record.name,
-        "title": title_of(store, record),
+        "title": title(store, record),
         "subject": record.subject,
         "workdir": record.workdir,
         "created_at": record.created_at,
@@ -79,27 +73,6 @@ def session_row(store: Store, record: SessionRecord) -> SessionRow:
         "dollars": used.get("cost") or None,
         "estimated": bool(used.get("estimated")),
     }
-
-
-def title_of(store: Store, record: SessionRecord) -> str:
-    """Return a session's own name; of one that is named after its file, what a person said first."""
-    files = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
-    if record.root is None or record.name not in files:
-        return record.name
-    return next(_said(store, record.root), record.name)
-
-
-def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
-    """Yield what people said first in a dialog."""
-    first = lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)[0]
-    for header in store.headers(first.dialog, first.start, min(first.stop, first.start + _LOOKED_AT)):
-        if header.role == "user" and header.speaker in {"", "human"}:
-            said = (
-                json.loads(store.body(first.dialog, header.seq)).get("message") or {}
-            )  # decoding takes 40 ms to begin
-            blocks = (one["content"] for one in said.get("contents", ()) if one.get("type") == "text")
-            if text := " ".join(" ".join(blocks).split()):
-                yield text if len(text) <= _TITLE else f"{text[:_TITLE]}…"
 
 
 # --- dialogs --------------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from palaver.log import BranchSummary, Handle
 from palaver.plurals import counted
 from palaver.session import Dialog, Session
 from palaver.session.marks import holders
+from palaver.store.titles import title
 
 app = group(
     "branch", "The dialogs of a session: draw their tree, fork, rewind, merge and compare them, and mark entries."
@@ -40,7 +41,7 @@ def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption =
     """Draw the tree of a session's dialogs. An arrow marks the one that commands use."""
     with found(session, store) as (there, _, _, _), paged(data=json):
         if not json:
-            say(f"{there.name}  {there.session_id[:12]}")
+            say(f"{there.session_id[:12]}  {title(there.store, there.record)}")
         depths: dict[DialogId | None, int] = {}
         for row in dialogs(there.store, there.session_id):
             depth = depths[row["dialog"]] = depths.get(row["parent"], -1) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated
 
 from typer import Argument, BadParameter, Option
@@ -26,6 +27,7 @@ from palaver.transcripts import (
 )
 
 _SHOWN = 12
+_TITLE = 100
 _BEYOND_REPAIR = frozenset({"over_window", "damaged_source", "dangling_parent"})
 """Faults that no branch can be without: the remedy is a budget, or importing again."""
 
@@ -126,7 +128,7 @@ def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> boo
 
 def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     kinds = Counter(one.severity for one in diagnosis.findings)
-    verdict = counted(kinds["fault"], "fault") if kinds["fault"] else "healthy"
+    verdict = counted(kinds["fault"], "fault") if kinds["fault"] else "Healthy"
     size = f"{counted(diagnosis.total, 'entry')} in {counted(diagnosis.dialogs, 'dialog')}"
     if diagnosis.unreachable:
         size += f", {diagnosis.unreachable:,} of them unreadable"
@@ -135,7 +137,8 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     others = kinds["warning"] + kinds["note"]
     also = f" {counted(others, 'note')} about what was recorded (--all lists them)." if others and not every else ""
     which = f"{diagnosis.session_id[:12]}  " if diagnosis.session_id else ""
-    say(f"{which}{diagnosis.name}: {verdict}. {size}.{also}")
+    say(f"{which}{shorten(diagnosis.name, _TITLE, placeholder=' …')}")
+    say(f"  {verdict}. {size}.{also}")
     for severity in _SECTIONS if every else ("fault",):
         _section(diagnosis, severity, every=every)
     refused = [name for name, fine in diagnosis.valid.items() if not fine]

@@ -260,7 +260,7 @@ def _tell(found: ShownCall) -> None:
         if row.references:
             needed = f"The response refers to {counted(row.references, 'thing')} said before"
             say(f"{needed}: {row.in_view} in view, {row.reached} within a lookup.")
-        for text in markdown(found.dialog.session.record, found.step.view):
+        for text in markdown(found.dialog.store, found.dialog.session.record, found.step.view):
             write(text)
 
 

@@ -55,7 +55,7 @@ def run(
         if last:
             view = replace(view, exchanges=view.exchanges[-last:])
         view.load()
-        for text in markdown(dialog.store.session(dialog.session_id), view):
+        for text in markdown(dialog.store, dialog.store.session(dialog.session_id), view):
             write(text)
 
 

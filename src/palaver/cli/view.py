@@ -104,7 +104,7 @@ def _texts(dialog: Dialog, shown: Seen) -> Iterator[str]:
         yield f"{shown.request.data.decode()}\n"
         return
     shown.view.load()
-    yield from markdown(dialog.store.session(dialog.session_id), shown.view)
+    yield from markdown(dialog.store, dialog.store.session(dialog.session_id), shown.view)
 
 
 def _explained(shown: Seen) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield Conversation(
         key=fields.text(about, "sessionId"),
         ordinal=ordinal,
-        title=fields.text(about, "summary") or survey.asked,
+        title=fields.text(about, "summary"),
         workdir=_workdir(source),
         model=survey.model,
         started_at=fields.moment(about.get("startTime")),
@@ -127,7 +127,6 @@ class _GeminiReader:
     Attributes:
         writer: The current dialog.
         about: The newest values of the whole session, except that the first id counts.
-        asked: The first prompt of a person.
         model: The model that answered first.
         skipped: The skipped records.
     """
@@ -135,7 +134,6 @@ class _GeminiReader:
     def __init__(self, *, part: bool = False) -> None:
         self.writer = DialogWriter("main", NAME)
         self.about: dict[str, object] = {}
-        self.asked = ""
         self.model = ""
         self.skipped = Skipped()
         self._part = part
@@ -280,7 +278,6 @@ class _GeminiReader:
             yield from self._result(call_id, fields.text(response, "name"), [part], at, item, failed=False)
         if first and (rest or not results):
             human = value.get("type") == "user" and key in self._shown and not self.is_part
-            self.asked = self.asked or (" ".join(_words(value).split())[:200] if human else "")
             speaker = Speaker.HUMAN if human else Speaker.MODEL if key in self._shown else Speaker.HARNESS
             message = UserMessage(id=key, timestamp=at, contents=rest, speaker=speaker)
             yield from self.writer.say(message, _origin(key, item, value.get("content")), counted=1)

@@ -19,6 +19,7 @@ from palaver.log import Handle, MessageEntry, Node, decode_entry
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
+from palaver.store.titles import title
 from palaver.tokens import counter, model_info
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.places import Places
@@ -55,7 +56,7 @@ def examine_file(path: str | Path, limits: ReadLimits | None = None) -> Iterator
         bundle = imported.format == "palaver-bundle"  # its handles stay what they are
         seen = found.findings if bundle else [_in_file(store, finding) for finding in found.findings]
         listed = tuple(_once(reported, seen))
-        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=listed)
+        yield replace(found, name=f"{path}: {found.name}", session_id=None, findings=listed)
 
 
 def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Finding]:
@@ -126,7 +127,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         valid = {name: fine and name in requests and _passes(requests[name]) for name, fine in valid.items()}
     total = sum(store.last(node.dialog_id).seq + 1 for node in chosen)
     return Diagnosis(
-        name=record.name or session_id,
+        name=title(store, record),
         session_id=session_id,
         dialogs=len(chosen),
         total=total,
@@ -139,7 +140,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
 def unreadable(store: Store, session_id: SessionId, error: StoreDamaged) -> Diagnosis:
     """Return the diagnosis of a session that the store cannot read as a whole: its file is damaged, not an entry."""
     found = _fault(session_id[:12], DAMAGED_STORE, error.why or error.message)
-    name = store.session(session_id).name or session_id
+    name = title(store, store.session(session_id))
     valid = dict.fromkeys(PROFILES, False)
     return Diagnosis(name=name, session_id=session_id, dialogs=0, total=0, reachable=0, findings=(found,), valid=valid)
 

@@ -19,6 +19,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
+from palaver.store.titles import own_title
 from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
 from palaver.view import View, fold
@@ -81,10 +82,10 @@ def export(
     view.load()
     load = _load(store)
     if to in TOOLS:
-        return _transcript(record, view, TOOLS[to], load)
+        return _transcript(store, record, view, TOOLS[to])
     if to in _PROFILES:
         return _compiled(view, to, load)
-    return Exported(pieces=(text.encode() for text in markdown(record, view)), report=Report())
+    return Exported(pieces=(text.encode() for text in markdown(store, record, view)), report=Report())
 
 
 def _load(store: Store) -> Load:
@@ -123,17 +124,17 @@ def _compiled(view: View, to: str, load: Load) -> Exported:
     return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report)
 
 
-def _transcript(record: SessionRecord, view: View, tool: Tool, load: Load) -> Exported:
+def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:
     """Export a transcript with a new id, so that it never replaces an earlier export that the tool has continued."""
     heading = Heading(
         session=uuid(view.dialog_id, str(view.at), *view.policies, str(len(view.exchanges))),
         created=record.created_at,
         folder=record.workdir,
-        title=record.name,
+        title=own_title(store, record),
         model=view.model,
     )
     notes = Notes()
-    lines = list(tool.written(view, heading, load, notes))
+    lines = list(tool.written(view, heading, _load(store), notes))
     pieces = (canonical_json(line) + b"\n" for line in lines)
     return Exported(pieces=pieces, report=Report(tuple(notes)), advice=tool.advice(heading))
 

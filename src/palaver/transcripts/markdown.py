@@ -18,7 +18,8 @@ from palaver.messages import (
     ToolResultContent,
     thaw,
 )
-from palaver.store.protocol import SessionRecord
+from palaver.store.protocol import SessionRecord, Store
+from palaver.store.titles import title
 from palaver.view import Turn, View
 
 _TICKS = re.compile(r"`+")
@@ -26,7 +27,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system": "System"}
 
 
-def markdown(record: SessionRecord, view: View) -> Iterator[str]:
+def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
     """Yield a view as Markdown, paragraph by paragraph. Text of messages stays unchanged, with code in fences."""
     facts = {
         "session": record.session_id,
@@ -35,7 +36,7 @@ def markdown(record: SessionRecord, view: View) -> Iterator[str]:
         "model": view.model,
         "tools": ", ".join(tool.name for tool in view.tools),
     }
-    yield _opening(record.name or record.session_id, {name: value for name, value in facts.items() if value})
+    yield _opening(title(store, record), {name: value for name, value in facts.items() if value})
     if view.system:
         yield _heading(["Instructions"])
         for block in view.system:
@@ -89,8 +90,8 @@ def _block(content: Content) -> Iterator[str]:
 # --- the marks of Markdown ----------------------------------------------------------------------------------------------------------
 
 
-def _opening(title: str, facts: Mapping[str, str]) -> str:
-    return f"# {title}\n\n{_listed([f'{name}: {value}' for name, value in facts.items()])}\n"
+def _opening(name: str, facts: Mapping[str, str]) -> str:
+    return f"# {name}\n\n{_listed([f'{name}: {value}' for name, value in facts.items()])}\n"
 
 
 def _heading(words: Sequence[str]) -> str:
@@ -105,8 +106,8 @@ def _thinking(text: str) -> str:
     return f"<details><summary>Thinking</summary>\n\n{_closed(text)}\n\n</details>\n\n"
 
 
-def _code(title: str, call_id: str, text: str, language: str = "") -> str:
-    return f"{f'**{title}**' if language else title} `{call_id}`\n\n{_fenced(text, language)}"
+def _code(name: str, call_id: str, text: str, language: str = "") -> str:
+    return f"{f'**{name}**' if language else name} `{call_id}`\n\n{_fenced(text, language)}"
 
 
 def _media(media: Sequence[Media]) -> str:

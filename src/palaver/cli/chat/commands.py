@@ -105,7 +105,7 @@ def _view(talk: Talk, words: str) -> None:
         talk.screen.show(json.dumps(body, ensure_ascii=False, indent=2))
         return
     view = dialog.view(agent.context_manager, agent.budget, model=agent.model)
-    talk.screen.show("".join(markdown(talk.session.record, view)))
+    talk.screen.show("".join(markdown(talk.session.store, talk.session.record, view)))
     tokens, left = dialog.compaction.meter(agent.model).view(view).total, len(view.omissions)
     talk.screen.show(f"{counted(tokens, 'token')} (estimated), {counted(left, 'omission')}; {len(dialog.calls)} calls.")
 

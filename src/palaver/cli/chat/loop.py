@@ -24,6 +24,7 @@ from palaver.cli.outcome import Exit, exit_code
 from palaver.cli.terminal import money
 from palaver.errors import AgentFailure, PalaverError
 from palaver.models import TextDelta, ThinkingDelta
+from palaver.store.titles import title
 
 __all__ = ["converse"]
 
@@ -63,7 +64,7 @@ def converse(talk: Talk, *, commands: bool) -> Exit:
 def _begin(talk: Talk) -> Exit:
     """Greet, and continue what is left of the last turn; one that failed waits until somebody asks for it."""
     hint = " /help lists the commands; Ctrl-D ends." if talk.screen.terminal else ""
-    name = f"{'A new session' if talk.new else 'Session'} {talk.session.name!r}"
+    name = f"{'A new session' if talk.new else 'Session'} {title(talk.session.store, talk.session.record)!r}"
     talk.screen.note(f"{name}, with {talk.spec}.{hint}")
     if left := talk.unfinished():
         talk.screen.note(f"Its last turn is {left}." if left != "failed" else "Its last turn failed: /continue it.")

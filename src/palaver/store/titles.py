@@ -1,0 +1,50 @@
+"""Titles: what people call a session in lists and headings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import PurePath
+
+from palaver.errors import StoreDamaged
+from palaver.ids import DialogId
+from palaver.log import lineage
+from palaver.store.protocol import SessionRecord, Store
+
+__all__ = ["own_title", "title"]
+
+_LOOKED_AT = 64
+"""Entries in which the first words of a person are looked for."""
+
+_LENGTH = 200
+
+
+def title(store: Store, record: SessionRecord) -> str:
+    """Return a session's own title, else what a person said first, else the name of its file or folder."""
+    if own := own_title(store, record):
+        return own
+    with suppress(StoreDamaged, ValueError):  # a damaged entry does not keep the others from being listed
+        if record.root is not None and (said := next(_said(store, record.root), "")):
+            return said
+    return record.name or PurePath(record.workdir).name or record.session_id[:12]
+
+
+def own_title(store: Store, record: SessionRecord) -> str:
+    """Return the name that a session was given; nothing where an import named it after its file."""
+    stems = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
+    stem, _, number = record.name.rpartition(" ")  # of several conversations in a file, the later ones are numbered
+    return "" if record.name in stems or (stem in stems and number.isdecimal()) else record.name
+
+
+def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
+    """Yield what people said first in a dialog."""
+    first = lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)[0]
+    for header in store.headers(first.dialog, first.start, min(first.stop, first.start + _LOOKED_AT)):
+        if header.role == "user" and header.speaker in {"", "human"}:
+            said = (
+                json.loads(store.body(first.dialog, header.seq)).get("message") or {}
+            )  # decoding takes 40 ms to begin
+            blocks = (one["content"] for one in said.get("contents", ()) if one.get("type") == "text")
+            if text := " ".join(" ".join(blocks).split()):
+                yield text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
