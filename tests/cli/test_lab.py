@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.commands import Ran, run
+from tests.cli.commands import Ran, child, run
 from tests.lab.sessions import coding
 
 PLANTED = Path(__file__).parents[1] / "lab" / "planted.py"
@@ -70,3 +70,10 @@ def test_results_are_kept_resumed_and_shown(tmp_path: Path) -> None:
     assert "You must never touch the tests directory." in shown.out
     assert calls[-1]["digest"] in shown.out
     assert lab(*words, "--show", place, "--json").row()["digest"] == calls[-1]["digest"]
+
+
+def test_several_processes_end_without_a_warning(tmp_path: Path) -> None:
+    """The command ends its process hard; nothing of the pool is left for Python to complain of."""
+    files = [coding(tmp_path / f"{name}.jsonl", rounds=2) for name in ("one", "two")]
+    ran = child("lab", *files, "--policies", "full", *COMMON, "--jobs", "2")
+    assert (ran.code, ran.err) == (0, "")

@@ -266,6 +266,7 @@ def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, DoneFile
         waiting = {crew.submit(replay_file, path, asked): path for path in files}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
+        crew.shutdown()  # it frees the semaphores, which a hard exit would leave
     except BrokenProcessPool as error:
         raise PalaverError(
             "A process of the lab ended unexpectedly: a policy may have ended it, or memory was short.",
