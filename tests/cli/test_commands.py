@@ -11,6 +11,7 @@ import pytest
 from palaver import Session, SqliteStore
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
+from palaver.store.protocol import USAGE
 from palaver.transcripts import EXPORTS
 from palaver.transcripts.exporting import TOOLS
 from palaver.wire import PROFILES, validate
@@ -83,7 +84,7 @@ def test_import_says_what_became_of_each_file(palaver: Palaver) -> None:
     assert (row["format"], row["outcome"], row["records"], row["dialogs"]) == ("claude-code", "new", 11, 2)
     assert all({"place", "reason"} <= set(loss) for loss in row["lost"])
     words = palaver("import", *files)
-    assert (words.code, words.out) == (1, "2 sessions imported (2 unchanged), 0 problems, 1 file not imported\n")
+    assert (words.code, words.out) == (1, "Nothing new in 2 sessions, 1 file not imported\n")
     assert "note.txt" in words.err
 
 
@@ -97,18 +98,31 @@ def test_a_folder_is_walked_and_problems_are_listed(palaver: Palaver) -> None:
     assert (whole.out.count("is not JSON"), "line 12:" in whole.out, short.code, short.err) == (9, True, 0, "")
 
 
+def test_import_counts_sessions_and_what_is_lost(palaver: Palaver) -> None:
+    """Two files of a session count once; a line with two records is read, so it is a note."""
+    lines = talk().splitlines(keepends=True)
+    palaver.file("whole.jsonl", lines[0].rstrip() + b"".join(lines[1:]))
+    palaver.file("first.jsonl", b"".join(lines[:4]))
+    ran = palaver("import", palaver.folder, "-v")
+    assert "1 glued records" in ran.out.splitlines()[-2]
+    assert ran.out.splitlines()[-1].startswith("1 session imported (1 new), 0 problems: ")
+    again = palaver("import", palaver.folder)
+    assert again.out.startswith("Nothing new in 1 session: ")
+
+
 def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The usual folders of other agents are listed; where nobody can be asked, the folder is to be named."""
+    """The usual folders of other agents are listed; where nobody can be asked, the whole command is."""
     home = palaver.folder / "home"
     (home / ".claude" / "projects" / "x").mkdir(parents=True)
     (home / ".claude" / "projects" / "x" / "talk.jsonl").write_bytes(talk())
+    (home / ".codex" / "sessions").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     ran = palaver("import")
 
     assert (ran.code, ran.out) == (2, "")
     assert "Claude Code" in ran.err
     assert "1 file" in ran.err
-    assert f"`palaver import {home / '.claude' / 'projects'}`" in ran.err
+    assert "`palaver import ~/.claude/projects ~/.codex/sessions --store " in ran.err
     monkeypatch.setenv("HOME", str(palaver.folder))
     assert "name a transcript or a folder" in palaver("import").err
 
@@ -169,6 +183,20 @@ def test_sessions_show_what_imported_calls_used(palaver: Palaver) -> None:
         cost = Session.open(store, session).cost
     assert sums[0] < sums[1] < sums[2] == sums[3]
     assert (sums[3][0], round(sums[3][1], 9)) == (cost.total_tokens, round(cost.cost, 9))
+
+
+def test_sessions_fit_eighty_columns(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every column is there, a long title and a long folder cut."""
+    with SqliteStore(palaver.store) as store:
+        made = Session.create(store, "A title that is much longer than a column", workdir="/home/mara/the-long-folder")
+        made.root.put_text("Hello.")
+        used = {"tokens": 14_412_345, "cost": 142.31, "estimated": True}
+        store.update_session(made.session_id, metadata={USAGE: used})
+    monkeypatch.setattr("palaver.cli.terminal.time.time", lambda: 1.9e9)  # the longest form of a date
+    monkeypatch.setenv("COLUMNS", "80")
+    head, line = palaver("sessions").out.splitlines()
+    assert head.split() == ["session", "active", "msgs", "tokens", "cost", "title", "folder"]
+    assert (" 14.4M  ~$142.31  A title that is m" in line, "the-" in line, len(line) <= 80) == (True, True, True)
 
 
 def test_tree_and_show_agree_on_the_main_dialog(stocked: Palaver) -> None:

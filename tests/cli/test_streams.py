@@ -131,6 +131,9 @@ def test_progress_and_colours_are_for_terminals(palaver: Palaver) -> None:
     assert "\x1b[" not in on_a_terminal(palaver.folder / "b.db", f"import {file} --json")[1]
     assert "\x1b[31m" in on_a_terminal(store, "view nothing")[1]
     assert "\x1b[31m" not in on_a_terminal(store, "view nothing", NO_COLOR="1")[1]
+    bar = on_a_terminal(palaver.folder / "c.db", f"import {palaver.file('a' * 99 + '.jsonl', long_talk(100))}")[1]
+    assert "0 of 1 file: aaaa" in bar, "the name is cut, not the bar"
+    assert "0 of 1 file: " + "a" * 40 not in bar
     piped = palaver("import", file)
     assert (piped.err, "\x1b" in piped.out + palaver("view", "nothing").err) == ("", False)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from time import sleep
 from typing import Annotated, Any
 
@@ -57,7 +58,9 @@ def run(
     watch: Annotated[
         bool, Option("--watch", "-w", help="Go on importing what is new in the files, until Ctrl-C.")
     ] = False,
-    verbose: Annotated[bool, Option("--verbose", "-v", help="List every session and every problem.")] = False,
+    verbose: Annotated[
+        bool, Option("--verbose", "-v", help="List every session and problem, and count the notes.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -74,8 +77,7 @@ def run(
     failures = [_refused(error, several=several, json=json) for error in _useless(store, files, limits)]
     if failures or not files:
         return _code(failures, files)
-    told: Counter[str] = Counter()
-    names: list[str] = []
+    told = _Total()
     with opened(store, create=True) as target:
         importer = Importer(target, keep_source=source, subject=subject, again=again, limits=limits)
         importer.redactor = PatternRedactor() if redact else None
@@ -84,13 +86,12 @@ def run(
                 advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
                 try:
                     for row in _imported(importer, path):
-                        told.update(("all", row["outcome"]), problems=len(_problems(row)))
-                        names.append(f"{row['session'][:12]} {row['name']}")
+                        told.add(row)
                         _report(row, verbose=verbose, json=json)
                 except (InvalidInput, Erased, MissingFile) as error:
                     failures.append(_refused(error, several=several, json=json))
-        if not json and told["all"]:
-            _total(told, names, len(failures), verbose=verbose)
+        if not json and told.outcomes:
+            say("\n".join(told.lines(len(failures), verbose=verbose)))
         if watch:
             _follow(importer, named, stamps, json=json)
             return Exit.OK
@@ -179,7 +180,9 @@ def _offered(store: str | None) -> list[Path]:
         files = counted(sum(1 for _ in _files(folders)), "file")
         complain(f"  {name:<12} {files:>12}  ~/{_USUAL[name]}")
     if not sys.stdin.isatty():
-        raise BadParameter(f"name what to import, such as `palaver import {next(iter(there.values()))[0]}`.")
+        named = " ".join(f"~/{_USUAL[name]}" for name in there)
+        into = "" if store is None else f" --store {quote(store)}"
+        raise BadParameter(f"name what to import. All of it: `palaver import {named}{into}`")
     return (
         [folder for folders in there.values() for folder in folders]
         if confirm(f"Import all into {store_url(store)}?", err=True)
@@ -225,8 +228,50 @@ def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
 # --- the report -----------------------------------------------------------------------------------------------------------------------
 
 
-def _problems(row: dict[str, Any]) -> list[dict[str, str]]:
-    return [loss for loss in row["lost"] if loss["severity"] != "note"]
+class _Total:
+    """What an import came to.
+
+    Attributes:
+        outcomes: By session, what became of it.
+        names: What the sessions are called.
+        problems: How many losses there are.
+        notes: How many remarks there are of each kind; nothing is lost with what they are about.
+    """
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, str] = {}
+        self.names: list[str] = []
+        self.problems = 0
+        self.notes: Counter[str] = Counter()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a conversation. Those of sub-agents come after the session that they belong to."""
+        session, outcome = row["session"], row["outcome"]
+        if session not in self.outcomes:
+            self.outcomes[session] = outcome
+            self.names.append(f"{session[:12]} {row['name']}")
+        elif self.outcomes[session] == "unchanged" != outcome:
+            self.outcomes[session] = "grown"
+        self.problems += len(_lost(row))
+        self.notes.update(each["code"] for each in row["lost"] if each["severity"] != "loss")
+
+    def lines(self, failed: int, *, verbose: bool) -> Iterator[str]:
+        """Yield it in words: the notes where they are asked for, then the total."""
+        if verbose and self.notes:
+            kinds = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in self.notes.most_common())
+            yield f"Notes on what was read, nothing of it lost (--json lists them): {kinds}"
+        told, sessions = Counter(self.outcomes.values()), counted(len(self.outcomes), "session")
+        kinds = ", ".join(f"{told[kind]:,} {kind}" for kind in ("new", "grown", "rewritten", "unchanged") if told[kind])
+        nothing = set(told) == {"unchanged"}
+        said = f"Nothing new in {sessions}" if nothing else f"{sessions} imported ({kinds})"
+        hint = "" if verbose or not self.problems else " (-v lists them)"
+        problems = "" if nothing and not self.problems else f", {counted(self.problems, 'problem')}{hint}"
+        files = f", {counted(failed, 'file')} not imported" if failed else ""
+        yield f"{said}{problems}{files}{f': {self.names[0]}' if len(self.names) == 1 else ''}"
+
+
+def _lost(row: dict[str, Any]) -> list[dict[str, str]]:
+    return [each for each in row["lost"] if each["severity"] == "loss"]
 
 
 def _report(row: dict[str, Any], *, verbose: bool, json: bool) -> None:
@@ -235,8 +280,8 @@ def _report(row: dict[str, Any], *, verbose: bool, json: bool) -> None:
     elif verbose:
         size = f"{counted(row['messages'], 'message')}, {counted(row['dialogs'], 'dialog')}"
         say(f"{row['outcome']:<9} {row['session'][:12]}  {row['name']}  ({row['format']}: {size})")
-        for loss in row["lost"]:
-            say(f"    {loss['severity']}: {loss['place']}: {loss['reason']}")
+        for loss in _lost(row):
+            say(f"    {loss['place']}: {loss['reason']}")
 
 
 def _refused(error: PalaverError, *, several: bool, json: bool) -> Exit:
@@ -245,12 +290,3 @@ def _refused(error: PalaverError, *, several: bool, json: bool) -> Exit:
         return tell(error, json=json)
     complain(f"palaver: {error.path}: {error.why.partition(chr(10))[0]}.", "red")
     return Exit.INPUT
-
-
-def _total(told: Counter[str], names: Sequence[str], failed: int, *, verbose: bool) -> None:
-    kinds = [f"{told[kind]:,} {kind}" for kind in ("new", "grown", "rewritten", "unchanged") if told[kind]]
-    which = f": {names[0]}" if len(names) == 1 else ""
-    files = f", {counted(failed, 'file')} not imported" if failed else ""
-    problems = counted(told["problems"], "problem")
-    hint = "" if verbose or not told["problems"] else " (-v lists them)"
-    say(f"{counted(told['all'], 'session')} imported ({', '.join(kinds)}), {problems}{hint}{files}{which}")

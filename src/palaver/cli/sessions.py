@@ -10,16 +10,16 @@ from typer import Option
 
 from palaver.browsing.sessions import SessionRow, sessions
 from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
-from palaver.cli.terminal import money, paged, print_rows, say, when
+from palaver.cli.terminal import money, paged, print_rows, say, short, when
 
 _COLUMNS: Mapping[str, Callable[[SessionRow], str]] = {
     "session": lambda row: row["session"][:12],
     "active": lambda row: when(row["updated_at"]),
-    "messages": lambda row: f"{row['messages']:,}",
-    "tokens": lambda row: f"{row['tokens']:,}" if row["tokens"] else "",
+    "msgs": lambda row: short(row["messages"]),
+    "tokens": lambda row: short(row["tokens"] or 0),
     "cost": lambda row: money(row["dollars"], estimated=row["estimated"]),
     "title": lambda row: row["title"],
-    "folder": lambda row: "/".join(PurePath(row["workdir"]).parts[-2:]),
+    "folder": lambda row: PurePath(row["workdir"]).name,
 }
 
 
@@ -39,8 +39,8 @@ def run(
                 json,
                 rows[:limit],
                 _COLUMNS,
-                cut={"title": 24, "folder": 8},
-                drop=("tokens", "folder", "cost", "messages", "active"),
+                cut={"folder": 8, "title": 18},
+                drop=("tokens", "folder", "cost", "msgs", "active"),
             )
         elif not json:
             say("No sessions. `palaver import` imports what other agents left.")

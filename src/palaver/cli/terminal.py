@@ -29,6 +29,7 @@ __all__ = [
     "print_rows",
     "progress",
     "say",
+    "short",
     "store_url",
     "table",
     "visible",
@@ -139,7 +140,7 @@ def print_json(value: object, stream: TextIO | None = None) -> None:
 # --- tables ---------------------------------------------------------------------------------------------------------------------------
 
 _GAP = 2
-_FIGURE = re.compile(r"[-+~$.,%0-9]*")
+_FIGURE = re.compile(r"[-+~$.,%0-9]*[kM]?")
 
 
 def print_rows(
@@ -210,16 +211,31 @@ def _width(text: str) -> int:
 
 
 def _cell(text: str, width: int, *, right: bool) -> str:
-    if _width(text) > width:
-        while _width(text) >= width:
-            text = text[:-1]
-        text += "…"
+    text = _cut(text, width)
     space = " " * (width - _width(text))
     return space + text if right else text + space
 
 
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    while _width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
 _MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
 _CHEAPEST, _DIME = 0.0001, 0.1
+_TEN_THOUSAND, _MILLION = 10_000, 1_000_000
+
+
+def short(number: int) -> str:
+    """Return a number for a narrow column: `9,999`, `14.4k`, `14.4M`; nothing for none."""
+    if number < _TEN_THOUSAND:
+        return f"{number:,}" if number else ""
+    if number < _MILLION:
+        return f"{number / 1_000:.{0 if number >= _TEN_THOUSAND * 10 else 1}f}k"
+    return f"{number / _MILLION:,.1f}M"
 
 
 def money(dollars: float | None, *, estimated: bool = False) -> str:
@@ -249,6 +265,9 @@ def when(seconds: float) -> str:
 
 # --- a person who waits ---------------------------------------------------------------------------------------------------------------
 
+_ELAPSED = 10
+"""Characters of the time beside a bar, with the spaces around it."""
+
 
 @contextmanager
 def progress(*, hidden: bool) -> Iterator[Callable[[str, float, float | None], None]]:
@@ -259,10 +278,13 @@ def progress(*, hidden: bool) -> Iterator[Callable[[str, float, float | None], N
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
 
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    width = min(40, console.width // 3)
+    room = max(console.width - width - _ELAPSED, 1)
+    columns = (BarColumn(width), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda what, done, of: bar.update(task, total=of, completed=done, description=visible(what))
+        yield lambda what, done, of: bar.update(task, total=of, completed=done, description=_cut(visible(what), room))
 
 
 # --- the pager ------------------------------------------------------------------------------------------------------------------------
