@@ -32,6 +32,8 @@ invariant of palaver itself raises :class:`InvalidRequest` or :class:`StoreDamag
 
 from __future__ import annotations
 
+import sys
+import warnings
 from errno import ENOENT
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -515,3 +517,11 @@ class NotReproducible(PalaverError):
         """Keep the request as compiled today."""
         super().__init__(message, hint=hint)
         self.request = request
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the line that called palaver."""
+    level, frame = 1, sys._getframe()  # noqa: SLF001 - as `warnings.warn` does; its list of prefixes to skip needs Python 3.12
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in {"palaver", "functools"}:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -26,9 +26,9 @@ END_WITH_PARENT = 'data:text/javascript,process.stdin.on("end",()=>process.exit(
 def why_missing() -> str | None:
     """Say why there is no peer server on this machine; None when there is one."""
     if not PROGRAM.is_file():
-        return "no peer server: tests/peers/node_modules is not there (./run test installs it)"
+        return "no peer server: tests/peers/node_modules is not there (./run test and ./run bench install it)"
     if shutil.which("node") is None:
-        return "no peer server: no Node.js on the path (./run test brings one)"
+        return "no peer server: no Node.js on the path (./run test and ./run bench bring one)"
     return None
 
 

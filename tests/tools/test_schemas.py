@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from palaver.errors import InvalidInput
 from palaver.messages import canonical_json, thaw
 from palaver.tools import CallContext, Function
+from palaver.tools.function import SchemaWarning
 from palaver.tools.schemas import require_checkable, violations
 from palaver.tools.signature import InvalidArgumentsError
 from tests.tools.calling import run
@@ -86,6 +87,7 @@ BOMB: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::palaver.tools.function.SchemaWarning")
 def test_a_hostile_schema_freezes_nothing() -> None:
     """A pattern that backtracks, references that double, a loop and an address: each check ends (within a test's time-out)."""
     cases: list[Any] = [
@@ -103,8 +105,11 @@ def test_a_hostile_schema_freezes_nothing() -> None:
 
 
 def test_patterns_without_linear_time_check_nothing() -> None:
-    """Look-around and back-references have no linear-time engine: a tool's pattern with one allows everything."""
+    """Look-around and back-references have no linear-time engine: a tool's pattern with one allows everything, and a warning says so."""
     assert violations({"pattern": r"(a)\1"}, "ab") == []
+    with pytest.warns(SchemaWarning, match=r"'t' are not checked for the pattern '\(\?=x\)a'") as warned:
+        Function("t", parameters={"type": "object", "properties": {"x": {"type": "string", "pattern": "(?=x)a"}}})
+    assert [warning.filename for warning in warned] == [__file__]
     assert [str(each) for each in violations({"pattern": "^b"}, "ab")] == ["'ab' does not match '^b'"]
 
 

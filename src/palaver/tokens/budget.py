@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.tokens.catalogue import ModelInfo, model_info, warn_of
+from palaver.errors import InfeasibleBudget, InvalidInput, warn
+from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 
 __all__ = ["BUDGET_KEYS", "SAFETY_BUFFER", "Budget", "read_words"]
 
@@ -179,7 +179,8 @@ class Budget:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
             if info.warning:
-                warn_of(info)
+                hint = f"Give the model's own: budget={{'max_tokens': {info.context_window}}}."
+                warn(f"{info.warning} {hint}", UnknownModelWarning)
             return cls(
                 max_tokens=info.context_window, reserve=reserve, safety_buffer=safety_buffer, max_input=info.max_input
             )

@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -123,15 +121,6 @@ def _warning(name: str, window: int, close: tuple[str, ...]) -> str:
     """Return the warning for an unknown model."""
     near = f" Close: {', '.join(close)}." if close else ""
     return f"The window of {name!r} is not known; {window:,} tokens are assumed.{near}"
-
-
-def warn_of(info: ModelInfo) -> None:
-    """Warn of an assumed window, at the line that called palaver."""
-    level, frame = 1, sys._getframe()  # noqa: SLF001 - as `warnings.warn` does; a list of prefixes to skip needs Python 3.12
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in {"palaver", "functools"}:
-        level, frame = level + 1, frame.f_back
-    hint = f"Give the model's own: budget={{'max_tokens': {info.context_window}}}."
-    warnings.warn(f"{info.warning} {hint}", UnknownModelWarning, stacklevel=level)
 
 
 # --- names ---------------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, warn
 from palaver.log import ToolSpec
 from palaver.messages import FunctionCall, ToolCallContent, thaw
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.tools.outcomes import CallContext
-from palaver.tools.schemas import is_strict
+from palaver.tools.schemas import is_strict, unchecked
 from palaver.tools.signature import Binding, Implementation, bind, read_signature
 
 __all__ = ["Availability", "Function", "Processor", "ToolFunction", "labelled", "tool"]
@@ -29,6 +29,11 @@ Processor: TypeAlias = Callable[[Any, FunctionCall], Any]
 
 Availability: TypeAlias = bool | str | Callable[..., bool | str]
 """True, False or a reason; or a function that returns one of these, without arguments or with the `CallContext`."""
+
+
+class SchemaWarning(UserWarning):
+    """A part of a tool's schema is not checked."""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,6 +97,8 @@ class Function:
         _check_types(self)
         settle = functools.partial(object.__setattr__, self)
         schema = _schema(self)
+        if self.binding is None:  # a schema that was read from the function's types is checked by these types
+            _warn_of_unchecked(self.name, schema)
         settle("parameters", schema)
         settle("properties", schema["properties"])
         settle("required", tuple(schema.get("required", ())))
@@ -299,6 +306,11 @@ def _check_types(function: Function) -> None:
     seconds: object = function.timeout
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
         raise InvalidInput(f"The timeout of {function.name!r} is {seconds!r}.", hint="Pass seconds above 0, or None.")
+
+
+def _warn_of_unchecked(name: str, schema: Mapping[str, Any]) -> None:
+    if parts := ", ".join(dict.fromkeys(unchecked(schema))):
+        warn(f"The arguments of {name!r} are not checked for {parts}. Check them in the function.", SchemaWarning)
 
 
 def _schema(function: Function) -> FrozenDict:

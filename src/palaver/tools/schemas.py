@@ -18,7 +18,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from palaver.errors import InvalidInput
 from palaver.messages import FrozenDict, thaw
 
-__all__ = ["Schema", "SchemaViolation", "close_objects", "is_strict", "require_checkable", "violations"]
+__all__ = ["Schema", "SchemaViolation", "close_objects", "is_strict", "require_checkable", "unchecked", "violations"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -153,15 +153,24 @@ def require_checkable(schema: Schema) -> None:
     except RecursionError as error:
         raise InvalidInput("The format is nested too deep to be a JSON schema.") from error
     resolver = _validator(FrozenDict(schema))._resolver  # noqa: SLF001 - the library has no public look-up
+    for bad in unchecked(schema):
+        raise InvalidInput(
+            f"The format uses {bad}, which cannot be checked in linear time.", hint="Use other keywords."
+        )
     for word, value in _words(schema):
-        patterns = (value,) if word == "pattern" else value if word == "patternProperties" else ()
-        bad = next((pattern for pattern in patterns if _matcher(pattern) is None), None)
-        if word in _NOT_CHECKED:
-            raise InvalidInput(f"The format uses {word}, which cannot be checked.", hint="Use other keywords.")
-        if bad is not None:
-            raise InvalidInput(f"The format has the pattern {bad!r}, which the linear-time engine does not support.")
         if word == "$ref":
             _require_target(resolver, value)
+
+
+def unchecked(schema: Schema) -> Iterator[str]:
+    """Yield what `violations` does not check: keywords, and patterns with look-around or back-references."""
+    for word, value in _words(schema):
+        if word in _NOT_CHECKED:
+            yield word
+        patterns = (value,) if word == "pattern" else value if word == "patternProperties" else ()
+        for pattern in patterns if isinstance(patterns, tuple | Mapping) else ():
+            if isinstance(pattern, str) and _matcher(pattern) is None:
+                yield f"the pattern {pattern!r}"
 
 
 def _require_target(resolver: Any, reference: str) -> None:  # noqa: ANN401 - jsonschema's
