@@ -44,18 +44,13 @@ class OpenAIResponses(Dialect):
 
     def reader(self) -> Callable[..., Message]:
         """Return a function that reads the items of one list in order. Items of the model that follow each other are one response."""
-        responses = 0
-        within = False
+        response = ""
 
         def read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
-            nonlocal responses, within
+            nonlocal response
             message = _read(item, **fields)
-            if not isinstance(message, AssistantMessage):
-                within = False
-                return message
-            responses += not within
-            within = True
-            return message.model_copy(update={"response_id": f"response-{responses}"})
+            response = (response or message.id) if isinstance(message, AssistantMessage) else ""
+            return message.model_copy(update={"response_id": response, "fragment": True}) if response else message
 
         return read
 
