@@ -27,7 +27,7 @@ SAID = [
 ]  # fmt: skip
 
 
-LAST = [
+LAST: list[dict[str, Any]] = [
     {"role": "assistant", "content": "Two."},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Two."}]},
     {"role": "assistant", "content": "Two."},
