@@ -110,10 +110,11 @@ def _run_in(portal: BlockingPortal, function: Callable[[], Awaitable[T]]) -> T:
     task = portal.start_task_soon(_settle, done, function)
     while not done.done() and len(interruptions) < _PATIENCE:
         try:
+            if interruptions:
+                task.cancel()  # before anyio 4.16 it waits for the loop, which may be blocked
             done.exception()
         except BaseException as error:  # noqa: BLE001 - raised below, when the call has ended or is abandoned
             interruptions.append(error)
-            task.cancel()
     if not done.done():
         _PORTAL.abandon(portal)
     if interruptions:
