@@ -55,6 +55,8 @@ WRONG = [
     ("view tlak", 4, "talk"),
     ("view talk --policy defualt", 4, "default"),
     ("view talk --at 999", 4, "newest entry"),
+    ("list", 2, "Did you mean 'sessions'? See `palaver --help`."),
+    ("show 0e4", 4, "at least 6 digits"),
     ("show nothing", 4, "`palaver sessions` lists them"),
 ]
 

@@ -28,8 +28,10 @@ REASONS: Mapping[str, str] = MappingProxyType(
     | {
         Reason.OVER_BUDGET: "left out, because the view had to become smaller",
         Reason.OFFLOADED: "replaced by a short reference",
-        Reason.FOLDED: "replaced by a record or summary",
+        Reason.FOLDED: "left out; a short record or a summary of it is shown instead",
         Reason.COMPACTED: "left out by a compaction of the agent that recorded it",
+        Reason.DUPLICATE_RESULT: "a second result of a call; the first one counts",
+        Reason.EMPTY: "empty, which providers refuse",
         Reason.UNPAIRED: "a result without its call, shown as text",
         Reason.PARTED: "a result that is on another branch",
         Reason.QUARANTINED: "in quarantine",

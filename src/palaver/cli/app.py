@@ -57,6 +57,9 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
 _ALIASES = {"recall": "show"}
 """Names that work and are not listed: placeholders in a view tell the model to `recall` a handle."""
 
+_ELSEWHERE = {"list": "sessions", "ls": "sessions", "find": "search", "delete": "erase", "rm": "erase"}
+"""What other tools call our commands."""
+
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -102,6 +105,8 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - the same
         """Find the command that the arguments begin with, and load it."""
+        if meant := _ELSEWHERE.get(args[0]):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else loaded(name), rest
 

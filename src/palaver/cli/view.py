@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.browsing.calls import call_at, calls
-from palaver.browsing.seen import REASONS, Seen, omissions, seen, sent
+from palaver.browsing.seen import REASONS, OmissionRow, Seen, omissions, seen, sent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
@@ -107,6 +107,12 @@ def _texts(dialog: Dialog, shown: Seen) -> Iterator[str]:
     yield from markdown(dialog.store, dialog.store.session(dialog.session_id), shown.view)
 
 
+def _why(row: OmissionRow) -> str:
+    """Return the reason of an omission, and the policy that decided it where that is not our own."""
+    by = "" if row["by"] == "palaver" else f", by {row['by']}"
+    return f"{REASONS[row['reason']]}{by}"
+
+
 def _explained(shown: Seen) -> Iterator[str]:
     said = (one for one in omissions(shown.view) if "shown" in one or one.get("messages") or one.get("bytes"))
     rows = list(said)  # without changes of a model or a mode, which say nothing to it
@@ -123,7 +129,7 @@ def _explained(shown: Seen) -> Iterator[str]:
         yield f"  {counted(count, 'block' if block else 'message'):>14}: {REASONS[reason]}"
     if rows:
         yield "The log keeps all of it. `palaver show PLACE` prints the original of:"
-        yield from listed([f"  {row['place']}  ({REASONS[row['reason']]}; {row['by']})" for row in rows], _PLACES)
+        yield from listed([f"  {row['place']}  ({_why(row)})" for row in rows], _PLACES)
     yield from (f"  note: {note}" for note in shown.notes())
     yield from (f"  for the provider: {change}" for change in (shown.request.report if shown.request else ()))
     yield ""

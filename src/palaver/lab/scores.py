@@ -43,10 +43,13 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "writes": ("the share of the input not in the cache", lambda row: (row.written, row.read + row.written)),
         "stability": ("the share of a request with which the next begins", lambda row: (row.stable, row.stable_of)),
         "tokens": ("the tokens of a request", lambda row: (row.tokens, row.calls)),
-        "frr": ("future-reference recall: the share of references in view", lambda row: (row.in_view, row.references)),
+        "frr": (
+            "of the names that a call takes up again, such as files and ids, the share that its view still has",
+            lambda row: (row.in_view, row.references),
+        ),
         "frr_recall": ("the same, or brought back by a lookup", lambda row: (row.reached, row.references)),
         "evidence": (
-            "evidence retention: the share of references in view as content, not only as a word",
+            "of the same names, the share that the view has with the words around them, not only as a name",
             lambda row: (row.evidence, row.references),
         ),
         "evidence_recall": (

@@ -15,6 +15,7 @@ from palaver.errors import Ambiguous, InvalidInput, MissingExtra, MissingFile, N
 from palaver.ids import SessionId
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, SessionRecord, Store
+from palaver.store.records import MIN_PREFIX_DIGITS
 from palaver.store.sqlite import SqliteStore
 
 StoreLike: TypeAlias = Store | str | os.PathLike[str]
@@ -97,7 +98,8 @@ def _file(url: str) -> Path:
 # --- sessions -------------------------------------------------------------------------------------------------------------------------
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_PREFIX = re.compile(r"[0-9a-f]{6,31}")
+_PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX_DIGITS},31}}")
+_FEW = re.compile(rf"[0-9a-f]{{1,{MIN_PREFIX_DIGITS - 1}}}")
 _MOST_NAMED = 10  # in an error
 _COMPARED = 1000  # newest sessions whose names are compared with one that is unknown
 
@@ -138,9 +140,10 @@ def find_session(store: Store, reference: str) -> FoundSession:
     if begun:
         return FoundSession(store.session(begun[0]), "prefix")
     trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
+    few = f"Of an id, give at least {MIN_PREFIX_DIGITS} digits." if _FEW.fullmatch(reference) else ""
     raise NotFound(
         reference,
         what="session",
-        hint=trash,
+        hint=trash or few,
         close=get_close_matches(reference, sorted({record.name for record in store.sessions(limit=_COMPARED)})),
     )
