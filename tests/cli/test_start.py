@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.cli.commands import Palaver
+
 ERRORS = {"errors", "plurals"}
 """The errors, and the few lines by which they say how many."""
 
@@ -51,6 +53,13 @@ def test_a_listing_loads_the_store_alone(tmp_path_factory: pytest.TempPathFactor
     found = modules(made + RUN.format(words=["sessions", "--store", str(store)]))
     assert rooms(found) == {"browsing", "cli", *ERRORS, "ids", "log", "messages", "store"}
     assert found.isdisjoint({"anyio", "asyncio", "tiktoken", "yaml", "zstandard", "psycopg", "rich"})
+
+
+def test_a_budget_in_tokens_needs_no_list_of_models(stocked: Palaver) -> None:
+    """The window of a model that nobody named is not looked up: the list takes a tenth of a second to load."""
+    for words in (["view", "talk", "--explain"], ["compact", "talk"]):
+        found = modules(RUN.format(words=[*words, "--budget", "5000", "--store", str(stocked.store)]))
+        assert "genai_prices" not in found, words
 
 
 def test_the_face_loads_nothing_before_it_is_used() -> None:

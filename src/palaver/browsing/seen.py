@@ -140,8 +140,8 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
         InfeasibleBudget: What must be sent is larger than the budget.
     """
     view = _past(dialog, before, at, whole=policy == WHOLE)
-    model = model or view.model or ("" if wire is None else profile(wire).model)
-    found = Seen(view=view, model=model)
+    model = model or ("" if view.model or wire is None else profile(wire).model)
+    found = Seen(view=view, model=model or view.model)
     if policy not in {None, WHOLE} or budget is not None:
         made = dialog.compaction.compose(policy or DEFAULT_POLICY, budget, model=model, view=view)
         found = replace(found, view=made.view, made=made, whole=view)

@@ -179,7 +179,8 @@ class Compactions:
 
         Args:
             asked: The policy; `palaver` when not given.
-            budget: What one request may occupy; the policy's own budget when not given. A plain context manager needs none.
+            budget: What one request may occupy; the policy's own budget when not given. A plain context manager needs none. A number is the limit
+                as it is, unless a model is given, whose window it is compared with.
             model: The model that counts tokens; the policy's, else the one in force, when not given.
             view: A view of this dialog to start from, in place of everything.
 
@@ -191,7 +192,7 @@ class Compactions:
         """
         seen = self._seen() if view is None else view
         manager, counting = self._manager(asked, model, seen)
-        return compose(seen, manager, self._budget(manager, budget, counting), self.meter(counting))
+        return compose(seen, manager, self._budget(manager, budget, model, counting), self.meter(counting))
 
     def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[ContextManager, str]:
         manager = policy(DEFAULT_POLICY if asked is None else asked, model, runtime=self._runtime)
@@ -199,10 +200,10 @@ class Compactions:
             raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
         return manager, model or str(getattr(manager, "model_name", "")) or seen.model
 
-    def _budget(self, manager: ContextManager, budget: BudgetLike | None, model: str) -> Budget:
-        if budget is not None:
-            return Budget.parse(budget, model or None)
-        return manager.budget_for(model) if isinstance(manager, Policy) else NO_LIMIT
+    def _budget(self, manager: ContextManager, budget: BudgetLike | None, model: str, counting: str) -> Budget:
+        if budget is None:
+            return manager.budget_for(counting) if isinstance(manager, Policy) else NO_LIMIT
+        return Budget.parse(budget, (model if isinstance(budget, int) else counting) or None)
 
     def meter(self, model: str = "") -> Meter:
         """Return what counts tokens for a model; it remembers the sizes of exchanges."""
@@ -276,7 +277,8 @@ class Compactions:
     ) -> tuple[CompactionPreview, ContextManager, Budget, Meter]:
         view = self._seen()
         manager, counting = self._manager(asked, model, view)
-        room = self._smaller(view, manager, counting) if budget is None else Budget.parse(budget, counting or None)
+        smaller = budget is None
+        room = self._smaller(view, manager, counting) if smaller else self._budget(manager, budget, model, counting)
         meter = self.meter(counting)
         try:
             free = room.limit // _SUMMARY_SHARE if summary else 0
