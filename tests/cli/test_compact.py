@@ -16,6 +16,7 @@ def test_a_preview_writes_nothing(long: Palaver) -> None:
     assert shown.code == 0
     assert "messages leave the view, none leaves the log" in shown.out
     assert "In their place:" in shown.out
+    assert "messages, left out; a short record or a summary is shown instead" in shown.out
     assert shown.out.endswith("Nothing was written: --yes does it.\n")
     row = long("compact", "long", "--json").row()
     assert row["tokens_after"] <= row["tokens_before"] / 2
@@ -34,6 +35,7 @@ def test_commit_undo_and_redo(long: Palaver) -> None:
     assert "answer-0-" in long("show", done["omitted"][0]["place"]).out
     small = long("view", "long", "--json").row()["tokens"]
     assert small <= 2_100
+    assert ": left out; a short record or a summary is shown instead" in long("view", "long").out
     assert long("compact", "long", "--undo", "--json").row()["entry"]
     assert long("view", "long", "--json").row()["tokens"] == whole
     assert "Redone by entry" in long("compact", "long", "--redo").out

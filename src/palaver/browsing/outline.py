@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from palaver.browsing.seen import REASONS
 from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, Reader, entry_at
 from palaver.messages import Content, ToolCallContent, ToolResultContent, words_of
 from palaver.session import Session
 from palaver.session.compaction import place_of
 from palaver.view import Block, Exchange, Omission, View
+from palaver.view.blocks import REASONS
 
 __all__ = ["ChangeRow", "ItemRow", "LabelRow", "first_words", "outline"]
 

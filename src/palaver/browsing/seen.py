@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
 from palaver.browsing.calls import Answer
@@ -15,32 +14,13 @@ from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.compaction import place_of
 from palaver.tokens import counter
-from palaver.view import Block, Reason, View, fold
+from palaver.view import Block, View, fold
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
 
-__all__ = ["REASONS", "WHOLE", "OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
+__all__ = ["WHOLE", "OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
 
 WHOLE = "full"
 """In place of a policy: everything, without what was compacted and edited since."""
-
-REASONS: Mapping[str, str] = MappingProxyType(
-    {reason.value: reason.value.replace("_", " ") for reason in Reason}
-    | {
-        Reason.OVER_BUDGET: "left out, because the view had to become smaller",
-        Reason.OFFLOADED: "replaced by a short reference",
-        Reason.FOLDED: "left out; a short record or a summary of it is shown instead",
-        Reason.COMPACTED: "left out by a compaction of the agent that recorded it",
-        Reason.DUPLICATE_RESULT: "a second result of a call; the first one counts",
-        Reason.EMPTY: "empty, which providers refuse",
-        Reason.UNPAIRED: "a result without its call, shown as text",
-        Reason.PARTED: "a result that is on another branch",
-        Reason.QUARANTINED: "in quarantine",
-        Reason.SUPERSEDED: "replaced by something newer",
-        Reason.MANAGER: "left out by the context manager",
-        Reason.ERASED: "erased for good",
-    }
-)
-"""The reasons of omissions in words."""
 
 
 class OmissionRow(TypedDict):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.browsing.seen import REASONS
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
 from palaver.cli.terminal import emit, listed, money, say
 from palaver.context import DEFAULT_POLICY, POLICIES
@@ -18,6 +17,7 @@ from palaver.messages import Usage
 from palaver.plurals import counted
 from palaver.session.compaction import CompactionPreview, place_of
 from palaver.tokens.pricing import cost_of
+from palaver.view.blocks import REASONS
 
 if TYPE_CHECKING:
     from palaver.agent.compacting import ModelSummarizer
@@ -98,7 +98,7 @@ def lines_of(made: CompactionPreview) -> Iterator[str]:
     about = "" if made.composed.before.exact else "about "
     size = f"{about}{made.tokens_before:,} tokens -> {made.tokens_after:,}"
     yield f"{size} (policy {made.composed.by}); {gone} the view, none leaves the log."
-    why = [f"{counted(one.messages, 'message')} {REASONS[one.reason]}" for one in made.omitted]
+    why = [f"{counted(one.messages, 'message')}, {REASONS[one.reason]}" for one in made.omitted]
     places = [f"  - {place_of(one)}: {words}" for one, words in zip(made.omitted, why, strict=True)]
     yield from listed(places, _SHOWN)
     if failed := made.summary_failed:

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.browsing.calls import call_at, calls
-from palaver.browsing.seen import REASONS, OmissionRow, Seen, omissions, seen, sent
+from palaver.browsing.seen import OmissionRow, Seen, omissions, seen, sent
 from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
@@ -19,6 +19,7 @@ from palaver.session import Dialog, Session
 from palaver.session.calls import ModelCall
 from palaver.tokens import model_info
 from palaver.transcripts.markdown import markdown
+from palaver.view.blocks import REASONS
 from palaver.wire import PROFILES
 
 _PLACES = 12

@@ -21,6 +21,7 @@ from palaver.messages import (
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.titles import title
 from palaver.view import Turn, View
+from palaver.view.blocks import REASONS
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
@@ -52,7 +53,7 @@ def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
         for omission in view.omissions:
             span = omission.span
             place = omission.handle or (span and f"{span.dialog[:12]}:{span.start}-{span.stop - 1}")
-            items.append(f"{place}: {omission.reason.value.replace('_', ' ')}")
+            items.append(f"{place}: {REASONS[omission.reason]}")
         yield _listed(items)
 
 

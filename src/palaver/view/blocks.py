@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import cast
 
 from palaver.log import BlockEdit, Handle, Place, Run
@@ -45,6 +46,26 @@ class Reason(StrEnum):
     """A plain context manager left it out."""
     ERASED = "erased"
     """It was erased from the log; nothing returns it."""
+
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {reason.value: reason.value.replace("_", " ") for reason in Reason}
+    | {
+        Reason.OVER_BUDGET: "left out, because the view had to become smaller",
+        Reason.OFFLOADED: "replaced by a short reference",
+        Reason.FOLDED: "left out; a short record or a summary is shown instead",
+        Reason.COMPACTED: "left out by a compaction of the agent that recorded it",
+        Reason.DUPLICATE_RESULT: "a second result of a call; the first one counts",
+        Reason.EMPTY: "empty, which providers refuse",
+        Reason.UNPAIRED: "a result without its call, shown as text",
+        Reason.PARTED: "a result that is on another branch",
+        Reason.QUARANTINED: "in quarantine",
+        Reason.SUPERSEDED: "replaced by something newer",
+        Reason.MANAGER: "left out by the context manager",
+        Reason.ERASED: "erased for good",
+    }
+)
+"""The reasons of omissions in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
