@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -178,6 +180,9 @@ def test_view_larger_than_the_window_is_a_fault() -> None:
     gone = Omitted(run=Run(dialog=log.dialog, start=1, stop=3), reason=Reason.OVER_BUDGET.value)
     log.put(Compaction(base=3, pieces=(Run(dialog=log.dialog, start=0, stop=1), piece), omitted=(gone,)))
     assert codes(alone(log)) == set()
+    dense = Log()
+    dense.put(ModelChange(model="gpt-4"), user(b64encode(Random(7).randbytes(10_500)).decode()))  # noqa: S311 - a text
+    assert codes(alone(dense)) == {"over_window"}, "also with few bytes for a token"
 
 
 def test_ids_that_return_every_turn_are_told_apart() -> None:

@@ -297,17 +297,14 @@ def _of_wire(requests: Mapping[str, Request]) -> Iterator[Finding]:
         yield Finding(place=place, code=code, what=f"{what}: {why}", severity=severity, providers=tuple(names))
 
 
-_BYTES_PER_TOKEN = 2
-"""Fewer than a request without media has for a token: on recorded sessions the median is 3.6."""
-
-
 def _of_window(view: View, requests: Mapping[str, Request]) -> Iterator[Finding]:
-    """Find a view that is larger than its model's window, if that is known. Tokens are counted only where bytes leave it open."""
+    """Find a view that is larger than its model's window, if that is known."""
     info = model_info(view.model) if view.model else None
     if info is None or not info.known:
         return
-    largest = max((len(request.data) for request in requests.values()), default=0)
-    if largest <= info.max_input * _BYTES_PER_TOKEN and not Pieces().view(view).total:
+    sizes = [len(request.data) for request in requests.values()]
+    # a token of text has at least one byte: a random base64 text has 1.5 for each
+    if sizes and max(sizes) <= info.max_input and not Pieces().view(view).total:
         return
     size = Meter(counter(info)).view(view).total
     if size > info.max_input:
