@@ -94,6 +94,7 @@ def test_what_is_no_transcript_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTranscript) as raised:
         read_bytes(tmp_path, b"{}\n{}\n")
     assert all(each.title in raised.value.hint for each in FORMATS)
+    assert "OpenCode (" in raised.value.hint
 
 
 def test_torn_compressed_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """OpenCode's sessions, in the format of `opencode export`: one JSON document of messages, each a list of parts.
 
-Based on the sources of OpenCode (`session/message-v2.ts`) and from sessions of version 1.18. An answer has one
+Based on the sources of OpenCode (`session/message-v2.ts`) and on sessions of version 1.18. An answer has one
 or more steps, each a model call. A step changes until it is finished, so a session in use is read up to its first unfinished step.
 """
 
@@ -71,7 +71,7 @@ class OpenCodeFormat:
     """OpenCode sessions, with their compactions and cleared results."""
 
     name = NAME
-    title = "OpenCodeFormat"
+    title = "OpenCode"
     signs = "opencode.db, or a JSON object with info and messages, each with info and parts"
     series = False
 
