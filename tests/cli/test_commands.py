@@ -106,7 +106,7 @@ def test_import_counts_sessions_and_what_is_lost(palaver: Palaver) -> None:
     palaver.file("whole.jsonl", lines[0].rstrip() + b"".join(lines[1:]))
     palaver.file("first.jsonl", b"".join(lines[:4]))
     ran = palaver("import", palaver.folder, "-v")
-    assert "1 glued records" in ran.out.splitlines()[-2]
+    assert "glued records (1)" in ran.out.splitlines()[-2]
     assert ran.out.splitlines()[-1].startswith("1 session imported (1 new), 0 problems: ")
     again = palaver("import", palaver.folder)
     assert again.out.startswith("Nothing new in 1 session: ")

@@ -235,7 +235,7 @@ class _Total:
         outcomes: By session, what became of it.
         names: What the sessions are called.
         problems: How many losses there are.
-        notes: How many remarks there are of each kind; nothing is lost with what they are about.
+        notes: How many remarks there are of each kind; nothing was lost there.
     """
 
     def __init__(self) -> None:
@@ -250,7 +250,7 @@ class _Total:
         if session not in self.outcomes:
             self.outcomes[session] = outcome
             self.names.append(f"{session[:12]} {row['name']}")
-        elif self.outcomes[session] == "unchanged" != outcome:
+        elif outcome != "unchanged" and self.outcomes[session] == "unchanged":
             self.outcomes[session] = "grown"
         self.problems += len(_lost(row))
         self.notes.update(each["code"] for each in row["lost"] if each["severity"] != "loss")
@@ -258,7 +258,7 @@ class _Total:
     def lines(self, failed: int, *, verbose: bool) -> Iterator[str]:
         """Yield it in words: the notes where they are asked for, then the total."""
         if verbose and self.notes:
-            kinds = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in self.notes.most_common())
+            kinds = ", ".join(f"{code.replace('_', ' ')} ({count:,})" for code, count in self.notes.most_common())
             yield f"Notes on what was read, nothing of it lost (--json lists them): {kinds}"
         told, sessions = Counter(self.outcomes.values()), counted(len(self.outcomes), "session")
         kinds = ", ".join(f"{told[kind]:,} {kind}" for kind in ("new", "grown", "rewritten", "unchanged") if told[kind])
