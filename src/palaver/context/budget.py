@@ -93,9 +93,8 @@ def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter
     whole = shorten_huge(Layout.of(view, budget, meter))
     kept = whole.with_plan(plan)
     bare = kept.without_stand_ins()
-    for tried in chain(
-        [kept], _continued(bare), _continued(whole)
-    ):  # what the plan shortened may have to be shorter still
+    # the last of them for what the plan shortened, which may have to be shorter still
+    for tried in chain([kept], _continued(bare), _continued(whole)):
         if tried.fits():
             plan = tried.noted("shortened or dropped more besides, because the plan left too much").plan(policy.name)
             return plan, apply(view, plan)

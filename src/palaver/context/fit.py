@@ -241,20 +241,20 @@ class _Job:
         notes = isinstance(manager, Policy) and not manager.complete  # notes ask to recall what is left out
         if not notes or meter.fits(before, room.limit):
             done = self._within(writer, manager, room, meter)
-            fits = done.tokens + extra <= room.limit
-            if done.composed.view is before or not (notes or fits):
+            if done.composed.view is before:
                 return done
-            if fits:
+            if done.tokens + extra <= room.limit:
                 return replace(done, tools=more, tokens=done.tokens + extra)
+            if not notes:
+                return done
         try:
             done = self._within(writer, manager, room.with_limit(room.limit - extra), meter)
         except InfeasibleBudget as error:
             if error.unit != "tokens":
                 raise
-            needed = {**error.breakdown, "tools": error.breakdown.get("tools", 0) + extra}
-            whole = meter.view(before)
-            if whole.total < error.needed + extra:  # then all of it needs less than a part with the tools
-                needed = {name: size for name, size in whole.parts().items() if size}
+            part = {**error.breakdown, "tools": error.breakdown.get("tools", 0) + extra}
+            whole = {name: size for name, size in meter.view(before).parts().items() if size}
+            needed = min(part, whole, key=lambda sizes: sum(sizes.values()))  # the whole list needs no tools
             raise InfeasibleBudget(room.limit, sum(needed.values()), needed) from error
         return replace(done, tools=more, tokens=done.tokens + extra)
 
