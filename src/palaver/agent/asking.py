@@ -294,9 +294,8 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         )
     if kept.is_function_call or (paused(kept) and not final):
         run.record(MessageEntry(message=kept))
-        run.turn.response = (
-            kept  # a store may redact what it writes, but the call must run with the model's own arguments
-        )
+        # a store may redact what it writes, but the call must run with the model's own arguments
+        run.turn.response = kept
         return
     run.look()
     run.deliver(kept)

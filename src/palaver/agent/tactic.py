@@ -350,9 +350,8 @@ def _function(
 
     run.__signature__ = _signature(owner.call)  # type: ignore[attr-defined] # what inspect reads first
     run.__name__ = _FOREIGN.sub("_", owner.title())
-    run.__doc__ = (
-        owner.call.__doc__ or owner.__doc__
-    )  # not an inherited one: a class without a docstring has no description
+    # not an inherited one: a class without a docstring has no description
+    run.__doc__ = owner.call.__doc__ or owner.__doc__
     return Function.from_callable(run)
 
 

@@ -11,9 +11,8 @@ def error_row(error: PalaverError) -> dict[str, object]:
     """Return an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
     if isinstance(error, InfeasibleBudget):
         return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
-    message = (
-        str(error).encode(errors="replace").decode()
-    )  # the name of a file need not be text, and no JSON can hold it
+    # the name of a file need not be text, and no JSON can hold it
+    message = str(error).encode(errors="replace").decode()
     told: dict[str, object] = {"kind": type(error).__name__, "message": message, "hint": error.hint}
     if isinstance(error, Ambiguous):
         told["candidates"] = list(error.candidates)

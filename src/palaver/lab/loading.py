@@ -130,9 +130,8 @@ def _imported(path: Path) -> Iterator[Loaded]:
             format=one.format,
             lost=tuple(f"{loss.place}: {loss.reason}" for loss in one.losses if loss.severity == "loss"),
         )
-        importer.store = _Steady(
-            key_of(digest, ordinal + 1)
-        )  # release the previous session before reading the next one
+        # release the previous session before reading the next one
+        importer.store = _Steady(key_of(digest, ordinal + 1))
 
 
 def _of_store(path: Path) -> Iterator[Loaded]:

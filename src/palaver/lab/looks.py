@@ -69,10 +69,8 @@ class Looks:
         """Measure an exchange."""
         found = self._known.get(id(exchange))
         if found is None:
-            found = self._known[id(exchange)] = (
-                exchange,
-                self._look(exchange),
-            )  # kept alive, so that its id is not reused
+            # the exchange is kept alive, so that its id is not reused
+            found = self._known[id(exchange)] = (exchange, self._look(exchange))
         return found[1]
 
     def system(self, view: View) -> Look:

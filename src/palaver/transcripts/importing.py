@@ -253,9 +253,8 @@ class Importer:
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
         if self.keep_source and self.redactor is None and not erased and file.raw is None:
-            file.raw = keep(
-                self.store, file.source
-            )  # outside any transaction: the time depends on the size of the file
+            # outside any transaction: the time depends on the size of the file
+            file.raw = keep(self.store, file.source)
         with ExitStack() as together:
             if known is not None:  # additions to a known session are one transaction
                 together.enter_context(self.store.transaction())
