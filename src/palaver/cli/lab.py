@@ -239,7 +239,7 @@ def _show(settings: Settings, place: str, html: Path | None, *, json: bool) -> i
     if not colon or not number.isdigit():
         raise BadParameter(f"{place!r} is not SESSION:CALL, such as 3f2a91c07b5e:12.", param_hint="--show")
     if html is not None and json:
-        raise BadParameter("a page is no JSON.", param_hint="--html")
+        raise BadParameter("a page is not JSON.", param_hint="--html")
     redactor = None if html is None else PatternRedactor()
     with shown(settings, session, int(number), redactor=redactor) as found:
         if html is not None:

@@ -38,7 +38,7 @@ _Answers: TypeAlias = Iterator[tuple[str, Any]]
 
 
 class Chosen(NamedTuple):
-    """What a file holds: a session, perhaps with what the model saw at each call; or only one of these, or how two of them differ.
+    """What a file holds: a session, perhaps with what the model saw at each call; or one call alone, or how two calls differ.
 
     Attributes:
         session: The session.
@@ -199,7 +199,7 @@ def _dialog(ask: _Ask, path: str) -> _Answers:
 
 
 def _calls(source: Source, dialog: Dialog) -> _Answers:
-    """Yield what the model saw at each call: the number of rows that it begins with like the call before, and the others."""
+    """Yield what the model saw at each call: how many of its first rows are those of the call before, and the others."""
     before: list[ItemRow] = []
     for number in range(1, len(source.calls(dialog)) + 1):
         path = f"/api/dialogs/{dialog.dialog_id}/calls/{number}"

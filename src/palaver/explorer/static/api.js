@@ -43,7 +43,7 @@ async function part(id) {
   return inflated.get(id);
 }
 
-/** Return an answer of an exported file. In that of a session a call has only the rows that the call before does not begin with. */
+/** Return an answer of an exported file. In the file of a session, a call holds only the rows after those that it shares with the call before. */
 async function kept(path) {
   const [, call, start, stop] = path.match(/^(.*\/calls\/\d+)\/labels\?start=(\d+)&stop=(\d+)$/) ?? [];
   if (call && (await stored(call)).same !== undefined) return (await kept(call)).labels.slice(start, stop);

@@ -46,7 +46,7 @@ export function address(path, words = {}) {
 
 function held({ first, screen, number }, { one, wire }) {
   if (first !== "s" || (screen === "compare" && one)) return true;
-  const only = routed(about.start).number; // the call of which alone the file is
+  const only = routed(about.start).number; // the one call that the file holds
   return about.screens.includes(screen) && (screen !== "call" || (only === null ? !wire : number === only));
 }
 

@@ -337,7 +337,7 @@ class DatabaseOf(ABC, Generic[Connection]):
                 self._require_progress(connection, process)
                 self.commit(connection)
             except BaseException as error:  # an interrupt, too, is undone
-                told = self._told(error, connection)  # asked before the connection knows of nothing but its rollback
+                told = self._told(error, connection)  # before the rollback, which the connection remembers instead
                 self.undone += 1
                 if process == os.getpid():
                     self.rollback(connection)
