@@ -11,6 +11,7 @@ import pytest
 from palaver import Session, SqliteStore
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
+from palaver.cli.terminal import short
 from palaver.store.protocol import USAGE
 from palaver.transcripts import EXPORTS
 from palaver.transcripts.exporting import TOOLS
@@ -199,6 +200,7 @@ def test_sessions_fit_eighty_columns(palaver: Palaver, monkeypatch: pytest.Monke
     head, line = palaver("sessions").out.splitlines()
     assert head.split() == ["session", "active", "msgs", "tokens", "cost", "title", "folder"]
     assert (" 14.4M  ~$142.31  A title that is m" in line, "the-" in line, len(line) <= 80) == (True, True, True)
+    assert [*map(short, (0, 9_999, 99_999, 999_999))] == ["", "9,999", "99.9k", "999k"]
 
 
 def test_tree_and_show_agree_on_the_main_dialog(stocked: Palaver) -> None:

@@ -230,12 +230,12 @@ _TEN_THOUSAND, _MILLION = 10_000, 1_000_000
 
 
 def short(number: int) -> str:
-    """Return a number for a narrow column: `9,999`, `14.4k`, `14.4M`; nothing for none."""
+    """Return a number for a narrow column, cut off: `9,999`, `14.4k`, `999k`, `14.4M`; nothing for none."""
     if number < _TEN_THOUSAND:
         return f"{number:,}" if number else ""
-    if number < _MILLION:
-        return f"{number / 1_000:.{0 if number >= _TEN_THOUSAND * 10 else 1}f}k"
-    return f"{number / _MILLION:,.1f}M"
+    if number < _TEN_THOUSAND * 10:
+        return f"{number // 100 / 10:.1f}k"
+    return f"{number // 1_000}k" if number < _MILLION else f"{number * 10 // _MILLION / 10:,.1f}M"
 
 
 def money(dollars: float | None, *, estimated: bool = False) -> str:
