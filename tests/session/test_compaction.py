@@ -157,7 +157,7 @@ def test_law_11_the_hundredth_compaction_costs_as_the_fiftieth() -> None:
     assert sum(costs[90:]) <= 1.1 * sum(costs[50:60])
 
 
-def test_law_11_a_record_names_no_more_of_a_longer_chain_of_forks() -> None:
+def test_law_11_a_record_grows_with_no_chain_of_forks() -> None:
     """Each fork is compacted: the record's sources are what it is made of, not a part of the log for each ancestor."""
     dialog = Session.create(MemoryStore(), "chain").root
     sources = {}
