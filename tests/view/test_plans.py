@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.log import BlockEdit, ContextEdit, Pin, Place, Quarantine, Run, Span
+from palaver.log import BlockEdit, ContextEdit, Handle, Omitted, Pin, Place, Quarantine, Run, Span
 from palaver.log.erasure import without
 from palaver.log.values import Erasure
 from palaver.messages import AssistantMessage, TextContent, ThinkingContent, Trust
@@ -95,3 +95,15 @@ def test_erasure_takes_forms_by_their_sources() -> None:
         assert left.edits[0].text.startswith(text)
         assert left.edits[0].reversible is (gone == 0)
         assert without(left, [Span(dialog, gone, gone + 1)], mark) is None
+
+
+def test_law_6_a_removed_block_stays_removed() -> None:
+    """A plan that rewrites a block which an edit removed changes nothing, so the checkpoint restores the view."""
+    log = Log()
+    log.put(user("go"), model("", "a"), user("and?"), result("a", "out"))
+    gone = Place(dialog=log.dialog, seq=3, block=0)
+    log.put(ContextEdit(base=3, omitted=(Omitted(target=gone, reason="over_budget"),), policy="edits"))
+    rewrite = Rewrite(target=Handle(log.dialog, 3, 0), text="see there", reason=Reason.OFFLOADED)
+    small = apply(seen(log), Plan(policy="any", drops=(Drop(index=0),), rewrites=(rewrite,)))
+    log.put(commit(log, small))
+    assert seen(log).exchanges == small.exchanges

@@ -193,11 +193,11 @@ def _form(change: Rewrite | Remove) -> Change:
 
 
 def _changed(exchange: Exchange, changes: Mapping[Handle, Change], plan: Plan) -> Exchange:
-    """Return an exchange with more changes. A block that a provider refused stays set aside."""
+    """Return an exchange with more changes. A block that was removed, or that a provider refused, stays as it is."""
     merged = dict(exchange.changes)
     for target, change in changes.items():
         before = change_of(merged, target) if merged else None
-        if before is None or before.reason is not Reason.QUARANTINED:
+        if before is None or (before.text is not None and before.reason is not Reason.QUARANTINED):
             merged[target] = change.after(before)
     responds = exchange.role is Role.ASSISTANT
     for handle, letter in exchange.shape():
