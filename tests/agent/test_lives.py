@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver import Dialog, MemoryStore, Prompt, Session
@@ -187,7 +187,6 @@ def live(script: list[tuple[str, object]], happens: list[tuple[object, ...]]) ->
 
 
 @given(st.lists(answers, max_size=10), st.lists(steps, min_size=1, max_size=14))
-@settings(max_examples=settings().max_examples // 4)
 def test_laws_4_5_any_life_keeps_the_promises(
     script: list[tuple[str, object]], happens: list[tuple[object, ...]]
 ) -> None:

@@ -26,8 +26,8 @@ def damaged(whole: bytes, every: int) -> Iterator[tuple[str, bytes]]:
     """Return a file cut, and with one byte flipped, at every so many bytes."""
     for at in range(0, len(whole), every):
         yield f"cut at byte {at}", whole[:at]
-        bits = FLIPS[at % len(FLIPS)]
-        yield f"byte {at} flipped by {bits:#x}", whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :]
+        for bits in FLIPS if every == 1 else (FLIPS[at % len(FLIPS)],):
+            yield f"byte {at} flipped by {bits:#x}", whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :]
 
 
 @pytest.fixture(scope="module")
