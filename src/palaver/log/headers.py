@@ -128,12 +128,16 @@ def body_digest(body: bytes) -> bytes:
 
 def draft(entry: Entry) -> tuple[Draft, Mapping[BlobId, bytes]]:
     """Return what a store writes for an entry, and the media payloads that must be durable before it, by blob id."""
-    body = canonical_json(entry)
     blobs = payloads(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else {}
+    return draft_of(entry, canonical_json(entry)), blobs
+
+
+def draft_of(entry: Entry, body: bytes) -> Draft:
+    """Return what a store writes for an entry whose canonical bytes are known."""
     if isinstance(entry, MessageEntry):
-        return message_draft(entry.message, entry.at, body), blobs
+        return message_draft(entry.message, entry.at, body)
     answers = (entry.call_id,) if isinstance(entry, CallStarted) else ()
-    return Draft(entry.kind, "", 0, (), answers, "", entry.at, body), blobs
+    return Draft(entry.kind, "", 0, (), answers, "", entry.at, body)
 
 
 def message_draft(message: Message, at: float, body: bytes) -> Draft:

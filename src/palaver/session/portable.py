@@ -33,7 +33,7 @@ from palaver.log import (
     Reader,
     Span,
     decode_entry,
-    draft,
+    draft_of,
     next_header,
 )
 from palaver.messages import canonical_json, media_of, thaw
@@ -83,7 +83,7 @@ class PortableEntry(NamedTuple):
     @property
     def draft(self) -> Draft:
         """The entry ready to be stored, byte for byte."""
-        return draft(decode_entry(self.body))[0]._replace(body=self.body)
+        return draft_of(decode_entry(self.body), self.body)
 
 
 def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[PortableEntry]:

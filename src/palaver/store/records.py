@@ -27,7 +27,7 @@ from palaver.log import (
     Span,
     body_digest,
     decode_entry,
-    draft,
+    draft_of,
     next_header,
     rule,
 )
@@ -335,10 +335,9 @@ def derived_header(header: Header, body: bytes, last: Header) -> Header:
     }
     if entry.kind not in KINDS or entry.kind == "tombstone":
         return header._replace(**general)
-    ready, _ = draft(entry)
     law = rule(entry.kind)
     turn = header.turn_head == header.seq if law.turn and law.beside else law.turn
-    made = next_header(ready._replace(body=body), last, turn=turn, judged=False)
+    made = next_header(draft_of(entry, body), last, turn=turn, judged=False)
     return made if entry.erased is None else made._replace(**_shape(header))
 
 

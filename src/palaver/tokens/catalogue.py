@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,9 @@ from palaver.errors import NotFound
 from palaver.tokens.families import family_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from genai_prices.data_snapshot import DataSnapshot
     from genai_prices.types import ModelInfo as Model
     from genai_prices.types import Provider
 
@@ -223,11 +226,11 @@ def source() -> str:
     return f"genai-prices {version('genai-prices')}"
 
 
-def _providers() -> list[Provider]:
+def _data() -> DataSnapshot:
     """Return the data in force: those of the package, or those that the program set instead."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - a third of a second, on first use only
 
-    return get_snapshot().providers
+    return get_snapshot()
 
 
 def find(name: ModelName) -> Found | None:
@@ -239,6 +242,12 @@ def find(name: ModelName) -> Found | None:
     Returns:
         The first match, or None.
     """
+    return _found(name, _data().timestamp)
+
+
+@lru_cache(maxsize=256)
+def _found(name: ModelName, _made: datetime) -> Found | None:
+    """Find a model in the data that were made at a time: a name that is not listed is looked for at every provider, which takes a millisecond."""
     matches = _matches(name)
     first = next(matches, None)
     if first is None:
@@ -250,7 +259,7 @@ def find(name: ModelName) -> Found | None:
 
 def _matches(name: ModelName) -> Iterator[tuple[Provider, Model, bool]]:
     """Return every model that the name can mean, in search order, and whether the name points to its host."""
-    providers = _providers()
+    providers = _data().providers
     for provider, certain in _search_order(name, providers):
         for reading in name.readings:
             model = provider.find_model(reading, all_providers=providers)
@@ -281,7 +290,7 @@ def _resells(provider: Provider) -> bool:
 
 def close_names(name: ModelName) -> tuple[str, ...]:
     """Return up to five identifiers in the data that look like a name, the closest first."""
-    providers = sorted(_providers(), key=_resells)
+    providers = sorted(_data().providers, key=_resells)
     known = dict.fromkeys(model.id.lower() for provider in providers for model in provider.models)
     return tuple(difflib.get_close_matches(name.bare, known, n=_CLOSE, cutoff=0.6))
 

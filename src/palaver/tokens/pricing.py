@@ -56,8 +56,8 @@ def rates(model: str | ModelInfo, *, input_tokens: int = 0, at: float | None = N
     Raises:
         NotFound: There is no such model, or no price for it at a host its name points to.
     """
-    found, listed = _listed(model, at)
-    token = _per_token(listed, input_tokens, _name(model))
+    found = _found(model)
+    token = _per_token(_listed(found, at), input_tokens, _name(model))
     return Rates(
         input=float(token.input),
         cache_read=float(token.cache_read),
@@ -80,14 +80,13 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         InvalidInput: The usage contradicts itself, such as more cached tokens than were read.
     """
     used = usage if isinstance(usage, Usage) else Usage(usage)
-    return _priced(used, used.invoke_cost, model, at)
+    return _priced(used, used.invoke_cost, _name(model), _listed(_found(model), at))
 
 
-def _priced(used: Usage, counted: InvokeCost, model: str | ModelInfo, at: float | None) -> UsageCost:
-    """Return what a call cost by the price list; `counted` are its tokens."""
-    _found, listed = _listed(model, at)
+def _priced(used: Usage, counted: InvokeCost, model: str, listed: ModelPrice) -> UsageCost:
+    """Return what a call cost by a model's prices; `counted` are its tokens."""
     size, cached, kept = counted.prompt_tokens, counted.cached_prompt_tokens, used.cache_write_tokens
-    token = _per_token(listed, size, _name(model))
+    token = _per_token(listed, size, model)
     long_kept = _long_writes(used)
     words = {
         "input_tokens": size,
@@ -119,10 +118,10 @@ def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
     if not usage:
         return InvokeCost()
     known = usage.invoke_cost
-    if known.cost or not model:
+    if known.cost or not model or (found := _certain(model)) is None:
         return known
     try:
-        charged = _priced(usage, known, model, at)
+        charged = _priced(usage, known, model, _listed(found, at))
     except (NotFound, InvalidInput):
         return known
     read = charged.total - charged.output
@@ -153,14 +152,22 @@ def _no_price(name: str) -> NotFound:
     )
 
 
-def _listed(model: str | ModelInfo, at: float | None) -> tuple[Found, ModelPrice]:
-    """Find the price list of a model at a time."""
-    name = _name(model)
-    found = find(read_name(name))
-    if found is None or not found.certain:
-        raise _no_price(name)
-    moment = datetime.fromtimestamp(now() if at is None else at, UTC)
-    return found, found.model.get_prices(moment)
+def _certain(model: str) -> Found | None:
+    """Find a model, unless its price would be a guess."""
+    found = find(read_name(model))
+    return found if found is not None and found.certain else None
+
+
+def _found(model: str | ModelInfo) -> Found:
+    found = _certain(_name(model))
+    if found is None:
+        raise _no_price(_name(model))
+    return found
+
+
+def _listed(found: Found, at: float | None) -> ModelPrice:
+    """Return the prices of a model at a time."""
+    return found.model.get_prices(datetime.fromtimestamp(now() if at is None else at, UTC))
 
 
 def _source(found: Found) -> str:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from palaver.errors import Conflict, NotFound, PalaverError, StoreDamaged, UnsupportedTranscript
 from palaver.formats import ReadLimits, open_source
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Draft, Entry, Header, Node, Place, Run, body_digest, decode_entry, draft
+from palaver.log import Draft, Header, Node, Place, Run, body_digest, decode_entry, draft_of
 from palaver.log.redaction import Redactor
 from palaver.log.values import LogValue
 from palaver.messages import canonical_json, media_of
@@ -265,7 +265,7 @@ class _Reading:
             if not 0 <= start <= stop:
                 raise ValueError(f"it names entries {start} to {stop}")
             self._named[dialog] = max(stop, self._named.get(dialog, 0))
-        return _drafted(entry, body)
+        return draft_of(entry, body)
 
     def _check(self, session_id: SessionId) -> None:
         """Check references to parts that may come later in the bundle.
@@ -368,14 +368,9 @@ def _append_rest(whole: MemoryStore, store: Store, dialog: DialogId, last: Heade
     headers = list(whole.headers(dialog, start, stop))
     bodies = (body for _, body in whole.bodies(dialog, start, stop))
     for turn, group in groupby(headers, key=lambda header: header.turn_head == header.seq):
-        drafts = [_drafted(decode_entry(body), body) for _, body in zip(group, bodies, strict=False)]
+        drafts = [draft_of(decode_entry(body), body) for _, body in zip(group, bodies, strict=False)]
         if turn:
             last = store.append(dialog, drafts, last.turn_head)[-1]
         else:
             last = [store.annotate(dialog, one) for one in drafts][-1]
     return len(headers)
-
-
-def _drafted(entry: Entry, body: bytes) -> Draft:
-    """Return the draft of an entry, with the bundle's bytes."""
-    return draft(entry)[0]._replace(body=body)
