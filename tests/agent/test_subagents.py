@@ -1,7 +1,10 @@
 """R309: another agent works in a dialog of its own, and brings back its answer alone."""
 
+import pytest
+
 from palaver import MemoryStore, Prompt, Session, Store
 from palaver.agent import Agent, ProviderInvoker, subagent
+from palaver.errors import DecisionNeeded, InvalidInput, NotFound
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
@@ -124,6 +127,36 @@ def test_a_sub_agents_call_waits_for_a_decision_too() -> None:
     assert paid == [5]
     assert len(dug.requests) == 2
     assert len(provider.requests) == 2
+
+
+def test_a_decision_reaches_the_call_that_waits() -> None:
+    """However deep it waits, `waiting` lists this call and not the calls above it, and a decision about any other call is refused."""
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    lowest, _ = worker([calling("pay", amount=5), "It was refused."], tools=[pay], approve=lambda _: None)
+    middle, _ = worker([calling("low", task="Pay."), "No."], tools=[subagent(lowest, "low")], approve=lambda _: True)
+    agent, _ = boss([calling("digger", task="Pay."), "Not paid."], middle)
+    with pytest.raises(DecisionNeeded, match="pay") as caught:
+        agent.respond("go")
+    assert [call.name for call in caught.value.calls] == ["pay"]
+    assert caught.value.session.waiting == caught.value.calls == agent.waiting()
+    (above,) = agent.current_dialog.messages[-1].tool_calls()
+    for call_id in (above.id, "nowhere"):
+        with pytest.raises(NotFound, match="open call"):
+            agent.approve(call_id)
+    agent.deny(caught.value.calls[0].id, "too much")
+    assert agent.respond().content == "Not paid."
+    assert agent.waiting() == ()
+
+
+def test_subagent_refuses_what_is_no_agent() -> None:
+    """Anything but an agent is a typed error."""
+    with pytest.raises(InvalidInput, match="5"):
+        subagent(5)  # type: ignore[arg-type]
 
 
 def test_a_sub_agent_that_fails_is_an_error_the_parent_reads() -> None:

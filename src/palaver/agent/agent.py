@@ -425,7 +425,7 @@ class Agent(Generic[OutputT]):
     # --- decisions ------------------------------------------------------------------------------------------------------------------
 
     def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
-        """Return the calls that have not begun and have neither a result nor a decision."""
+        """Return the calls, also of sub-agents, that have not begun and have neither a result nor a decision."""
         return open_calls(self._named(alias))
 
     def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.turn import DELIVERED, read_turn
+from palaver.agent.turn import DELIVERED, TurnState, read_turn, subagent_dialog
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Entry, Handle, draft
@@ -155,15 +155,12 @@ Approver: TypeAlias = Callable[[ToolCallContent], Verdict | Awaitable[Verdict]]
 
 def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
     """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and have neither a result nor a decision."""
-    found: list[ToolCallContent] = []
-    for one in _with_subagents(dialog.store, dialog.session_id, dialog.dialog_id):
-        turn = read_turn(dialog.store, one)
-        found += [call for call in turn.pending if call.id not in turn.decisions and call.id not in turn.started]
-    return tuple(found)
+    found = _not_begun(dialog.store, dialog.session_id, dialog.dialog_id)
+    return tuple(call for _, turn, call in found if call.id not in turn.decisions)
 
 
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
-    """Record a decision and return its handle. The newest decision counts; after the call has begun, a decision changes nothing.
+    """Record a decision in the dialog whose call waits, and return its handle. The newest decision counts.
 
     Args:
         dialog: The dialog of the call, or an ancestor of it, opened by any process.
@@ -171,23 +168,27 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
         decision: The decision.
 
     Raises:
-        NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has a result.
+        NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has begun or has a result.
     """
     known: list[str] = []
-    for one in _with_subagents(dialog.store, dialog.session_id, dialog.dialog_id):
-        pending = [call.id for call in read_turn(dialog.store, one).pending]
-        if call_id in pending:
+    for one, _, call in _not_begun(dialog.store, dialog.session_id, dialog.dialog_id):
+        if call.id == call_id:
             return annotate(dialog.store, one, decision.entry(call_id))
-        known += pending
+        known.append(call.id)
     raise NotFound(call_id, what="open call", close=known)
 
 
-def _with_subagents(store: Store, session_id: SessionId, dialog_id: DialogId) -> Iterator[DialogId]:
-    """Yield a dialog and its sub-agents' dialogs, parents first."""
-    yield dialog_id
-    for node in store.nodes(session_id):
-        if node.relation == "subagent" and node.parent_id == dialog_id:
-            yield from _with_subagents(store, session_id, node.dialog_id)
+def _not_begun(
+    store: Store, session_id: SessionId, dialog_id: DialogId
+) -> Iterator[tuple[DialogId, TurnState, ToolCallContent]]:
+    """Yield the calls of a dialog's turn that have not begun, then those of the sub-agents that work on its other calls."""
+    turn = read_turn(store, dialog_id)
+    begun = [call.id for call in turn.pending if call.id in turn.started]
+    yield from ((dialog_id, turn, call) for call in turn.pending if call.id not in begun)
+    nodes = store.nodes(session_id) if begun else ()
+    for child in (subagent_dialog(nodes, dialog_id, turn.task(call_id)) for call_id in begun):
+        if child is not None:
+            yield from _not_begun(store, session_id, child)
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -49,7 +49,7 @@ class AgentCallSession:
         error: The error that ended the call, or None.
         error_message: The error of the newest answer, for handlers; empty if the answer was accepted.
         call_results: The newest result of a tool, as text, for handlers.
-        waiting: The calls that wait for a decision.
+        waiting: The calls that wait for a decision, also those of sub-agents.
         late: Messages that came too late for this turn. They are in the dialog, and the next call answers them.
         resumed: Whether an earlier call, perhaps in another process, began the turn.
     """

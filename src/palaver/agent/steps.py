@@ -30,6 +30,7 @@ from typing import TypeAlias
 
 from anyio import get_cancelled_exc_class
 
+from palaver.agent.approvals import open_calls
 from palaver.agent.asking import ask
 from palaver.agent.calls import settle
 from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
@@ -59,8 +60,6 @@ class Settle:
 class Wait:
     """Wait for a decision."""
 
-    calls: tuple[ToolCallContent, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Finish:
@@ -76,9 +75,8 @@ def next_step(run: AgentRun) -> Step:
     turn, pending = run.turn, run.turn.pending
     if pending:
         fates = tuple((call, _fate(run, call)) for call in pending)
-        waiting = tuple(call for call, what in fates if what is Fate.DECIDE)
         asked = run.settings.approve is not None and any(call.id not in run.postponed for call in pending)
-        return Wait(waiting) if len(waiting) == len(pending) and not asked else Settle(fates)
+        return Wait() if all(what is Fate.DECIDE for _, what in fates) and not asked else Settle(fates)
     if turn.response is not None and not turn.said and _answered(turn, turn.response):
         return Finish()
     return Ask(final=turn.rounds >= run.settings.rounds)
@@ -137,7 +135,7 @@ async def go(run: AgentRun) -> None:
 async def _steps(run: AgentRun) -> None:
     first = next_step(run)
     if isinstance(first, Wait):  # there is no decision yet, so there is nothing to write
-        await _wait(run, first)
+        await _wait(run)
         return
     if not run.turn.over:
         run.begin()
@@ -150,7 +148,7 @@ async def _steps(run: AgentRun) -> None:
                 await settle(run, step.calls)
             case Wait():
                 run.end("waiting")
-                await _wait(run, step)
+                await _wait(run)
                 return
             case Finish():
                 run.end("final")
@@ -159,10 +157,10 @@ async def _steps(run: AgentRun) -> None:
     run.session.state = "success"
 
 
-async def _wait(run: AgentRun, step: Wait) -> None:
-    run.session.waiting = step.calls
+async def _wait(run: AgentRun) -> None:
+    run.session.waiting = open_calls(run.dialog)
     run.session.state = "waiting"
-    await run.listeners.emit(DecisionAwaited(step.calls))
+    await run.listeners.emit(DecisionAwaited(run.session.waiting))
 
 
 def _delivered(run: AgentRun) -> Message | None:

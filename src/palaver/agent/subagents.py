@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 from palaver.agent.agent import Agent
 from palaver.agent.calls import SUSPENDED
-from palaver.agent.turn import read_turn
+from palaver.agent.turn import read_turn, subagent_dialog
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
-from palaver.log import Node, child_of, lineage
+from palaver.log import child_of, lineage
 from palaver.messages import Role
 from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function, ToolReply
@@ -48,8 +48,11 @@ def subagent(
         prompt_args: The variables of its system prompt.
 
     Raises:
-        InvalidInput: `inherits` has an unknown value.
+        InvalidInput: `agent` is not an agent, or `inherits` has an unknown value.
     """
+    given: object = agent
+    if not isinstance(given, Agent):
+        raise InvalidInput(f"subagent() got {given!r}.", hint="Pass an Agent.")
     if inherits not in {"nothing", "brief", "fork"}:
         raise InvalidInput(f"inherits is {inherits!r}.", hint="Use nothing, brief or fork.")
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
@@ -81,21 +84,14 @@ def _dialog(
     """Return the dialog of a call: the existing one, or a new one with the task."""
     parent: Dialog = context.dialog
     session = Session.open(parent.store, parent.session_id, runtime=agent.runtime)
-    turn = read_turn(parent.store, parent.dialog_id)
-    key = {"call": context.call_id, "response": "" if turn.response is None else turn.response.id}
-    nodes = parent.store.nodes(parent.session_id)
-    known = next((node.dialog_id for node in nodes if _answers(node, parent.dialog_id, key)), None)
+    key = read_turn(parent.store, parent.dialog_id).task(context.call_id)
+    known = subagent_dialog(parent.store.nodes(parent.session_id), parent.dialog_id, key)
     child = session.dialog(known or _made(parent, agent, inherits, key))
     if child.store.last(child.dialog_id).number == 0:
         child.put_prompt(agent.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
     if child.store.last(child.dialog_id).number == 1:
         child.put_text(words)
     return child
-
-
-def _answers(node: Node, parent: DialogId, key: Mapping[str, str]) -> bool:
-    about = {name: node.metadata.get(name) for name in key}
-    return node.relation == "subagent" and node.parent_id == parent and about == key
 
 
 def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[str, str]) -> DialogId:

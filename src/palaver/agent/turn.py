@@ -6,13 +6,13 @@ so continuing and resuming cannot differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import LOST, Handle, Reader, decode_entry
+from palaver.log import LOST, Handle, Node, Reader, decode_entry
 from palaver.log.entries import (
     Approval,
     CallStarted,
@@ -39,6 +39,7 @@ __all__ = [
     "attempt_entry",
     "paused",
     "read_turn",
+    "subagent_dialog",
 ]
 
 CALL = "palaver.call"
@@ -156,6 +157,10 @@ class TurnState:
         """Whether the turn has its answer."""
         return not self.open and self.outcome == "final"
 
+    def task(self, call_id: str) -> dict[str, str]:
+        """Return the metadata with which a sub-agent's dialog names the call it answers."""
+        return {"call": call_id, "response": "" if self.response is None else self.response.id}
+
     def catch_up(self, reader: Reader, dialog_id: DialogId) -> None:
         """Read the entries written since, by any writer."""
         for seq, entry in _entries(reader, dialog_id, self.seen):
@@ -242,6 +247,12 @@ class TurnState:
 def _is_decision(entry: Approval) -> bool:
     """Return whether a decision is a known one. Another program's unknown decision has no effect."""
     return entry.decision in {"approve", "deny"} or (entry.decision == "edit" and isinstance(entry.arguments, Mapping))
+
+
+def subagent_dialog(nodes: Iterable[Node], parent: DialogId, task: Mapping[str, str]) -> DialogId | None:
+    """Return the dialog in which a sub-agent works on a call, or None."""
+    below = (node for node in nodes if node.relation == "subagent" and node.parent_id == parent)
+    return next((node.dialog_id for node in below if task.items() <= node.metadata.items()), None)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------------
