@@ -5,6 +5,7 @@ import pytest
 from palaver import MemoryStore, Prompt, Session, Store
 from palaver.agent import Agent, ProviderInvoker, subagent
 from palaver.errors import DecisionNeeded, InvalidInput, NotFound
+from palaver.log import ERASED
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
@@ -42,6 +43,24 @@ def test_r309_the_parent_gets_the_answer_and_nothing_else() -> None:
     assert roles(child) == ["system", "user", "assistant"]
     assert session.newest.dialog_id == agent.current_dialog.dialog_id
     assert helper.dialogs == {}
+
+
+def test_a_task_and_an_answer_are_erased_with_their_originals() -> None:
+    """The task repeats the parent's call, and the parent's result the sub-agent's answer: neither outlives what it repeats."""
+    helper, _ = worker(["It is under the tree."])
+    agent, _ = boss([calling("digger", task="Find the key."), "done"], helper)
+    agent.respond("go")
+    session = Session.open(agent.store, "tester_main")
+    (child,) = agent.current_dialog.children
+    call, answer = session.root.messages.handle(2), child.messages.handle(2)
+    session.erase(entries=[call])
+    assert [message.content for message in session.dialog(child.dialog_id).messages][1:] == [
+        ERASED,
+        answer_text := "It is under the tree.",
+    ]
+    assert answer_text in repr(session.root.messages[3])
+    session.erase(entries=[answer])
+    assert answer_text not in repr(session.root.messages[3])
 
 
 def test_what_a_sub_agent_inherits() -> None:

@@ -26,7 +26,7 @@ from palaver.store.erasing import Placed
 from palaver.store.sql.erasing import SqlEraser
 from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.testing.strategies import sayings
-from palaver.transcripts import Importer, export, import_bundle
+from palaver.transcripts import Importer, export, import_bundle, repair
 from palaver.view import View, fold
 from palaver.wire import PROFILES
 from tests.kills import kill_this_process
@@ -141,6 +141,22 @@ def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
     assert_closed(session.root.view())
     session.root.compaction.undo()
     assert len(session.root.view().exchanges) == 30
+
+
+def test_a_repaired_branch_loses_what_it_repeats(store: Store) -> None:
+    """Messages that `repair` copied are erased with their originals, by entry or by dialog; what was said since stays."""
+    session = told(*CONVERSATION, store=store)
+    root = session.root
+    branch = session.dialog(repair(store, root.dialog_id).dialog_id)
+    branch.put_text("said since")
+    session.erase(entries=[root.messages.handle(0), root.messages.handle(3)])
+    left = [message.content for message in session.dialog(branch.dialog_id).messages]
+    assert left[:2] == [ERASED, "first words of the user, which are to go"]
+    assert "must go" not in words(session.dialog(branch.dialog_id).view())
+    session.erase(dialog=root.dialog_id, tombstones=True)
+    *rest, last = session.dialog(branch.dialog_id).messages
+    assert not any(word in repr(rest) for word in ("first words", "other", "done", "thanks"))
+    assert last.content == "said since"
 
 
 def test_handles_to_what_was_erased_say_so(store: Store) -> None:

@@ -12,10 +12,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.turn import DELIVERED, TurnState, read_turn, subagent_dialog
+from palaver.agent.turn import TurnState, read_turn, subagent_dialog
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
-from palaver.log import Entry, Handle, draft
+from palaver.log import DELIVERED, Entry, Handle, draft
 from palaver.log.entries import Approval, MessageEntry
 from palaver.messages import FrozenDict, Message, ToolCallContent
 from palaver.session import Dialog

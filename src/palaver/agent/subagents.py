@@ -6,7 +6,8 @@ again, and the sub-agent continues there: no request or tool call is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from palaver.agent.agent import Agent
@@ -14,7 +15,7 @@ from palaver.agent.calls import SUSPENDED
 from palaver.agent.turn import read_turn, subagent_dialog
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
-from palaver.log import child_of, lineage
+from palaver.log import Handle, Header, child_of, copy_of, lineage
 from palaver.messages import Role
 from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function, ToolReply
@@ -62,7 +63,8 @@ def subagent(
         session = await agent.answer_in(child)
         if session.state == "waiting" or session.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
-        return ToolReply(session.delivery.text_content(), metadata={"dialog": child.dialog_id})
+        answer = _newest(child, lambda header: header.role == Role.ASSISTANT)
+        return ToolReply(session.delivery.text_content(), metadata={"dialog": child.dialog_id, **copy_of(answer)})
 
     return Function(
         name or agent.name,
@@ -90,8 +92,16 @@ def _dialog(
     if child.store.last(child.dialog_id).number == 0:
         child.put_prompt(agent.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
     if child.store.last(child.dialog_id).number == 1:
-        child.put_text(words)
+        asked = _newest(parent, lambda header: header.kind == "message" and context.call_id in header.calls)
+        child.put_text(words, metadata=copy_of(asked))
     return child
+
+
+def _newest(dialog: Dialog, wanted: Callable[[Header], bool]) -> list[Handle]:
+    """Return the dialog's newest own entry with such a header, if there is one."""
+    store, dialog_id = dialog.store, dialog.dialog_id
+    newest = (seq for seq in range(store.last(dialog_id).seq, -1, -1) if wanted(store.header(dialog_id, seq)))
+    return [Handle(dialog_id, seq) for seq in islice(newest, 1)]
 
 
 def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[str, str]) -> DialogId:

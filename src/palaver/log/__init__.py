@@ -34,7 +34,18 @@ from palaver.log.entries import (
     TurnStarted,
     UnknownEntry,
 )
-from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
+from palaver.log.erasure import (
+    COPY_OF,
+    DELIVERED,
+    ERASED,
+    copy_of,
+    from_header,
+    is_note,
+    note,
+    originals,
+    stand_in,
+    without,
+)
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import (
     HOLDING,
@@ -54,6 +65,8 @@ from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
+    "COPY_OF",
+    "DELIVERED",
     "ERASED",
     "HOLDING",
     "KINDS",
@@ -102,6 +115,7 @@ __all__ = [
     "body_digest",
     "child_of",
     "clip",
+    "copy_of",
     "decode_entry",
     "decoded",
     "draft",
@@ -117,6 +131,7 @@ __all__ = [
     "message_draft",
     "next_header",
     "note",
+    "originals",
     "part_of",
     "rule",
     "stand_in",

@@ -7,9 +7,11 @@ is gone, and so is what only tells of words: names of senders, metadata, all of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
+from palaver.errors import InvalidInput
 from palaver.log.entries import (
     KINDS,
     BranchSummary,
@@ -28,7 +30,20 @@ from palaver.log.headers import SILENT, Header, shape
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
-__all__ = ["ATTEMPT", "ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]
+__all__ = [
+    "ATTEMPT",
+    "COPY_OF",
+    "DELIVERED",
+    "ERASED",
+    "NOTE",
+    "copy_of",
+    "from_header",
+    "is_note",
+    "note",
+    "originals",
+    "stand_in",
+    "without",
+]
 
 ERASED = "[erased]"
 """What stands where words were. One word, because a changed one breaks every cached prefix."""
@@ -36,8 +51,29 @@ ERASED = "[erased]"
 ATTEMPT = "palaver.compaction"
 """The type of the custom entry that records a rejected compaction. An approved one is a compaction that records its attempt."""
 
+COPY_OF = "palaver.copy_of"
+"""The metadata key with which a message, or a tool result in it, names the entries whose words it repeats: a list of `dialog:entry`. It is erased with any
+of them."""
+
+DELIVERED = "palaver.inbox"
+"""The metadata key with which a delivered message names its inbox entry, by number. Each is erased with the other."""
+
 NOTE = "palaver.erasure"
 """The policy of a context edit that records an erasure (`note`)."""
+
+
+def copy_of(places: Iterable[Handle]) -> Mapping[str, Any]:
+    """Return the metadata of a message that repeats the words of entries, so that it is erased with them; empty where it repeats none."""
+    names = dict.fromkeys(f"{one.dialog}:{one.seq}" for one in places)
+    return {COPY_OF: list(names)} if names else {}
+
+
+def originals(metadata: Mapping[str, Any]) -> Iterator[Handle]:
+    """Yield the entries that `copy_of` named; what is not a handle is nothing of ours."""
+    names = metadata.get(COPY_OF)
+    for name in names if isinstance(names, list | tuple) else ():
+        with suppress(InvalidInput):
+            yield Handle.parse(str(name))
 
 
 _Suspect: TypeAlias = Callable[[Derived | BranchSummary], bool]

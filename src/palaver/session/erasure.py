@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
-from itertools import chain
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from palaver.errors import InvalidInput, NotFound, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import (
+    COPY_OF,
+    DELIVERED,
     Approval,
     BranchSummary,
     Compaction,
@@ -35,6 +38,7 @@ from palaver.log import (
     from_header,
     lineage,
     note,
+    originals,
     stand_in,
     without,
 )
@@ -54,7 +58,8 @@ _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
 _DERIVED_KINDS = frozenset(
     {"approval", "compaction", "context_edit", "branch_summary", "label", "quarantine", "custom"}
 )
-_DELIVERED = "palaver.inbox"
+
+_NAMES_ORIGINAL = re.compile(f'"(?:{re.escape(COPY_OF)}|{re.escape(DELIVERED)})"'.encode())
 
 
 # --- the preview --------------------------------------------------------------------------------------------------------------------
@@ -209,10 +214,10 @@ def _derive(
     store: Erasing, nodes: Sequence[Node], plan: ErasurePreview, gone: set[Handle], touched: set[Handle]
 ) -> None:
     """Add to `gone` the entries that only repeat erased ones, and to `touched` those that partly do, until nothing changes."""
-    copies = {place: copy for node in nodes for pair in _copies(store, node) for place, copy in (pair, pair[::-1])}
+    copies = [pair for node in nodes for pair in _copies(store, node)]
     size = -1
     while size != (size := len(gone) + len(touched)):
-        gone |= {copies[place] for place in gone if place in copies}
+        gone |= {copy for place, copy in copies if place in gone or place.dialog in plan.dialogs}
         spans = (*_whole(store, plan.dialogs), *_spans(gone | touched))
         calls = {
             call
@@ -247,16 +252,19 @@ def _fate(
 
 
 def _copies(store: Erasing, node: Node) -> Iterator[tuple[Handle, Handle]]:
-    """Yield the inbox messages of a dialog, each with the message that delivered it."""
-    if not any(True for _ in store.latest_of_kind(node.dialog_id, "inbox")):
-        return
-    for header in store.headers(node.dialog_id):
-        if header.kind == "message" and header.role == "user":
-            place = Handle(node.dialog_id, header.seq)
+    """Yield the entries that entries of a dialog repeat, each with the one that goes with it."""
+    for seq, body in store.bodies(node.dialog_id):
+        if _NAMES_ORIGINAL.search(body):  # few do, and need to be decoded
+            place = Handle(node.dialog_id, seq)
             entry = _readable(store, place)
-            queued = entry.message.metadata.get(_DELIVERED) if isinstance(entry, MessageEntry) else None
+            if not isinstance(entry, MessageEntry):
+                continue
+            queued = entry.message.metadata.get(DELIVERED)
             if isinstance(queued, int):
-                yield place, place._replace(seq=queued)
+                yield from permutations((place, place._replace(seq=queued)))
+            for metadata in (entry.message.metadata, *(one.metadata for one in entry.message.tool_results())):
+                for name in originals(metadata):
+                    yield name, place
 
 
 def _readable(store: Erasing, place: Handle) -> Entry:
@@ -319,8 +327,8 @@ def erase(
 ) -> Receipt:
     """Permanently erase a session, a dialog, all sessions of a subject, or single entries, and return the receipt.
 
-    This removes the entries and content derived from them: summaries, records and shortened forms, labels, recorded calls, queued copies,
-    payloads that nothing else names, stored source files, and rows of the full-text index. Where other entries depend on erased ones, a
+    This removes the entries and content derived from them: summaries, records and shortened forms, labels, recorded calls, copies (queued messages,
+    repaired branches, tasks and answers of sub-agents), payloads that nothing else names, stored source files, and rows of the full-text index. Where other entries depend on erased ones, a
     tombstone keeps kind, role and call ids. The erasure is one transaction: a crash leaves all of it or nothing. The storage is cleaned
     afterwards; unfinished work is pending until the next erasure or `finish_erasures`.
 

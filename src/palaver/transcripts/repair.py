@@ -7,7 +7,7 @@ from itertools import chain, count
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import Entry, MessageEntry, Node, child_of, decode_entry, draft
+from palaver.log import Entry, Handle, MessageEntry, Node, child_of, copy_of, decode_entry, draft
 from palaver.messages import (
     AudioContent,
     Content,
@@ -43,13 +43,13 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
     view = fold(store, dialog_id, whole=True)
     view.load()
     branch = child_of(source, (), 0, relation="repair", metadata={"of": dialog_id, "at": view.at})
-    state = (decode_entry(store.body(span.dialog, span.start)) for span in view.state)
+    state = ((span, decode_entry(store.body(span.dialog, span.start))) for span in view.state)
     mender = _Mender(store)
     with store.transaction():
         node = store.create_dialog(branch)
-        for entry in state:
+        for span, entry in state:
             if entry.kind in _REPEATED:
-                _write(store, node.dialog_id, mender.entry(entry))
+                _write(store, node.dialog_id, mender.entry(entry, Handle(span.dialog, span.start)))
         for exchange in view.exchanges:
             for message in mender.messages(exchange):
                 _write(store, node.dialog_id, MessageEntry(message=message))
@@ -78,12 +78,13 @@ class _Mender:
         self._store = store
         self._ids: set[str] = set()
 
-    def entry(self, entry: Entry) -> Entry:
+    def entry(self, entry: Entry, place: Handle) -> Entry:
         """Return an entry of the dialog's state, with its message repaired."""
         if not isinstance(entry, MessageEntry):
             return entry
         contents = tuple(self._content(block) for block in entry.message.contents)
-        return MessageEntry(message=entry.message.model_copy(update={"contents": contents}))
+        metadata = {**entry.message.metadata, **copy_of([place])}
+        return MessageEntry(message=entry.message.model_copy(update={"contents": contents, "metadata": metadata}))
 
     def messages(self, exchange: Exchange) -> Iterator[Message]:
         """Yield the messages of an exchange, with one result for each call, in the order of the calls."""
@@ -104,7 +105,14 @@ class _Mender:
             contents.append(content)
         speaker = min((block.speaker for block in turn.blocks), key=lambda one: one.trust)
         name = turn.name if turn.role is Role.USER else None
-        return Message(turn.role, contents=contents, speaker=speaker, name=name or None, model=turn.model or None)
+        return Message(
+            turn.role,
+            contents=contents,
+            speaker=speaker,
+            name=name or None,
+            model=turn.model or None,
+            metadata=copy_of(block.origin for block in turn.blocks if block.origin is not None),
+        )
 
     def _fresh(self, wanted: str) -> str:
         """Return the id or, if an earlier call has it, the first free id derived from it."""
