@@ -8,11 +8,11 @@ import pytest
 
 from palaver import Agent, Prompt, Session
 from palaver.agent import AgentWarning
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, NotFound
 from palaver.models import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import tool
-from tests.agent.helper import MODEL, scripted
+from tests.agent.helper import MODEL, roles, scripted
 
 
 @tool
@@ -43,6 +43,19 @@ def test_unknown_option_is_refused() -> None:
     """The error has the option that was perhaps meant."""
     with pytest.raises(InvalidInput, match="max_interrupt_steps"):
         scripted([], max_interupt_steps=3)
+
+
+def test_wrong_policy_or_budget_is_refused_at_once() -> None:
+    """By the constructor, and after an assignment by the call, before it writes anything."""
+    wrong: list[Any] = [("context_manager", "no such policy"), ("fallback", "no such policy"), ("budget", -4)]
+    for name, value in wrong:
+        with pytest.raises((NotFound, InvalidInput), match=str(value)):
+            scripted([], **{name: value})
+    agent, _ = scripted(["ok"])
+    agent.context_manager = "no such policy"
+    with pytest.raises(NotFound):
+        agent.respond("go")
+    assert roles(agent.current_dialog) == ["system"]
 
 
 def test_r27_adopted_dialog_with_another_prompt_warns() -> None:

@@ -28,6 +28,7 @@ from palaver.agent.run import (
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.turn import TurnState, read_turn
+from palaver.context.policy import DEFAULT_POLICY, policy, require_policy
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle
@@ -51,6 +52,7 @@ from palaver.session.incoming import messages_of
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
+from palaver.tokens import Budget
 from palaver.tools import run_in_worker
 from palaver.tools.portal import run_sync
 from palaver.wire import Memo, Request
@@ -126,8 +128,9 @@ class Agent(Generic[OutputT]):
             options: See `AgentOptions`.
 
         Raises:
-            InvalidInput: A value has the wrong type, or an option does not exist.
-            NotFound: The prompt is not registered.
+            InvalidInput: A value is wrong, or an option does not exist.
+            InfeasibleBudget: The budget leaves no token for any input.
+            NotFound: The prompt is not registered, or no policy has the name.
         """
         require_options(options)
         given: object = name
@@ -570,13 +573,16 @@ class Agent(Generic[OutputT]):
         return dialog
 
     def _settings(self, call: CallArguments) -> CallSettings:
+        """Return the settings of a call. Every value is checked before anything is written."""
+        require_policy(self.context_manager, "context_manager")
+        named = DEFAULT_POLICY if self.context_manager is None and self.budget is not None else self.context_manager
         return CallSettings(
             agent=self,
             model=self.model,
             invoker=self.llm_invoker,
             model_args={**self.model_args, **(call.get("args") or {})},
-            context_manager=self.context_manager,
-            budget=self.budget,
+            context_manager=policy(named, self.model, runtime=self.runtime),
+            budget=None if self.budget is None else Budget.parse(self.budget, self.model),
             parser_args=call.get("parser_args"),
             metadata=call.get("metadata"),
             **self.options,

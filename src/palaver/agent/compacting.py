@@ -44,16 +44,8 @@ _SEARCHED = 256
 
 def is_plain(run: AgentRun) -> bool:
     """Return whether a plain context manager shapes the requests. Its result is sent exactly."""
-    manager = _manager(run)
+    manager = run.settings.context_manager
     return manager is not None and not isinstance(manager, Policy)
-
-
-def _manager(run: AgentRun) -> ContextManager | None:
-    settings = run.settings
-    named = settings.context_manager
-    if named is None and settings.budget is not None:
-        named = DEFAULT_POLICY
-    return policy(named, settings.model, runtime=run.settings.agent.runtime)
 
 
 def _meter(run: AgentRun) -> Meter:
@@ -74,7 +66,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
         Conflict: The dialog was compacted meanwhile, or part of it erased.
     """
     after = tuple(notices(run.turn.attempts, closing, run.settings.model))
-    manager = _manager(run)
+    manager = run.settings.context_manager
     if manager is None and limit is not None:
         manager = policy(DEFAULT_POLICY, run.settings.model)
     if isinstance(manager, Policy):
@@ -92,8 +84,7 @@ def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Excha
     view = with_notices(run.dialog.view(), after)
     if manager is None:
         return view
-    settings = run.settings
-    budget = Budget.of_input(2**53) if settings.budget is None else Budget.parse(settings.budget, settings.model)
+    budget = run.settings.budget or Budget.of_input(2**53)
     return _composed(run, manager, view, budget).view
 
 
@@ -118,9 +109,7 @@ class _Plan(NamedTuple):
 def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Plan:
     """Return a policy's proposal for the next request. Its budget follows the provider's count, minus the exchanges after the view."""
     settings, meter = run.settings, _meter(run)
-    budget = manager.budget_for(settings.model)
-    if settings.budget is not None:
-        budget = Budget.parse(settings.budget, settings.model)
+    budget = settings.budget or manager.budget_for(settings.model)
     budget = budget.corrected(*_reported(run, meter))
     most = budget.limit if limit is None else min(limit, budget.limit)
     most -= sum(meter.exchange(exchange) for exchange in after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import Any, Protocol
@@ -88,8 +88,7 @@ def _recalls(prompt: Prompt, settings: CallSettings) -> bool:
     if settings.recall is not None:
         return settings.recall
     manager = settings.context_manager
-    name = manager.get("type") if isinstance(manager, Mapping) else manager
-    complete = manager.complete if isinstance(manager, Policy) else name in {None, "null", "full"}
+    complete = manager.complete if isinstance(manager, Policy) else manager is None
     return (not complete or settings.budget is not None) and prompt.format is None
 
 

@@ -16,7 +16,7 @@ from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.agent.turn import CALL, TurnState
-from palaver.context.policy import require_policy
+from palaver.context.policy import ContextManager, policy
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
 from palaver.errors import AgentFailure, InvalidInput
@@ -28,6 +28,7 @@ from palaver.models.retry import Retry
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory
+from palaver.tokens import Budget
 from palaver.tools import Toolbox
 from palaver.wire import Memo, Request
 
@@ -125,7 +126,7 @@ class CallSettings:
         model: The model.
         invoker: Sends requests to the model.
         model_args: Arguments of the request.
-        context_manager: Shapes each request, or None.
+        context_manager: Shapes each request, or None; with a budget alone the policy `palaver`.
         budget: The budget of one request, or None.
         parser_args: Further arguments of the prompt's parser.
         metadata: Stored with each answer.
@@ -135,8 +136,8 @@ class CallSettings:
     model: str
     invoker: Invoker
     model_args: Mapping[str, Any] = EMPTY
-    context_manager: Any = None
-    budget: Any = None
+    context_manager: ContextManager | None = None
+    budget: Budget | None = None
     parser_args: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     approve: Approver | None = None
@@ -157,10 +158,11 @@ class CallSettings:
     deps: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the types of the values.
+        """Check the values.
 
         Raises:
             InvalidInput: A value has the wrong type.
+            NotFound: No policy has the name of `fallback`.
         """
         for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
             number = getattr(self, name)
@@ -169,7 +171,7 @@ class CallSettings:
         if not isinstance(self.model, str):
             raise InvalidInput(f"model is {self.model!r}.", hint="Pass the name of a model.")
         require_invoker(self.invoker)
-        require_policy(self.context_manager, "context_manager")
+        policy(self.fallback, self.model)
 
     @property
     def rounds(self) -> int:
