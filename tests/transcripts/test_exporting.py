@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput, NotFound
+from palaver.messages import Usage
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import export, partial_path, write_file
+from palaver.transcripts.exporting import TOOLS
 
 
 def talk() -> Log:
@@ -32,6 +34,15 @@ def test_unknown_form_or_session_is_not_found() -> None:
     log.store.update_session(log.session, root=None)
     with pytest.raises(InvalidInput, match="no dialog"):
         export(log.store, log.session, "markdown")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_dropped_usage_is_reported(tool: str) -> None:
+    """A tool's transcript has no usage of other agents' calls: the report says so where the log has usage, and only there."""
+    log = talk()
+    assert "usage" not in {change.what for change in export(log.store, log.session, tool).report}
+    log.put(model("More.").model_copy(update={"usage": Usage(input_tokens=9)}))
+    assert "usage" in {change.what for change in export(log.store, log.session, tool).report.lost()}
 
 
 def test_export_is_private_and_appears_whole(tmp_path: Path) -> None:

@@ -16,14 +16,15 @@ from palaver.formats.codex import writing as codex
 from palaver.formats.pi import writing as pi
 from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.messages import canonical_json
+from palaver.log import MessageEntry
+from palaver.messages import Role, canonical_json
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
 from palaver.view import View, fold
-from palaver.wire import Call, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, How, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
 from palaver.wire.media import Load
 from palaver.wire.script import Notes
 
@@ -135,8 +136,16 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
     )
     notes = Notes()
     lines = list(tool.written(view, heading, _load(store), notes))
+    if _has_usage(view):
+        notes.add(None, "usage", How.DROPPED, "it would count as the tool's own")
     pieces = (canonical_json(line) + b"\n" for line in lines)
     return Exported(pieces=pieces, report=Report(tuple(notes)), advice=tool.advice(heading))
+
+
+def _has_usage(view: View) -> bool:
+    said = (each.source for each in view.exchanges if each.role is Role.ASSISTANT)
+    entries = (entry for source in said for entry in source.read(source.places()).values())
+    return any(isinstance(entry, MessageEntry) and entry.message.usage for entry in entries)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------
