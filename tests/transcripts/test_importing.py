@@ -11,7 +11,9 @@ import pytest
 from palaver.errors import StoreError
 from palaver.ids import DialogId
 from palaver.log import Draft, Header, MessageEntry, decode_entry, draft
+from palaver.log.redaction import PatternRedactor, Redacted
 from palaver.messages import UserMessage
+from palaver.session import Session
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import sketch
 from palaver.transcripts import Imported, Importer, in_order, kept
@@ -141,6 +143,41 @@ def test_dialog_that_was_continued_here_is_not_mixed(tmp_path: Path) -> None:
     assert shown(store, grown)[-1] == "assistant[answer 5]"
     assert "user[mine]" not in shown(store, grown)
     assert "continued_here" in [loss.code for loss in grown.losses]
+
+
+def test_rewound_session_and_trash_stay_as_they_are(tmp_path: Path) -> None:
+    """Importing again, or what was added to the file, moves nobody back; only something new takes a session out of the trash."""
+    store = MemoryStore()
+    path = written(tmp_path / "s.jsonl", talk(4))
+    session = Session.open(store, imported(store, path).session_id)
+    rewound = session.rewind(session.root.messages.handle(1)).dialog_id
+    for count in (4, 6):
+        assert imported(store, written(path, talk(count))).main == rewound
+    session.delete()
+    assert imported(store, path).outcome == "unchanged"
+    assert list(store.sessions()) == []
+    assert imported(store, written(path, talk(8))).outcome == "grown"
+    assert len(list(store.sessions())) == 1
+
+
+def test_two_imports_at_once_make_one_session(tmp_path: Path) -> None:
+    """The one that ends later finds the session of the other, and its own stays in the trash."""
+    store = MemoryStore()
+    path = written(tmp_path / "s.jsonl", talk(4))
+
+    class Meanwhile(PatternRedactor):
+        other: Imported | None = None
+
+        def redact(self, text: str, name: str = "") -> Redacted:
+            if self.other is None and len(list(store.sessions(trashed=True))) == 1:
+                self.other = imported(store, path)
+            return super().redact(text, name)
+
+    meanwhile = Meanwhile()
+    (one,) = Importer(store, redactor=meanwhile).import_path(path)
+    assert meanwhile.other is not None
+    assert (one.session_id, one.outcome) == (meanwhile.other.session_id, "unchanged")
+    assert len(list(store.sessions())) == 1
 
 
 def test_file_of_a_sub_agent_joins_its_session(tmp_path: Path) -> None:

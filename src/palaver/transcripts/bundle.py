@@ -333,15 +333,14 @@ def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -
     for node in whole.nodes(session_id):
         if node.dialog_id not in there:
             store.create_dialog(node)
-        elif why := _difference(whole, store, node, there[node.dialog_id]):
-            what = f"{name} has another history of session {session_id[:12]} than this store: {why}."
-            raise Conflict(session_id, why=what, hint="Import it into another store.")
+        else:
+            _require_same(whole, store, node, there[node.dialog_id], name)
         written += _append_rest(whole, store, node.dialog_id, store.last(node.dialog_id))
     for source in whole.sources(session_id):
         if store.source(source.identity) is None:
             store.put_source(source)
-    changes = {} if known else {"metadata": dict(record.metadata)}
-    store.update_session(session_id, trashed_at=None, root=record.root, **changes)
+    if written or not known:
+        store.update_session(session_id, trashed_at=None, root=record.root)
     return written
 
 
@@ -351,6 +350,12 @@ def _has(store: Store, session_id: SessionId) -> bool:
     except NotFound:
         return False
     return True
+
+
+def _require_same(whole: MemoryStore, store: Store, node: Node, there: Node, name: str) -> None:
+    if why := _difference(whole, store, node, there):
+        what = f"{name} has another history of session {node.session_id[:12]} than this store: {why}."
+        raise Conflict(node.session_id, why=what, hint="Import it into another store.")
 
 
 def _difference(whole: MemoryStore, store: Store, node: Node, mine: Node) -> str:

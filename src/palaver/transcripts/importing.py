@@ -116,6 +116,7 @@ class _Import:
     identity: str
     known: SourceRecord | None
     landing: Landing
+    followed: bool
     losses: list[Loss] = field(default_factory=list)
     records: int = 0
 
@@ -124,9 +125,9 @@ class _Import:
 class Importer:
     """Imports files into a store.
 
-    Importing the same file again adds nothing, and a grown file adds its new records. If earlier records changed, a branch is created:
-    imported entries never change. A new session stays in the trash until its import is complete. Additions to a known session are one
-    transaction.
+    Importing the same file again changes nothing, and a grown file adds its new records. If earlier records changed, a branch is created:
+    imported entries never change. A session that was rewound here goes on where it was rewound to. A new session stays in the trash until its
+    import is complete, and for good if another process imported the same conversation meanwhile. Additions to a known session are one transaction.
 
     Attributes:
         store: The store of the sessions.
@@ -255,18 +256,25 @@ class Importer:
         if self.keep_source and self.redactor is None and not erased and file.raw is None:
             # outside any transaction: the time depends on the size of the file
             file.raw = keep(self.store, file.source)
+        lock = f"import {identity}"
         with ExitStack() as together:
-            if known is not None:  # additions to a known session are one transaction
-                together.enter_context(self.store.transaction())
+            if known is not None or event.part_of:  # additions to a known session are one transaction
+                together.enter_context(self.store.transaction(lock))
+                known = self._known(identity, file)
             with self.store.transaction():
                 current = self._begin(found, event, identity, known, file)
                 current.losses[:0] = early
             for first in events:
                 with self.store.transaction():
                     self._land(current, chain((first,), islice(events, _STEP)))
-            with self.store.transaction():
+            with self.store.transaction(lock):
                 if known is None:
                     self._require_something(current)
+                    if (
+                        other := self._known(identity, file)
+                    ) is not None:  # imported meanwhile; ours stays in the trash
+                        record = self.store.session(other.session_id)
+                        return self._result(found.format.name, record, file, "unchanged")
                 return self._finish(current, erased=erased)
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
@@ -294,7 +302,8 @@ class Importer:
             session_id = self._session(file.path, event) if whole is None else whole.session_id
         under = None if whole is None or whole.session_id != session_id else self._starter(whole, event)
         landing = Landing(self.store, session_id, places, under, event.started_at)
-        current = _Import(file, found.format.name, event, identity, known, landing)
+        followed = self.store.session(session_id).root in {None, *places.dialogs.values()}
+        current = _Import(file, found.format.name, event, identity, known, landing, followed)
         if event.part_of and whole is None:
             reason = (
                 f"It belongs to session {event.part_of}, which was not imported before it: it is a session of its own."
@@ -363,7 +372,7 @@ class Importer:
             current.losses.append(Loss(place="session", reason=reason, code="erased", severity="note"))
         record = self.store.session(landing.session_id)
         whole = landing.under is None
-        root = landing.places.dialogs.get(current.event.main) if whole else record.root
+        root = landing.places.dialogs.get(current.event.main) if whole and current.followed else record.root
         older = landing.shrunk or (current.known is not None and current.known.identity != current.identity)
         if older and not landing.added:
             root = record.root  # an older copy: entries of the newer one stay
@@ -371,8 +380,12 @@ class Importer:
             self._put_source(current, erased=erased)
         fresh = current.known is None and whole
         metadata = _with_usage(record.metadata, landing.cost, fresh=fresh)
-        root = root or record.root
-        record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
+        record = self.store.update_session(
+            landing.session_id,
+            trashed_at=record.trashed_at if current.known is not None and not landing.added else None,
+            root=root or record.root,
+            metadata=metadata,
+        )
         outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
         return self._result(
             current.format,
