@@ -16,7 +16,7 @@ from palaver.store.protocol import USAGE
 from palaver.transcripts import EXPORTS
 from palaver.transcripts.exporting import TOOLS
 from palaver.wire import PROFILES, validate
-from tests.cli.commands import CODE, PATH, Palaver, rollout, run, talk
+from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
 from tests.cli.test_page import PAGE
 from tests.formats.samples import Claude, text
 
@@ -55,7 +55,9 @@ WRONG = [
     ("compact talk --policy letta2", 4, "letta"),
     ("view tlak", 4, "talk"),
     ("view talk --policy defualt", 4, "default"),
-    ("view talk --at 999", 4, "newest entry"),
+    ("view talk:99", 4, "10 entries"),
+    ("view talk --then hi", 2, "--wire"),
+    ("view talk:1 --call 2", 2, "an entry was named"),
     ("list", 2, "Did you mean 'sessions'? See `palaver --help`."),
     ("show 0e4", 4, "at least 6 digits"),
     ("show nothing", 4, "`palaver sessions` lists them"),
@@ -241,19 +243,50 @@ def test_a_file_is_shown_without_being_imported(palaver: Palaver) -> None:
 
 
 def test_a_session_names_its_main_dialog_in_a_handle(stocked: Palaver) -> None:
-    """`talk:3` is entry 3 of the dialog that `talk` stands for, in every command; `view` shows what was there after it."""
-    (root,) = [row["dialog"] for row in stocked("branch", "tree", "talk", "--json").rows() if row["main"]]
+    """`talk:3` is entry 3 of all that the main dialog holds, its ancestors' first; `view` shows what was there after it."""
     session = stocked("sessions", "--json").row()["session"]
-    for name in ("talk", session, session[:8]):
-        for entries in ("0", "0:0", "0-2"):
-            assert stocked("show", f"{name}:{entries}") == stocked("show", f"{root}:{entries}"), (name, entries)
-        for words in (("view",), ("calls",), ("export", "--to", "markdown"), ("doctor",)):
-            ran = stocked(*words, f"{name}:1")
-            assert ran.code in {0, 1}, (words, ran)
-            assert ran == stocked(*words, f"{root}:1"), words
-    assert stocked("view", "talk:0").out == stocked("view", root, "--at", "0").out != stocked("view", root).out
+    for done in ((), ("branch", "rewind", "talk:3", "--yes")):
+        assert not done or stocked(*done).code == 0
+        handles = [row["handle"] for row in stocked("show", "talk", "--json").rows()]
+        assert len({handle.partition(":")[0] for handle in handles}) == (1 if done else 2)
+        for number, handle in enumerate(handles):
+            for name in ("talk", session, session[:8]):
+                assert stocked("show", f"{name}:{number}") == stocked("show", handle), (name, number)
+            assert stocked("show", f"talk:{number}:0") == stocked("show", f"{handle}:0")
+            assert stocked("view", f"talk:{number}") == stocked("view", handle)
+        for numbers in ("1-3", "3-1", "1,2-3"):
+            rows = stocked("show", f"talk:{numbers}", "--json").rows()
+            assert [row["handle"] for row in rows] == handles[1:4], numbers
     assert stocked("show", "nobody:0").code == stocked("show", "talk:99").code == 4
     assert "session" in stocked("show", "nobody:0").err
+
+
+def test_an_entry_is_refused_where_none_is_asked_for(stocked: Palaver) -> None:
+    """A command that takes a session or a dialog does nothing with a handle, and says where one is taken."""
+    before = stocked("branch", "tree", "talk", "--json").rows()
+    for words in (
+        "branch fork",
+        "branch tree",
+        "branch merge",
+        "branch diff talk",
+        "calls",
+        "compact --yes",
+        "doctor",
+        "export --to markdown",
+        "search word --session",
+        "store verify",
+        "store hold --reason why",
+    ):
+        ran = stocked(*words.split(), "talk:3")
+        assert (ran.code, ran.out, "talk:3 is an entry" in ran.err) == (3, "", True), words
+    assert stocked("branch", "tree", "talk", "--json").rows() == before
+
+
+def test_a_warning_of_the_library_is_one_line(stocked: Palaver) -> None:
+    """Without a path in the code; who only counts learns that the model is not known."""
+    ran = child("view", "talk", "--model", "x", "--policy", "palaver", "--explain", "--store", stocked.store)
+    assert (ran.err.startswith("The window of 'x' is not known"), len(ran.err.splitlines())) == (True, 1)
+    assert "(counted for x, which is not known)." in ran.out
 
 
 def test_recall_brings_back_exactly_what_was_recorded(stocked: Palaver) -> None:
@@ -316,7 +349,7 @@ def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver) -> None:
         assert validate(row["request"], PROFILES[wire], as_history=True) == (), wire
         assert validate(asked["request"], PROFILES[wire], as_history=False) == (), wire
         assert "Go on." in json.dumps(asked["request"]), wire
-    assert "It is red." not in stocked("view", "talk", "--at", "3").out
+    assert "It is red." not in stocked("view", "talk:3").out
 
 
 def test_every_place_that_a_view_names_is_recalled(palaver: Palaver) -> None:

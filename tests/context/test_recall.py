@@ -23,7 +23,7 @@ def test_places_are_read_as_views_print_them() -> None:
         (f"{ID}:12", (Handle(DialogId(ID), 12),)),
         (f" {ID}:12:0 ", (Handle(DialogId(ID), 12, 0),)),
         (f"{ID}:12-40", (Span(DialogId(ID), 12, 41),)),
-        (f"{ID}:40-12", (Span(DialogId(ID), 40, 41),)),
+        (f"{ID}:40-12", (Span(DialogId(ID), 12, 41),)),
         (f"{ID}:12 to {ID}:40", (Span(DialogId(ID), 12, 41),)),
         (f"{ID}:1,7, 9", tuple(Handle(DialogId(ID), seq) for seq in (1, 7, 9))),
         (f"{ID}:1,5-6; {ID}:9", (Handle(DialogId(ID), 1), Span(DialogId(ID), 5, 7), Handle(DialogId(ID), 9))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypedDict
@@ -30,6 +30,7 @@ __all__ = [
     "originals",
     "pins",
     "recorded",
+    "spans",
     "text_of",
     "who_of",
 ]
@@ -71,7 +72,7 @@ def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator
     from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies, which whole entries need not
 
     index = count(start)
-    for span in _between(held(dialog.store, dialog.dialog_id, None), start, stop):
+    for span in spans(dialog, start, stop):
         for header in every_header(dialog.store, span):
             shape = Counter(_BLOCKS[letter] for letter in header.blocks if letter in _BLOCKS)
             yield {
@@ -88,9 +89,9 @@ def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator
             }
 
 
-def _between(spans: Sequence[Span], start: int, stop: int | None) -> Iterator[Span]:
-    """Yield the parts of spans from a number of entries to another."""
-    for span in spans:
+def spans(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[Span]:
+    """Yield the spans of what a dialog holds, its ancestors' first, from the entry number `start` to `stop` (exclusive)."""
+    for span in held(dialog.store, dialog.dialog_id, None):
         end = len(span) if stop is None else min(stop, len(span))
         if start < end:
             yield Span(span.dialog, span.start + start, span.start + end)
@@ -99,7 +100,7 @@ def _between(spans: Sequence[Span], start: int, stop: int | None) -> Iterator[Sp
 
 def recorded(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[tuple[Handle, Entry]]:
     """Yield the entries that a dialog holds, its ancestors' first, as they were recorded, from `start` to `stop` (exclusive)."""
-    for span in _between(held(dialog.store, dialog.dialog_id, None), start, stop):
+    for span in spans(dialog, start, stop):
         for seq, body in dialog.store.bodies(span.dialog, span.start, span.stop):
             yield Handle(span.dialog, seq), decode_entry(body)
 
@@ -159,14 +160,13 @@ def originals(store: Store, text: str) -> tuple[Original, ...]:
     from palaver.context.recall import places  # noqa: PLC0415 - as above
 
     named = places(text)
-    dialog_id = store.resolve(named[0].dialog)
-    session = Session.open(store, store.node(dialog_id).session_id)
-    newest = store.last(dialog_id).seq
+    session = Session.open(store, store.node(store.resolve(named[0].dialog)).session_id)
     handles: list[Handle] = []
     for one in named:
+        dialog_id = store.resolve(one.dialog, session.session_id)
         if isinstance(one, Handle):
-            handles.append(one._replace(dialog=store.resolve(one.dialog, session.session_id)))
-        elif one.stop - 1 > newest:
+            handles.append(one._replace(dialog=dialog_id))
+        elif one.stop - 1 > (newest := store.last(dialog_id).seq):
             raise NotFound(text, what="entry", hint=f"The newest entry of this dialog is {newest}.")
         else:
             handles += (Handle(dialog_id, seq) for seq in range(one.start, one.stop))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from io import TextIOWrapper
@@ -156,7 +157,8 @@ def main(arguments: list[str] | None = None) -> int:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a report on a terminal without Unicode
     try:
-        with heeded():
+        with heeded(), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: complain(str(message), "yellow")
             code = _run(words)
         sys.stdout.flush()  # here a full disk or a reader that went away can still be reported
     except BrokenPipeError:  # the reader of our output, such as head, has enough

@@ -68,7 +68,7 @@ def diff(
 @app.command()
 def fork(
     session: SessionArgument,
-    last: Annotated[int, Option("--last", min=0, help="Keep only the last N messages; 0 keeps all.")] = 0,
+    last: Annotated[int, Option("--last", min=0, help="Keep only the first message and the last N; 0 keeps all.")] = 0,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -91,7 +91,7 @@ def rewind(
 ) -> None:
     """Go back to an entry. Without --yes, what would leave the view is listed; with it, a branch goes on from there. Nothing is lost."""
     with opened(store, writes=yes) as source:
-        session, dialog, handle, _ = locate(source, place, only=True)
+        session, dialog, handle, _ = locate(source, place, only=True, entries=True)
         if undo:
             back = session.undo_rewind(dialog) if yes else dialog.parent
             if back is None:
@@ -151,7 +151,7 @@ def label(
 ) -> None:
     """Label an entry, remove its label, or list the labels. They are for people; no model sees them."""
     with opened(store) as source:
-        session, _, handle, _ = locate(source, place, only=":" in place)
+        session, _, handle, _ = locate(source, place, only=":" in place, entries=True)
         if handle is not None or name is not None:
             handle = _entry(handle, place)
             session.dialog(handle.dialog).marks.label(handle, name)
@@ -169,7 +169,7 @@ def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = Non
     A pin keeps what is there: what left the view before comes back when the compaction is undone.
     """
     with opened(store) as source:
-        session, dialog, handle, _ = locate(source, place, only=":" in place)
+        session, dialog, handle, _ = locate(source, place, only=":" in place, entries=True)
         if handle is not None or undo:
             handle = _entry(handle, place)._replace(block=None)
             dialog = _holding(session, handle)
@@ -204,7 +204,7 @@ def quarantine(
     done = []
     with opened(store, writes=True) as source, source.transaction():
         for text in handles:
-            session, _, handle, _ = locate(source, text, only=True)
+            session, _, handle, _ = locate(source, text, only=True, entries=True)
             place = _entry(handle, text)
             made = session.lift(place, reason) if undo else session.quarantine(place, reason)
             done.append((place, session.session_id, [str(one) for one in made]))

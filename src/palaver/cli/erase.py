@@ -54,7 +54,7 @@ def run(
 
 def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, Any]:
     """Return what is to be erased, as `preview_erasure` takes it."""
-    named = [locate(store, target, only=True) for target in targets]
+    named = [locate(store, target, only=True, entries=True) for target in targets]
     entries = [one.handle for one in named if one.handle is not None]
     others = [one for one in named if one.handle is None]
     if len(others) + bool(entries) + bool(subject) != 1:

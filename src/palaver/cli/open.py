@@ -80,7 +80,7 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
             yield Source(store=store, url=place, name=name, option=option, marks=marks), screen
         return
     assert what is not None  # noqa: S101 - it has no screen
-    with found(what, url, read_only=True) as there:
+    with found(what, url, read_only=True, entries=True) as there:
         yield Source(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["found", "opened"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
-_SESSION = "A session (its id, the first 6 or more digits, or its name), one of its dialogs (the same of its id), or an entry (a handle)."
+_SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
 
 
 def _tokens(text: str) -> int:
@@ -43,6 +43,9 @@ SubjectOption: TypeAlias = Annotated[str | None, Option("--subject", metavar="WH
 AgeOption: TypeAlias = Annotated[str, Option("--older-than", metavar="AGE", help="Such as 90d; s, m, h, d, w or y.")]
 OneOption: TypeAlias = Annotated[str | None, Option("--session", "-s", metavar="SESSION", help="Only this session.")]
 SessionArgument: TypeAlias = Annotated[str, Argument(metavar="SESSION", help=_SESSION)]
+EntryArgument: TypeAlias = Annotated[
+    str, Argument(metavar="SESSION|HANDLE", help=f"{_SESSION} Or an entry (a handle).")
+]
 
 
 @contextmanager
@@ -72,7 +75,9 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False, read_
 
 
 @contextmanager
-def found(reference: str, url: str | None, *, writes: bool = False, read_only: bool = False) -> Iterator[Found]:
+def found(
+    reference: str, url: str | None, *, writes: bool = False, read_only: bool = False, entries: bool = False
+) -> Iterator[Found]:
     """Open the store and return what a text names in it; the path of a transcript is read into memory.
 
     Args:
@@ -80,6 +85,7 @@ def found(reference: str, url: str | None, *, writes: bool = False, read_only: b
         url: The store that was named, or None.
         writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
         read_only: Whether the command never writes.
+        entries: Whether the text may name an entry, as for `locate`.
     """
     from palaver.browsing.places import locate  # noqa: PLC0415 - listing sessions needs no session
 
@@ -91,7 +97,7 @@ def found(reference: str, url: str | None, *, writes: bool = False, read_only: b
         return
     with opened(url, writes=writes, read_only=read_only) as store:
         try:
-            place = locate(store, reference, only=writes)
+            place = locate(store, reference, only=writes, entries=entries)
         except NotFound as missing:
             if missing.what == "session" and not writes:
                 folder = reference and Path(reference).is_dir()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from typer import BadParameter, Option
 
-from palaver.browsing.calls import call_at, calls
+from palaver.browsing.calls import Answer, call_at, calls
 from palaver.browsing.seen import OmissionRow, Seen, omissions, seen, sent
-from palaver.cli.options import BudgetOption, JsonOption, ModelOption, RedactOption, SessionArgument, StoreOption, found
+from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.log.redaction import PatternRedactor
@@ -30,17 +30,13 @@ _RECONSTRUCTED = "Reconstructed: what was said before this response. The file do
 
 
 def run(
-    session: SessionArgument,
+    session: EntryArgument,
     *,
     explain: Annotated[
         bool, Option("--explain", "-e", help="Say first what is left out, why, and how to get it.")
     ] = False,
     call: Annotated[
         int | None, Option("--call", min=1, help="What the model saw at call N of `palaver calls`.")
-    ] = None,
-    at: Annotated[
-        int | None,
-        Option("--at", min=0, help="As it was after this entry of the dialog; the same as a handle for SESSION."),
     ] = None,
     by: Annotated[str | None, Option("--policy", "-p", metavar="P", help=_POLICY)] = None,
     budget: BudgetOption = None,
@@ -55,49 +51,47 @@ def run(
 ) -> None:
     """Show what a model sees of a session: by default what the recorded agent saw, with --policy full everything.
 
-    With --call the request of a recorded call, to the byte; of an imported session, what was said before that response. Exit code 6, with a
-    breakdown, means that the budget cannot hold what must be sent.
+    Of an entry, what a model saw after it. With --call the request of a recorded call, to the byte; of an imported session, what was said before
+    that response. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
     """
-    with found(session, store) as there:
-        dialog = there.dialog
-        if redact:
-            from palaver.transcripts import redacted_copy  # noqa: PLC0415 - it loads what reads files
-
-            copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
-            dialog = Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
-        at = there.handle.seq if at is None and there.handle else at
+    with found(session, store, entries=True) as there:
+        dialog = _redacted(there.dialog) if redact else there.dialog
         past = None if call is None else call_at(calls(dialog), call)
+        at = there.handle and there.handle.seq
+        changing = {"--policy": by, "--budget": budget, "--wire": wire, "--then": then, "--model": model}
+        _check(past, at, changing)
         if isinstance(past, ModelCall):
-            changing = {
-                "--at": at,
-                "--policy": by,
-                "--budget": budget,
-                "--wire": wire,
-                "--then": then,
-                "--model": model,
-            }
-            if names := [name for name, value in changing.items() if value]:
-                raise BadParameter(f"{', '.join(names)} cannot change what was sent.", param_hint="--call")
             shown = sent(past)
         else:
             shown = seen(dialog, before=past, at=at, policy=by, budget=budget, model=model, wire=wire, then=then)
-            _warn(shown, budget)
         if json:
             print_json(shown.to_dict())
             return
         if past is not None and shown.request is None:
             complain(_RECONSTRUCTED, "dim")
         with paged():
-            for line in _explained(shown) if explain else ():
+            for line in _explained(shown, model) if explain else ():
                 (say if shown.request is None else complain)(line)
             for text in _texts(dialog, shown):
                 write(text)
 
 
-def _warn(shown: Seen, budget: int | None) -> None:
-    """Say where a policy took its budget from a model that is not known."""
-    if shown.made is not None and budget is None and not (info := model_info(shown.model)).known:
-        complain(info.warning, "yellow")
+def _redacted(dialog: Dialog) -> Dialog:
+    """Return a copy of a dialog without keys and tokens."""
+    from palaver.transcripts import redacted_copy  # noqa: PLC0415 - it loads what reads files
+
+    copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
+    return Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
+
+
+def _check(past: ModelCall | Answer | None, at: int | None, changing: Mapping[str, object]) -> None:
+    """Refuse what would be ignored."""
+    if past is not None and at is not None:
+        raise BadParameter("an entry was named, too: leave one of them out.", param_hint="--call")
+    if isinstance(past, ModelCall) and (names := [name for name, value in changing.items() if value]):
+        raise BadParameter(f"{', '.join(names)} cannot change what was sent.", param_hint="--call")
+    if changing["--then"] and not changing["--wire"]:
+        raise BadParameter("it is part of a request: name its provider with --wire.", param_hint="--then")
 
 
 def _texts(dialog: Dialog, shown: Seen) -> Iterator[str]:
@@ -114,13 +108,16 @@ def _why(row: OmissionRow) -> str:
     return f"{REASONS[row['reason']]}{by}"
 
 
-def _explained(shown: Seen) -> Iterator[str]:
+def _explained(shown: Seen, named: str) -> Iterator[str]:
     said = (one for one in omissions(shown.view) if "shown" in one or one.get("messages") or one.get("bytes"))
     rows = list(said)  # without changes of a model or a mode, which say nothing to it
     messages = sum(exchange.messages for exchange in shown.view.exchanges)
     tokens, before = shown.sizes()
     share = f"{tokens:,} tokens" if tokens == before else f"{tokens:,} of {before:,} tokens"
-    yield f"The model sees {share} in {counted(messages, 'message')} (counted for {shown.model or 'an unknown model'})."
+    whom = (shown.model or "an unknown model") + (
+        ", which is not known" if named and not model_info(named).known else ""
+    )
+    yield f"The model sees {share} in {counted(messages, 'message')} (counted for {whom})."
     if not rows:
         yield "Nothing is left out."
     reasons: Counter[tuple[str, bool]] = Counter()

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput, PalaverError
+from palaver.ids import DialogId
 from palaver.log import Handle, Span, ToolSpec
 
 __all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "places", "recalled", "searched"]
@@ -79,7 +80,7 @@ def places(text: str) -> tuple[Handle | Span, ...]:
         first, to, last = part.partition(" to ")
         if to:
             one, other = Handle.parse(first), Handle.parse(last)
-            found.append(Span(one.dialog, one.seq, max(other.seq, one.seq) + 1))
+            found.append(_span(one.dialog, one.seq, other.seq))
         elif (several := _SPELLED.match(part)) is not None:
             found += _several(several["dialog"], several["seqs"])
         else:
@@ -94,7 +95,12 @@ def _several(dialog: str, seqs: str) -> Iterator[Handle | Span]:
         first, dash, last = each.partition("-")
         start = int(first)
         place = Handle.parse(f"{dialog}:{start}")
-        yield Span(place.dialog, start, max(int(last), start) + 1) if dash else place
+        yield _span(place.dialog, start, int(last)) if dash else place
+
+
+def _span(dialog: DialogId, one: int, other: int) -> Span:
+    """Return the entries from one to another, whichever is named first."""
+    return Span(dialog, min(one, other), max(one, other) + 1)
 
 
 def recalled(args: Mapping[str, Any], read: Callable[[Handle | Span], Iterable[Said]]) -> str:
