@@ -12,6 +12,7 @@ from palaver.log import decode_entry
 from palaver.session import Session
 from palaver.store import open_store
 from tests.cli.chats import Chats, call
+from tests.cli.commands import run
 
 
 def said(chats: Chats, name: str) -> list[str]:
@@ -98,6 +99,18 @@ def test_session_remembers_its_model(chats: Chats) -> None:
     assert chats.pipe("Who?\n", "-s", "m").out == "I am two.\n"
     assert [line for line in said(chats, "m") if line.startswith("assistant")][-1] == "assistant: I am two."
     assert chats.pipe("Who?\n", "-s", "another").code == 3
+
+
+def test_chat_resumes_what_other_commands_find(chats: Chats) -> None:
+    """A dialog by its id; an entry is refused; only a name that nobody has begins a session."""
+    model = chats.script("a1", "a2")
+    chats.pipe("q1\n", "-m", model, "-s", "talk")
+    made = run("branch", "fork", "talk", "--store", chats.store, "--json").row()["dialog"]
+    assert chats.pipe("q2\n", "-s", made[:12]).code == 0
+    tree = run("branch", "tree", "talk", "--store", chats.store, "--json").rows()
+    assert {row["dialog"]: row["messages"] for row in tree}[made] == 4
+    assert (chats.pipe("q\n", "-s", "talk:1").code, chats.pipe("q\n", "-s", "talk:99").code) == (3, 4)
+    assert len(run("sessions", "--store", chats.store, "--json").rows()) == 1
 
 
 def test_branches_keep_everything(chats: Chats) -> None:

@@ -12,7 +12,7 @@ import typer
 from palaver.cli.chat.commands import COMMANDS
 from palaver.cli.chat.loop import converse
 from palaver.cli.chat.screen import Screen
-from palaver.cli.chat.setup import agent_of, server_of, session_of, tools_of
+from palaver.cli.chat.setup import agent_of, dialog_of, server_of, tools_of
 from palaver.cli.chat.talk import Talk
 from palaver.cli.options import BudgetOption, StoreOption
 from palaver.cli.terminal import data_folder, store_url
@@ -28,7 +28,9 @@ _Text = str | None
 
 def run(
     model: Annotated[_Text, typer.Option("--model", "-m", help="The model, such as openai/gpt-5-mini.")] = None,
-    session: Annotated[_Text, typer.Option("--session", "-s", help="Resume a session, or name a new one.")] = None,
+    session: Annotated[
+        _Text, typer.Option("--session", "-s", help="Resume a session or one of its dialogs, or name a new session.")
+    ] = None,
     system: Annotated[_Text, typer.Option("--system", help="The system prompt of a new session, or @FILE.")] = None,
     tools: Annotated[list[Path] | None, typer.Option("--tools", help="Offer every @tool of a Python file.")] = None,
     mcp: Annotated[list[str] | None, typer.Option("--mcp", help="Offer an MCP server: its command or address.")] = None,
@@ -54,7 +56,7 @@ def run(
         for number, spelled in enumerate(mcp or (), 1):
             connect = import_module("palaver.tools.mcp").connect  # it needs a package that few installations have
             functions += stack.enter_context(entered(connect(server_of(number, spelled)))).functions
-        found, spec = session_of(source, session, model or "")
+        found, spec = dialog_of(source, session, model or "")
         agent = agent_of(source, spec, system, policy, budget, summarizer)
         agent.tools = tuple(Toolbox(functions))  # two tools of one name are refused
         talk = Talk(agent, found, session or "", spec, screen, yes=yes)

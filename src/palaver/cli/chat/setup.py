@@ -1,4 +1,4 @@
-"""What a chat is made of: the session to resume, the agent that answers, tools of Python files and of MCP servers."""
+"""What a chat is made of: the dialog to resume, the agent that answers, tools of Python files and of MCP servers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,34 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from palaver.agent import Agent
+from palaver.browsing.places import locate
 from palaver.cli.chat.talk import MODEL
 from palaver.cli.compact import summarizer_of
 from palaver.context.policy import policy as policy_of
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import verbatim_prompt
-from palaver.session import Session
+from palaver.session import Dialog
 from palaver.store import Store
 from palaver.tools import MCP, Function
 
-__all__ = ["agent_of", "server_of", "session_of", "tools_of"]
+__all__ = ["agent_of", "dialog_of", "server_of", "tools_of"]
 
 
-def session_of(store: Store, name: str | None, spec: str) -> tuple[Session | None, str]:
-    """Return the session of a name or id, None for a new one, and the model's string: the given or the recorded one.
+def dialog_of(store: Store, name: str | None, spec: str) -> tuple[Dialog | None, str]:
+    """Return the dialog that was named, or the newest of the session; None for a new session; and the model's string: given or recorded.
 
     Raises:
-        InvalidInput: No model is named.
+        InvalidInput: No model is named, or the name is that of an entry.
+        Ambiguous: Several sessions have this name.
     """
     try:
-        found = None if name is None else Session.open(store, name)
-    except NotFound:
-        found = None
-    spec = spec or str(found.record.metadata.get(MODEL, "") if found is not None else "")
+        there = None if name is None else locate(store, name, only=True)
+    except NotFound as missing:
+        if missing.what != "session":
+            raise
+        there = None
+    found = None if there is None else there.session.newest if there.whole else there.dialog
+    spec = spec or str(found.session.record.metadata.get(MODEL, "") if found is not None else "")
     if not spec:
         raise InvalidInput("No model is named.", hint="Give --model, such as openai/gpt-5-mini.")
     return found, spec

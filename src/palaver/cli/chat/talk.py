@@ -35,21 +35,19 @@ class Talk:
         new: Whether the session was made for this chat.
     """
 
-    def __init__(
-        self, agent: Agent, session: Session | None, name: str, spec: str, screen: Screen, *, yes: bool
-    ) -> None:
-        """Resume the session on its newest branch, or make a new one of this name with the agent's prompt.
+    def __init__(self, agent: Agent, dialog: Dialog | None, name: str, spec: str, screen: Screen, *, yes: bool) -> None:
+        """Resume a dialog, or make a new session of this name with the agent's prompt.
 
         Raises:
             InvalidInput: The agent has a prompt, and so has the session.
         """
         self.agent, self.spec, self.screen, self.yes = agent, spec, screen, yes
-        self.new = session is None
+        self.new = dialog is None
         prompt = agent.system_prompt
-        if session is not None and prompt.prompt:
-            raise InvalidInput(f"The session {session.name!r} exists.", hint="--system is for a new session.")
-        self.session = session or Session.create(agent.store, name, owner=agent.name, workdir=str(Path.cwd()))
-        dialog = self.session.newest
+        if dialog is not None and prompt.prompt:
+            raise InvalidInput(f"The session {dialog.session.name!r} exists.", hint="--system is for a new session.")
+        dialog = dialog or Session.create(agent.store, name, owner=agent.name, workdir=str(Path.cwd())).newest
+        self.session = dialog.session
         if prompt.prompt:
             dialog.put_prompt(prompt, role=Role.SYSTEM, name="system")
         self.talk_on(dialog)
