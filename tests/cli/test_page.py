@@ -68,7 +68,7 @@ class Shell:
 def reference() -> str:
     """Return the reference of all commands, from the commands."""
     sections = "".join(_section(name, loaded(name)) for group in COMMANDS.values() for name in group)
-    common = "Every command takes `--help`, `--json` and, where it reads a store, `--store`; [the command line](../cli.md) shows examples."
+    common = "Every command takes `--help`, every one but `chat` takes `--json`, and every one but `lab` takes `--store`; [the command line](../cli.md) shows examples."
     return f"# Commands\n\n{common}\n\n{sections}".rstrip() + "\n"
 
 
