@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver import AssistantMessage, Session, SqliteStore
+from palaver.cli.outcome import Exit
 from palaver.messages import ImageContent, Message, TextContent, ToolCallContent, ToolResultContent
 from tests.cli.commands import Palaver, run
 from tests.explorer.browser import Tab, browser
@@ -98,7 +99,9 @@ def test_secrets_are_listed_before_a_file_is_written(palaver: Palaver) -> None:
         session, *_ = talk(store)
     file = palaver.folder / "page.html"
     words = ("export", session, "--to", "html", "-o", file)
-    listed = palaver(*words, "--json").row()["secrets"]
+    preview = palaver(*words, "--json")
+    assert preview.code == Exit.FOUND
+    listed = preview.row()["secrets"]
     handles = [path.rpartition("/")[2] for path in _pages(palaver, *words, "--keep-secrets") if "/entries/" in path]
     file.unlink()
     assert {(row["kind"], row["beginning"]) for row in listed} == {("github-token", "ghp_…")}

@@ -14,6 +14,7 @@ from typer import BadParameter, Option
 
 from palaver.browsing.secrets import SecretRow, secrets
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
+from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import NotFound, StoreError
 from palaver.ids import SessionId
@@ -51,11 +52,11 @@ def run(
     ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
-) -> None:
+) -> int:
     """Export a session. What the form cannot hold is reported. A file appears whole or not at all, and only its owner can read it.
 
-    `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed and only --yes writes the
-    file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
+    `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed, and the command ends with 1:
+    only --yes writes the file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
     """
     _check(
         to,
@@ -69,7 +70,7 @@ def run(
         hidden = list(secrets(source, session_id, PatternRedactor())) if to == "html" and not keep else []
         if hidden and not yes:
             _reviewed(hidden, json=json)
-            return
+            return Exit.FOUND
         if to == "html":
             from palaver.explorer.page import Chosen, page  # noqa: PLC0415 - the other forms need no page
 
@@ -85,13 +86,14 @@ def run(
         row = {"file": None if output is None else str(output), "form": to, "bytes": size, "session": session_id}
         advice = {"advice": done.advice} if done.advice else {}
         print_json({**row, **advice, "report": report}, sys.stderr if output is None else None)
-        return
+        return Exit.OK
     if output is not None:
         complain(f"Wrote {output}, {counted(size, 'byte')}.")
     if report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
     if done.advice:
         complain(done.advice)
+    return Exit.OK
 
 
 def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:

@@ -53,7 +53,7 @@ _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
 )
 
 EXIT_HELP = (
-    "Exit codes: 0 done; 1 faults found, or some files failed; 2 wrong arguments; 3 input that cannot be used; 4 not found or ambiguous; "
+    "Exit codes: 0 done; 1 faults or secrets found, or some files failed; 2 wrong arguments; 3 input that cannot be used; 4 not found or ambiguous; "
     "5 store trouble; 6 budget too small; 7 another writer was first; 8 output cannot be written; 70 a defect of palaver; "
     "130 interrupted; 141 the reader of the output went away"
 )
