@@ -60,6 +60,13 @@ def test_what_two_calls_saw_differently(recorded: tuple[Path, list[Request]]) ->
     assert ("+ tool write" in text, "then breaks" in text) == (True, True)
 
 
+def test_compared_backwards_later_entries_are_said_after(recorded: tuple[Path, list[Request]]) -> None:
+    """What only the first of two calls saw, because it was said since, is called so."""
+    path, _ = recorded
+    back = run("calls", "calls", 2, 1, "--store", path, "--json").row()
+    assert [one["why"] for one in back["left"]] == ["said after the second call"] * 2
+
+
 def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]) -> None:
     """A number that is none, a call of another program, and options that would change the past end with a word and a code."""
     path, _ = recorded

@@ -242,6 +242,17 @@ def test_a_file_is_shown_without_being_imported(palaver: Palaver) -> None:
     assert not palaver.store.exists()
 
 
+def test_show_last_lists_nothing_older(palaver: Palaver) -> None:
+    """The exchanges that were asked for, without what is left out of the others, which is named by its handle."""
+    with Session.create(palaver.store, "talk") as session:
+        session.root.put_text("One.")
+        session.root.put_text("", role="assistant")
+        session.root.put_text("Two.")
+    assert ":1: empty" in palaver("show", "talk").out
+    last = palaver("show", "talk", "--last", 1).out
+    assert ("Two." in last, "Not shown" in last) == (True, False)
+
+
 def test_a_session_names_its_main_dialog_in_a_handle(stocked: Palaver) -> None:
     """`talk:3` is entry 3 of all that the main dialog holds, its ancestors' first; `view` shows what was there after it."""
     session = stocked("sessions", "--json").row()["session"]

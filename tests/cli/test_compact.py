@@ -45,6 +45,13 @@ def test_commit_undo_and_redo(long: Palaver) -> None:
     assert (again.code, "no compaction" in again.err) == (3, True)
 
 
+def test_a_wrong_option_is_named_alone(long: Palaver) -> None:
+    """What is said is about the option that is wrong."""
+    assert "--undo" not in (focus := long("compact", "long", "--focus", "tests")).err
+    assert "--focus" not in (both := long("compact", "long", "--undo", "--redo")).err
+    assert focus.code == both.code == 2
+
+
 def test_a_model_may_summarise(long: Palaver) -> None:
     """Its summary stands beside the record; one that fails is reported, and the record stands alone."""
     script = long.file(

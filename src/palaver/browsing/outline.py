@@ -8,7 +8,6 @@ from typing import NotRequired, TypedDict
 from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, Reader, entry_at
 from palaver.messages import Content, ToolCallContent, ToolResultContent, words_of
 from palaver.session import Session
-from palaver.session.compaction import place_of
 from palaver.view import Block, Exchange, Omission, View
 from palaver.view.blocks import REASONS
 
@@ -90,7 +89,7 @@ def _omission(first: Handle, gone: Omission, reader: Reader | None) -> ItemRow:
         "speaker": "",
         "bytes": size,
         "reason": gone.reason.value,
-        "place": place_of(gone),
+        "place": gone.place,
         "why": REASONS[gone.reason.value],
         "by": gone.by,
         "kind": "entry" if reader is None else reader.header(first.dialog, first.seq).kind,

@@ -12,7 +12,6 @@ from palaver.errors import NotFound
 from palaver.ids import BlobId
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
-from palaver.session.compaction import place_of
 from palaver.tokens import counter
 from palaver.view import Block, View, fold
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
@@ -152,7 +151,7 @@ def omissions(view: View) -> Iterator[OmissionRow]:
     """Yield what a view leaves out, and what it shows in another form."""
     for gone in view.omissions:
         yield {
-            "place": place_of(gone),
+            "place": gone.place,
             "reason": gone.reason.value,
             "by": gone.by,
             "messages": gone.messages,

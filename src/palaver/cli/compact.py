@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.cli.options import BudgetOption, JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found
+from palaver.cli.options import JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found, tokens
 from palaver.cli.terminal import emit, listed, money, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
 from palaver.ids import now
 from palaver.messages import Usage
 from palaver.plurals import counted
-from palaver.session.compaction import CompactionPreview, place_of
+from palaver.session.compaction import CompactionPreview
 from palaver.tokens.pricing import cost_of
 from palaver.view.blocks import REASONS
 
@@ -35,7 +35,15 @@ def run(
     session: SessionArgument,
     *,
     by: Annotated[str, Option("--policy", "-p", metavar="P", help=_POLICY)] = DEFAULT_POLICY,
-    budget: BudgetOption = None,
+    budget: Annotated[
+        int | None,
+        Option(
+            "--budget",
+            metavar="TOKENS",
+            parser=tokens,
+            help="Tokens that a request may occupy. A view that fits is cut, too.",
+        ),
+    ] = None,
     summarizer: Annotated[
         str | None, Option("--summarizer", metavar="SPEC", help="A model that writes a summary, too.")
     ] = None,
@@ -52,8 +60,10 @@ def run(
     Where nobody can be asked it is only previewed, unless --yes is given. The log keeps everything, `palaver show` prints what left, and
     --undo takes the whole compaction back. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
     """
-    if (undo and redo) or (focus and not summarizer):
-        raise BadParameter("choose one of --undo and --redo; --focus needs --summarizer.")
+    if undo and redo:
+        raise BadParameter("choose one of --undo and --redo.")
+    if focus and not summarizer:
+        raise BadParameter("only a summary has a focus: name a model with --summarizer.", param_hint="--focus")
     asks = not json and sys.stdin.isatty()
     with found(session, store, writes=yes or undo or redo or asks) as (_, dialog, _, _):
         compaction = dialog.compaction
@@ -99,7 +109,7 @@ def lines_of(made: CompactionPreview) -> Iterator[str]:
     size = f"{about}{made.tokens_before:,} tokens -> {made.tokens_after:,}"
     yield f"{size} (policy {made.composed.by}); {gone} the view, none leaves the log."
     why = [f"{counted(one.messages, 'message')}, {REASONS[one.reason]}" for one in made.omitted]
-    places = [f"  - {place_of(one)}: {words}" for one, words in zip(made.omitted, why, strict=True)]
+    places = [f"  - {one.place}: {words}" for one, words in zip(made.omitted, why, strict=True)]
     yield from listed(places, _SHOWN)
     if failed := made.summary_failed:
         yield f"  no summary: {failed}"

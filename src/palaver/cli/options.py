@@ -16,13 +16,13 @@ from palaver.store import MemoryStore, Store, open_store
 if TYPE_CHECKING:
     from palaver.browsing.places import Found
 
-__all__ = ["found", "opened"]  # and the options
+__all__ = ["found", "opened", "tokens"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
 
 
-def _tokens(text: str) -> int:
+def tokens(text: str) -> int:
     """Read a number of tokens."""
     if text.isdecimal() and int(text):
         return int(text)
@@ -35,7 +35,7 @@ YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; withou
 LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many.")]
 ModelOption: TypeAlias = Annotated[str, Option("--model", "-m", help="The model that counts. Default: the session's.")]
 BudgetOption: TypeAlias = Annotated[
-    int | None, Option("--budget", metavar="TOKENS", parser=_tokens, help="Tokens that a request may occupy.")
+    int | None, Option("--budget", metavar="TOKENS", parser=tokens, help="Tokens that a request may occupy.")
 ]
 RedactOption: TypeAlias = Annotated[bool, Option("--redact", help="Remove keys and tokens.")]
 OutputOption: TypeAlias = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="Write to this file.")]

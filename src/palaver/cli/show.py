@@ -53,7 +53,7 @@ def run(
             return
         view = fold(dialog.store, dialog.dialog_id, whole=True)
         if last:
-            view = replace(view, exchanges=view.exchanges[-last:])
+            view = replace(view, exchanges=view.exchanges[-last:], omissions=())
         view.load()
         for text in markdown(dialog.store, dialog.store.session(dialog.session_id), view):
             write(text)

@@ -117,20 +117,12 @@ class CompactionPreview:
             "tokens_after": self.tokens_after,
             "worthwhile": self.worthwhile,
             "omitted": [
-                {"place": place_of(gone), "reason": gone.reason.value, "messages": gone.messages, "bytes": gone.size}
+                {"place": gone.place, "reason": gone.reason.value, "messages": gone.messages, "bytes": gone.size}
                 for gone in self.omitted
             ],
             "inserted": list(self.inserted),
             "attempt": dict(self.attempt),
         }
-
-
-def place_of(gone: Omission) -> str:
-    """Return what is left out as `recall` takes it: a handle, or a run of entries with both ends."""
-    if gone.span is None:
-        return str(gone.handle)
-    first = Handle(gone.span.dialog, gone.span.start)
-    return str(first) if len(gone.span) == 1 else f"{first}-{gone.span.stop - 1}"
 
 
 def text_of(exchange: Exchange) -> str:

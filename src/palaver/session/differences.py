@@ -206,8 +206,10 @@ def _entered(key: Key, block: Block, earlier: View) -> str:
 def _left(key: Key, block: Block, later: View) -> str:
     if not isinstance(key, Handle):
         return f"{block.derived or 'text of the loop'}, made for the earlier call"
-    gone = _omission(key, later)
-    return "on another branch, or replaced by something newer" if gone is None else _reason(gone)
+    if (gone := _omission(key, later)) is not None:
+        return _reason(gone)
+    after = key.dialog == later.dialog_id and key.seq > later.at
+    return "said after the second call" if after else "on another branch, or replaced by something newer"
 
 
 def _changed(block: Block) -> str:

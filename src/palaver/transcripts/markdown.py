@@ -49,12 +49,7 @@ def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
                 yield from _block(block.content)
     if view.omissions:
         yield _heading(["Not shown"])
-        items = []
-        for omission in view.omissions:
-            span = omission.span
-            place = omission.handle or (span and f"{span.dialog[:12]}:{span.start}-{span.stop - 1}")
-            items.append(f"{place}: {REASONS[omission.reason]}")
-        yield _listed(items)
+        yield _listed([f"{gone.place}: {REASONS[gone.reason]}" for gone in view.omissions])
 
 
 def _when(seconds: float) -> str:

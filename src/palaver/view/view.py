@@ -34,6 +34,14 @@ class Omission:
     messages: int = 0
     size: int = 0
 
+    @property
+    def place(self) -> str:
+        """What is left out, as `recall` takes it: a handle, or a run of entries with both ends."""
+        if self.span is None:
+            return str(self.handle)
+        first = Handle(self.span.dialog, self.span.start)
+        return str(first) if len(self.span) == 1 else f"{first}-{self.span.stop - 1}"
+
     def handles(self) -> Iterator[Handle]:
         """Return a handle for each entry left out, or that of the block."""
         if self.handle is not None:
