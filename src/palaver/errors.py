@@ -275,7 +275,7 @@ class StoreError(PalaverError):
 class StoreDamaged(StoreError):
     """The bytes at ``place`` are not the bytes that were written."""
 
-    hint = "Copy the file first. `palaver store verify` and `palaver doctor` on the copy list what can still be read; `palaver export` writes it out."
+    hint = "Copy the file first. While it opens, `palaver doctor` lists what can be read, and `palaver export` writes it out; else restore a backup."
 
     def __init__(self, place: str, why: str = "", *, hint: str = "") -> None:
         """Say where, and what is wrong there."""

@@ -283,7 +283,7 @@ class Importer:
         if known is None and not self.again and isinstance(self.store, Erasing):
             gone = self.store.gone("source", source_name(identity))
             if gone is not None:
-                hint = "To import it again as a new session, pass --again (again=True)."
+                hint = "To import it again as a new session, pass `again`."
                 raise Erased("session that was imported from", str(file.path), *gone, hint=hint)
         return known if known is not None and known.index is not None else None
 
