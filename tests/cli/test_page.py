@@ -81,12 +81,17 @@ def _section(name: str, command: Any, above: str = "palaver") -> str:  # noqa: A
     assert all(one.help for one in command.params), f"{name} has an option without a word about it"
     assert ("--json" in names or name == "chat", "--store" in names or name == "lab") == (True, True), name
     shown = [one for one in command.params if not COMMON & set(one.opts)]
-    words = [one.metavar or one.name.upper() for one in shown if one.param_type_name == "argument"]
+    words = [_word(one) for one in shown if one.param_type_name == "argument"]
     usage = " ".join([above, name, *words])
     sentence = " ".join((command.help or "").split("\n\n")[0].split())
     options = "".join(f"- {_names(one)}: {one.help}\n" for one in shown if one.param_type_name == "option")
     head = f"## {name}\n\n" if above == "palaver" else ""
     return f"{head}`{usage}`: {sentence}\n\n{options}{chr(10) if options else ''}"
+
+
+def _word(argument: Any) -> str:  # noqa: ANN401 - as above
+    word = f"{argument.metavar}{'' if argument.nargs == 1 else '...'}"
+    return word if argument.required else f"[{word}]"
 
 
 def _names(option: Any) -> str:  # noqa: ANN401 - as above

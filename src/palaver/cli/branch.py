@@ -145,7 +145,7 @@ def _holding(session: Session, place: Handle) -> Dialog:
 @app.command()
 def label(
     place: PlaceArgument,
-    name: Annotated[str | None, Argument(metavar="[NAME]", help="The label; without one it is removed.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="The label; without one it is removed.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -194,7 +194,7 @@ def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
 
 @app.command()
 def quarantine(
-    handles: Annotated[list[str], Argument(metavar="HANDLE...", help="Blocks, dialog:entry:block, or whole entries.")],
+    handles: Annotated[list[str], Argument(metavar="HANDLE", help="Blocks, dialog:entry:block, or whole entries.")],
     reason: Annotated[str, Option("--reason", metavar="WHY", help="Why, for people; no model sees it.")] = "",
     undo: UndoOption = False,
     store: StoreOption = None,

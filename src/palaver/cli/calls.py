@@ -20,8 +20,8 @@ _WIDTH = 96
 
 def run(
     session: SessionArgument,
-    first: Annotated[int | None, Argument(metavar="[N", min=1, help="Compare this call …")] = None,
-    second: Annotated[int | None, Argument(metavar="M]", min=1, help="… with this one.")] = None,
+    first: Annotated[int | None, Argument(metavar="N", min=1, help="Compare this call …")] = None,
+    second: Annotated[int | None, Argument(metavar="M", min=1, help="… with this one.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -36,7 +36,7 @@ _TARGET = "A session, one of its dialogs, or a transcript. Default: every sessio
 
 
 def run(
-    target: Annotated[str | None, Argument(metavar="[SESSION|FILE]", help=_TARGET)] = None,
+    target: Annotated[str | None, Argument(metavar="SESSION|FILE", help=_TARGET)] = None,
     mend: Annotated[
         bool, Option("--repair", help="Write branches without the faults; the source never changes.")
     ] = False,

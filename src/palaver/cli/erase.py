@@ -20,7 +20,7 @@ _SHOWN = 10
 
 
 def run(
-    targets: Annotated[list[str] | None, Argument(metavar="[SESSION|DIALOG|HANDLE]...", help="What to erase.")] = None,
+    targets: Annotated[list[str] | None, Argument(metavar="SESSION|DIALOG|HANDLE", help="What to erase.")] = None,
     *,
     subject: Annotated[
         str | None, Option("--subject", metavar="WHO", help="All sessions of exactly this subject.")

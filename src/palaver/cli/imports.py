@@ -45,7 +45,7 @@ _PATH = (
 
 
 def run(
-    paths: Annotated[list[Path] | None, Argument(metavar="[PATH]...", help=_PATH)] = None,
+    paths: Annotated[list[Path] | None, Argument(metavar="PATH", help=_PATH)] = None,
     *,
     source: Annotated[bool, Option("--source/--no-source", help="Keep the file itself in the store.")] = True,
     subject: Annotated[str, Option("--subject", metavar="WHO", help="Whose data new sessions are.")] = "",

@@ -51,7 +51,7 @@ _STAND_INS = f"What replaces a model's summaries: {', '.join(STAND_INS)}."
 
 
 def run(
-    paths: Annotated[list[Path], Argument(metavar="PATH...", help=_PATHS)],
+    paths: Annotated[list[Path], Argument(metavar="PATH", help=_PATHS)],
     *,
     model: Annotated[
         str,

@@ -30,7 +30,7 @@ _WHAT = (
 
 
 def run(
-    what: Annotated[str | None, Argument(metavar="[SESSION|FILE|ADDRESS]", help=_WHAT)] = None,
+    what: Annotated[str | None, Argument(metavar="SESSION|FILE|ADDRESS", help=_WHAT)] = None,
     *,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
     store: StoreOption = None,

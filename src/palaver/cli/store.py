@@ -40,7 +40,7 @@ _SHOWN = 10
 
 @app.command()
 def verify(
-    session: Annotated[str | None, Argument(metavar="[SESSION]", help="Default: the whole store.")] = None,
+    session: Annotated[str | None, Argument(metavar="SESSION", help="Default: the whole store.")] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -172,7 +172,7 @@ def hold(
 
 @app.command()
 def receipts(
-    receipt: Annotated[str | None, Argument(metavar="[RECEIPT]", help="Its file, its id, or -. Default: all.")] = None,
+    receipt: Annotated[str | None, Argument(metavar="RECEIPT", help="Its file, its id, or -. Default: all.")] = None,
     output: OutputOption = None,
     store: StoreOption = None,
     json: JsonOption = False,

@@ -32,8 +32,12 @@ def run(
         _Text, typer.Option("--session", "-s", help="Resume a session or one of its dialogs, or name a new session.")
     ] = None,
     system: Annotated[_Text, typer.Option("--system", help="The system prompt of a new session, or @FILE.")] = None,
-    tools: Annotated[list[Path] | None, typer.Option("--tools", help="Offer every @tool of a Python file.")] = None,
-    mcp: Annotated[list[str] | None, typer.Option("--mcp", help="Offer an MCP server: its command or address.")] = None,
+    tools: Annotated[
+        list[Path] | None, typer.Option("--tools", metavar="FILE", help="Offer every @tool of a Python file.")
+    ] = None,
+    mcp: Annotated[
+        list[str] | None, typer.Option("--mcp", metavar="SERVER", help="Offer an MCP server: its command or address.")
+    ] = None,
     policy: Annotated[str, typer.Option("--policy", help="What shapes each request.")] = "palaver",
     budget: BudgetOption = None,
     summarizer: Annotated[_Text, typer.Option("--summarizer", help="A model that summarises what leaves.")] = None,
