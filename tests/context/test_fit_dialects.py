@@ -207,6 +207,19 @@ ODDITIES: dict[str, list[Item]] = {
 }
 
 
+def test_what_a_list_needs_counts_what_writing_adds() -> None:
+    """A list with no first message of the user gets one: the error says how much the list takes with it, and that is enough."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque1"}
+    items = [thought, *[{"role": "developer", "content": "be brief"}] * 4]
+
+    def fitted(tokens: int) -> Fit:
+        return fit(items, model="gpt-5", budget=Budget.of_input(tokens), dialect_name="openai-responses")
+
+    with pytest.raises(InfeasibleBudget) as error:
+        fitted(117)
+    assert fitted(error.value.needed).tokens == error.value.needed == sum(error.value.breakdown.values())
+
+
 @settings(max_examples=max(settings().max_examples, 40), deadline=None)
 @given(data=st.data(), name=st.sampled_from(NAMES), policy=st.sampled_from(CUTTING), tokens=st.integers(60, 3_000))
 def test_law_1_any_list_comes_back_valid(data: st.DataObject, name: str, policy: str, tokens: int) -> None:

@@ -253,8 +253,7 @@ class _Job:
             if error.unit != "tokens":
                 raise
             part = {**error.breakdown, "tools": error.breakdown.get("tools", 0) + extra}
-            whole = {name: size for name, size in meter.view(before).parts().items() if size}
-            needed = min(part, whole, key=lambda sizes: sum(sizes.values()))  # the whole list needs no tools
+            needed = min(part, self._whole(writer, meter), key=lambda sizes: sum(sizes.values()))
             raise InfeasibleBudget(room.limit, sum(needed.values()), needed) from error
         return replace(done, tools=more, tokens=done.tokens + extra)
 
@@ -288,6 +287,12 @@ class _Job:
             added += tokens - budget.limit
         needed = budget.limit + added
         raise InfeasibleBudget(budget.limit, needed, {"around the messages": needed})
+
+    def _whole(self, writer: ListWriter, meter: Meter) -> Mapping[str, int]:
+        """Return the parts of the whole list as it would be sent: it needs no tools that bring something back."""
+        measured, written = meter.view(writer.before), writer.write(writer.before)
+        around = self._size(written, meter) - measured.total if written.grew else 0
+        return {name: size for name, size in {**measured.parts(), "around the messages": around}.items() if size}
 
     def _size(self, written: Written, meter: Meter) -> int:
         system = "\n\n".join(filter(None, (self.system, written.system)))
