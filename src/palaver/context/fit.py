@@ -291,7 +291,7 @@ class _Job:
     def _whole(self, writer: ListWriter, meter: Meter) -> Mapping[str, int]:
         """Return the parts of the whole list as it would be sent: it needs no tools that bring something back."""
         measured, written = meter.view(writer.before), writer.write(writer.before)
-        around = self._size(written, meter) - measured.total if written.grew else 0
+        around = max(self._size(written, meter) - measured.total, 0) if written.grew else 0
         return {name: size for name, size in {**measured.parts(), "around the messages": around}.items() if size}
 
     def _size(self, written: Written, meter: Meter) -> int:
