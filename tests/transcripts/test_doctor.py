@@ -144,15 +144,6 @@ def shown(log: Log) -> list[str]:
     return [one.content if isinstance(one, TextContent) else str(getattr(one, "id", one.type)) for one in mended(log)]
 
 
-def test_a_dialog_is_repaired_once_until_it_grows() -> None:
-    """A second repair returns the branch of the first."""
-    log = Log()
-    log.put(user("go"), model("", "a"))
-    first, second = (repair(log.store, log.dialog).dialog_id for _ in range(2))
-    log.put(user("more"))
-    assert first == second != repair(log.store, log.dialog).dialog_id
-
-
 def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
     """A call whose arguments are no JSON is named; the branch holds what the model wrote, in an object."""
     log = Log()

@@ -32,7 +32,7 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
 
     On the branch, every call has a result and a unique id, every result has a call, arguments are objects, nothing is empty, every
     payload exists, and each response is one message. A provider accepts it unchanged, even from a tool that does not know palaver. The
-    branch is written in one transaction; where the dialog has one since its newest entry, that one is returned.
+    branch is written in one transaction.
 
     Raises:
         NotFound: The dialog does not exist.
@@ -43,9 +43,6 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
     view = fold(store, dialog_id, whole=True)
     view.load()
     branch = child_of(source, (), 0, relation="repair", metadata={"of": dialog_id, "at": view.at})
-    for node in store.nodes(source.session_id):
-        if node.relation == "repair" and node.metadata == branch.metadata:
-            return node
     state = ((span, decode_entry(store.body(span.dialog, span.start))) for span in view.state)
     mender = _Mender(store)
     with store.transaction():
