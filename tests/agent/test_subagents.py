@@ -4,12 +4,13 @@ import pytest
 
 from palaver import MemoryStore, Prompt, Session, Store
 from palaver.agent import Agent, ProviderInvoker, subagent
-from palaver.errors import DecisionNeeded, InvalidInput, NotFound
+from palaver.agent.approvals import Decision, decide
+from palaver.errors import Ambiguous, DecisionNeeded, InvalidInput, NotFound
 from palaver.log import ERASED
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, Died, calling, die, roles, scripted, sent
+from tests.agent.helper import MODEL, Died, both, calling, die, roles, scripted, sent
 from tests.kills import dying_store
 
 
@@ -170,6 +171,32 @@ def test_a_decision_reaches_the_call_that_waits() -> None:
     agent.deny(caught.value.calls[0].id, "too much")
     assert agent.respond().content == "Not paid."
     assert agent.waiting() == ()
+
+
+def test_an_id_that_several_waiting_calls_have_decides_none() -> None:
+    """Two sub-agents whose provider numbers calls alike: the parent's decision is refused, and made in one's dialog the other can be decided from above."""
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return "paid"
+
+    def answer(request: Request) -> object:
+        said = request.body["messages"][-1]
+        return "Done." if said["role"] == "tool" else calling("pay", "", "pay:0", to=said["content"])
+
+    helper, _ = worker(answer, tools=[pay])
+    agent, _ = boss([both(("digger", {"task": "Ann"}), ("digger", {"task": "Bob"})), "All done."], helper)
+    assert agent.respond("go", return_session=True).state == "waiting"
+    with pytest.raises(Ambiguous, match="pay:0"):
+        agent.approve("pay:0")
+    first, second = agent.current_dialog.children
+    decide(first, "pay:0", Decision(decision="deny"))
+    agent.approve("pay:0")
+    agent.respond()
+    assert paid == [second.messages[1].content]
 
 
 def test_subagent_refuses_what_is_no_agent() -> None:

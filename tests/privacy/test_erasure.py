@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.agent.approvals import deliveries
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
-from palaver.log import ERASED, KINDS, Erasure, Handle, decode_entry, draft, stand_in
+from palaver.log import ERASED, KINDS, Erasure, Handle, Inbox, decode_entry, draft, stand_in
 from palaver.messages import Message
 from palaver.session import Session, searchable
 from palaver.session.erasure import erase, finish_erasures, preview_erasure
@@ -157,6 +158,19 @@ def test_a_repaired_branch_loses_what_it_repeats(store: Store) -> None:
     *rest, last = session.dialog(branch.dialog_id).messages
     assert not any(word in repr(rest) for word in ("first words", "other", "done", "thanks"))
     assert last.content == "said since"
+
+
+def test_what_waited_goes_with_its_delivery_and_nothing_else(store: Store) -> None:
+    """A queued message and the message that delivered it are erased together; appended to another dialog, the latter alone."""
+    session, other = (told(*[user(f"number {n}") for n in range(3)], store=store) for _ in range(2))
+    root = session.root
+    queued = store.annotate(root.dialog_id, draft(Inbox(message=user("queued words")))[0])
+    (delivered,) = deliveries({queued.seq: user("queued words")}, root.dialog_id)
+    root.reload().append([delivered.message])
+    other.root.append(root.messages[-2:])
+    for one, erased in ((other, 1), (session, 2)):
+        assert one.erase(entries=[one.root.messages.handle(-1)]).entries == erased
+    assert [message.content for message in root.reload().messages] == ["number 0", "number 1", "number 2", ERASED]
 
 
 def test_handles_to_what_was_erased_say_so(store: Store) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from palaver.errors import Conflict, NotFound, StoreDamaged, StoreError, UnsupportedTranscript
 from palaver.formats import ReadLimits
 from palaver.ids import SessionId, new_session_id
-from palaver.log import Compaction, Label, MessageEntry, Place, Run, draft
+from palaver.log import Compaction, Label, MessageEntry, Place, Run, child_of, draft
 from palaver.messages import ImageContent, TextContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SourceRecord
@@ -70,6 +70,28 @@ def test_export_import_export_gives_the_same_bytes() -> None:
     assert taken(other, data) == 0
     assert other.session(found.session_id) == moved
     assert taken(other, bundle(log)) == 1
+    log.fork()
+    found = import_bundle(other, BytesIO(bundle(log)).read)
+    assert (found.entries, found.added) == (0, 1)
+
+
+def test_bundle_moves_a_session_unless_it_was_moved_here() -> None:
+    """A bundle that brings a fork, and goes on there, is followed; a session that goes on in a dialog of its own is not moved."""
+    log = sample()
+    before, fork = bundle(log), log.fork().dialog
+    log.store.update_session(log.session, root=fork)
+    for moved in (False, True):
+        store = MemoryStore()
+        taken(store, before)
+        here = (
+            store.create_dialog(child_of(store.node(log.dialog), (), 0, relation="fork")).dialog_id
+            if moved
+            else log.dialog
+        )
+        store.update_session(log.session, root=here, trashed_at=1.0)
+        taken(store, bundle(log))
+        assert store.session(log.session).root == (here if moved else fork)
+        assert store.session(log.session).trashed_at is None
 
 
 def test_another_history_of_the_same_session_is_a_conflict() -> None:

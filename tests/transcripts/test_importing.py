@@ -150,7 +150,7 @@ def test_rewound_session_and_trash_stay_as_they_are(tmp_path: Path) -> None:
     store = MemoryStore()
     path = written(tmp_path / "s.jsonl", talk(4))
     session = Session.open(store, imported(store, path).session_id)
-    rewound = session.rewind(session.root.messages.handle(1)).dialog_id
+    rewound = session.rewind(session.root.messages.handle(1)).apply().dialog_id
     for count in (4, 6):
         assert imported(store, written(path, talk(count))).main == rewound
     session.delete()
@@ -176,8 +176,13 @@ def test_two_imports_at_once_make_one_session(tmp_path: Path) -> None:
     meanwhile = Meanwhile()
     (one,) = Importer(store, redactor=meanwhile).import_path(path)
     assert meanwhile.other is not None
-    assert (one.session_id, one.outcome) == (meanwhile.other.session_id, "unchanged")
+    assert (one.session_id, one.outcome, one.losses) == (meanwhile.other.session_id, "unchanged", ())
     assert len(list(store.sessions())) == 1
+    longer = written(tmp_path / "longer.jsonl", talk(6))
+    store = MemoryStore()
+    (one,) = Importer(store, redactor=Meanwhile()).import_path(longer)
+    assert [loss.code for loss in one.losses] == ["meanwhile"]
+    assert imported(store, longer).outcome == "grown"
 
 
 def test_file_of_a_sub_agent_joins_its_session(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.turn import TurnState, read_turn, subagent_dialog
-from palaver.errors import InvalidInput, NotFound
+from palaver.agent.turn import DELIVERED, TurnState, read_turn, subagent_dialog
+from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
-from palaver.log import DELIVERED, Entry, Handle, draft
+from palaver.log import Entry, Handle, copy_of, draft
 from palaver.log.entries import Approval, MessageEntry
 from palaver.messages import FrozenDict, Message, ToolCallContent
 from palaver.session import Dialog
@@ -53,7 +53,8 @@ def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[Messa
 
 
 def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
-    metadata = FrozenDict({**message.metadata, DELIVERED: seq, "dialog_id": dialog_id})
+    about = {DELIVERED: seq, "dialog_id": dialog_id, **copy_of([Handle(dialog_id, seq)])}
+    metadata = FrozenDict({**message.metadata, **about})
     return message.model_copy(update={"metadata": metadata})
 
 
@@ -169,13 +170,19 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
 
     Raises:
         NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has begun or has a result.
+        Ambiguous: Calls of several dialogs that wait have this id: some providers number the calls of each answer anew.
     """
-    known: list[str] = []
-    for one, _, call in _not_begun(dialog.store, dialog.session_id, dialog.dialog_id):
-        if call.id == call_id:
-            return annotate(dialog.store, one, decision.entry(call_id))
-        known.append(call.id)
-    raise NotFound(call_id, what="open call", close=known)
+    found = [
+        (call.id, call.id in turn.decisions, one)
+        for one, turn, call in _not_begun(dialog.store, dialog.session_id, dialog.dialog_id)
+    ]
+    named = [(decided, one) for name, decided, one in found if name == call_id]
+    places = [one for decided, one in named if not decided] or [one for _, one in named]
+    if not places:
+        raise NotFound(call_id, what="open call", close=[name for name, _, _ in found])
+    if len(places) > 1:
+        raise Ambiguous(call_id, places, hint="Decide in the dialog of the call: decide(session.dialog(ID), ...).")
+    return annotate(dialog.store, places[0], decision.entry(call_id))
 
 
 def _not_begun(

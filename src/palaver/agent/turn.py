@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import DELIVERED, LOST, Handle, Node, Reader, decode_entry
+from palaver.log import LOST, Handle, Node, Reader, decode_entry
 from palaver.log.entries import (
     Approval,
     CallStarted,
@@ -29,6 +29,7 @@ from palaver.store.protocol import Store
 __all__ = [
     "ATTEMPT",
     "CALL",
+    "DELIVERED",
     "EXHAUSTED",
     "PARTIAL",
     "REFUSED",
@@ -46,6 +47,9 @@ CALL = "palaver.call"
 
 ATTEMPT = "palaver.attempt"
 """The custom entry of an answer that did not become a message: refused by a parser, cut off, or one round of tools too many."""
+
+DELIVERED = "palaver.inbox"
+"""The metadata key with which a delivered message names its inbox entry, by number in its dialog."""
 
 _PAUSED = "pause_turn"
 """Anthropic's stop reason for an answer whose server tools still run. The model continues the answer when it is sent back.

@@ -36,7 +36,6 @@ from palaver.log.entries import (
 )
 from palaver.log.erasure import (
     COPY_OF,
-    DELIVERED,
     ERASED,
     copy_of,
     from_header,
@@ -66,7 +65,6 @@ from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run,
 
 __all__ = [
     "COPY_OF",
-    "DELIVERED",
     "ERASED",
     "HOLDING",
     "KINDS",

@@ -33,7 +33,6 @@ from palaver.messages import Content, Message, TextContent, ThinkingContent, Too
 __all__ = [
     "ATTEMPT",
     "COPY_OF",
-    "DELIVERED",
     "ERASED",
     "NOTE",
     "copy_of",
@@ -54,9 +53,6 @@ ATTEMPT = "palaver.compaction"
 COPY_OF = "palaver.copy_of"
 """The metadata key with which a message, or a tool result in it, names the entries whose words it repeats: a list of `dialog:entry`. It is erased with any
 of them."""
-
-DELIVERED = "palaver.inbox"
-"""The metadata key with which a delivered message names its inbox entry, by number. Each is erased with the other."""
 
 NOTE = "palaver.erasure"
 """The policy of a context edit that records an erasure (`note`)."""

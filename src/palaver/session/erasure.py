@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -18,7 +17,6 @@ from palaver.errors import InvalidInput, NotFound, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import (
     COPY_OF,
-    DELIVERED,
     Approval,
     BranchSummary,
     Compaction,
@@ -59,7 +57,7 @@ _DERIVED_KINDS = frozenset(
     {"approval", "compaction", "context_edit", "branch_summary", "label", "quarantine", "custom"}
 )
 
-_NAMES_ORIGINAL = re.compile(f'"(?:{re.escape(COPY_OF)}|{re.escape(DELIVERED)})"'.encode())
+_NAMES_ORIGINAL = f'"{COPY_OF}"'.encode()
 
 
 # --- the preview --------------------------------------------------------------------------------------------------------------------
@@ -252,19 +250,17 @@ def _fate(
 
 
 def _copies(store: Erasing, node: Node) -> Iterator[tuple[Handle, Handle]]:
-    """Yield the entries that entries of a dialog repeat, each with the one that goes with it."""
+    """Yield the entries that entries of a dialog repeat, each with the one that goes with it. What waited in the inbox goes with its delivery, too."""
     for seq, body in store.bodies(node.dialog_id):
-        if _NAMES_ORIGINAL.search(body):  # few do, and need to be decoded
-            place = Handle(node.dialog_id, seq)
-            entry = _readable(store, place)
-            if not isinstance(entry, MessageEntry):
-                continue
-            queued = entry.message.metadata.get(DELIVERED)
-            if isinstance(queued, int):
-                yield from permutations((place, place._replace(seq=queued)))
-            for metadata in (entry.message.metadata, *(one.metadata for one in entry.message.tool_results())):
-                for name in originals(metadata):
-                    yield name, place
+        place = Handle(node.dialog_id, seq)
+        entry = _readable(store, place) if _NAMES_ORIGINAL in body else None  # few do, and need to be decoded
+        if isinstance(entry, MessageEntry):
+            about = (entry.message.metadata, *(one.metadata for one in entry.message.tool_results()))
+            for original in chain.from_iterable(map(originals, about)):
+                yield original, place
+                here = original.dialog == place.dialog and original.seq < seq
+                if here and store.header(place.dialog, original.seq).kind == "inbox":
+                    yield place, original
 
 
 def _readable(store: Erasing, place: Handle) -> Entry:

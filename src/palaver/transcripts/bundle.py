@@ -109,11 +109,13 @@ class BundleImport(NamedTuple):
         session_id: The session.
         dialogs: The number of dialogs in the bundle.
         entries: The number of entries written; 0 if the store had all.
+        added: The number of dialogs that the store did not have.
     """
 
     session_id: SessionId
     dialogs: int
     entries: int
+    added: int
 
 
 def is_bundle(path: str | Path) -> bool:
@@ -157,8 +159,7 @@ def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the b
     with MemoryStore() as whole:
         session_id = _Reading(whole, name).read(read_frames(read, name))
         with store.transaction():
-            written = _merge(whole, store, session_id, name)
-        return BundleImport(session_id, len(whole.nodes(session_id)), written)
+            return _merge(whole, store, session_id, name)
 
 
 def redacted_copy(store: Store, session_id: SessionId, redactor: Redactor) -> Store:
@@ -320,28 +321,34 @@ def _value(kind: type[_Kind], read: Mapping[str, Any]) -> _Kind:
 # --- into a store -----------------------------------------------------------------------------------------------------------------
 
 
-def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -> int:
-    """Write the missing entries of a session, and return their number."""
-    record = whole.session(session_id)
-    known = _has(store, session_id)
-    if not known:
-        store.create_session(replace(record, root=None))
+def _merge(whole: MemoryStore, store: Store, session_id: SessionId, name: str) -> BundleImport:
+    """Write what is missing of a session. If something was, the session leaves the trash, and goes on where the bundle does, unless it was moved here."""
+    record, nodes = whole.session(session_id), whole.nodes(session_id)
+    if not _has(store, session_id):
+        store.create_session(replace(record, root=None, trashed_at=None))
     for blob in whole.blob_ids():
         store.put_blob(whole.blob(blob))
     there = {node.dialog_id: node for node in store.nodes(session_id)}
+    added = [node.dialog_id for node in nodes if node.dialog_id not in there]
     written = 0
-    for node in whole.nodes(session_id):
-        if node.dialog_id not in there:
-            store.create_dialog(node)
-        else:
+    for node in nodes:
+        if node.dialog_id in there:
             _require_same(whole, store, node, there[node.dialog_id], name)
+        else:
+            store.create_dialog(node)
         written += _append_rest(whole, store, node.dialog_id, store.last(node.dialog_id))
+    _put_sources(whole, store, session_id)
+    if written or added:
+        root = store.session(session_id).root
+        moved = root not in {None, *(node.dialog_id for node in nodes)}
+        store.update_session(session_id, trashed_at=None, root=root if moved else record.root)
+    return BundleImport(session_id, len(nodes), written, len(added))
+
+
+def _put_sources(whole: MemoryStore, store: Store, session_id: SessionId) -> None:
     for source in whole.sources(session_id):
         if store.source(source.identity) is None:
             store.put_source(source)
-    if written or not known:
-        store.update_session(session_id, trashed_at=None, root=record.root)
-    return written
 
 
 def _has(store: Store, session_id: SessionId) -> bool:

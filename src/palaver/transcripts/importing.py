@@ -243,7 +243,7 @@ class Importer:
             records=total,
             messages=sum(last.number for last in lasts),
             main=record.root,
-            outcome="unchanged" if not done.entries else "new" if done.entries == total else "grown",
+            outcome="unchanged" if not done.entries + done.added else "new" if done.added == done.dialogs else "grown",
             losses=(),
         )
 
@@ -273,8 +273,11 @@ class Importer:
                     if (
                         other := self._known(identity, file)
                     ) is not None:  # imported meanwhile; ours stays in the trash
+                        reason = "Another process imported another version of it meanwhile: import it again."
+                        newer = Loss(place="whole file", reason=reason, code="meanwhile", severity="loss")
+                        told = () if other.digest == file.digest else (newer,)
                         record = self.store.session(other.session_id)
-                        return self._result(found.format.name, record, file, "unchanged")
+                        return self._result(found.format.name, record, file, "unchanged", losses=told)
                 return self._finish(current, erased=erased)
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
