@@ -92,7 +92,7 @@ class Pairing:
         response: The newest response.
         omissions: The entries left out.
         parted: The calls whose result may be on another branch.
-        blocks: The other single blocks left out.
+        blocks: The other results left out; those that a checkpoint left out answer no call, even if one waits since their own is gone.
     """
 
     read: Reading
@@ -184,7 +184,8 @@ class Pairing:
     def _answer(self, dialog: DialogId, header: Header) -> frozenset[int]:
         """Return the results of a message to the calls of the newest response; return the blocks that need no other place."""
         response = self.response
-        if response is None or not response.waiting:
+        calling = {} if response is None else response.waiting
+        if not (calling or self.blocks):
             return _NO_BLOCKS
         aside = []
         size = header.size // (len(header.calls) or 1)
@@ -192,17 +193,17 @@ class Pairing:
         for index, letter in enumerate(header.blocks):
             if letter != "r":
                 continue
-            waiting = response.waiting.get(next(calls, ""))
-            if waiting is None or (self.apart and Handle(dialog, header.seq, index) in self.apart):
-                continue
-            aside.append(index)
-            if waiting:
-                response.results[waiting.pop(0)] = (dialog, header.seq, index, size)
-                response.count(dialog, header, 1)
-                self._grown = True
-            else:
-                handle = Handle(dialog, header.seq, index)
-                self.blocks[handle] = Omission(reason=Reason.DUPLICATE_RESULT, handle=handle, size=size)
+            waiting, place = calling.get(next(calls, "")), Handle(dialog, header.seq, index)
+            if place in self.blocks:
+                aside.append(index)
+            elif response is not None and waiting is not None and place not in self.apart:
+                aside.append(index)
+                if waiting:
+                    response.results[waiting.pop(0)] = (dialog, header.seq, index, size)
+                    response.count(dialog, header, 1)
+                    self._grown = True
+                else:
+                    self.blocks[place] = Omission(reason=Reason.DUPLICATE_RESULT, handle=place, size=size)
         return frozenset(aside)
 
     def finish(self, *, live: bool = True) -> list[Exchange]:

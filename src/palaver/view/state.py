@@ -273,6 +273,8 @@ class State:
         for gone in map(Omission.of, omitted):
             if gone.handle is None or gone.handle.block is None:
                 self.omissions.append(gone)
+            elif gone.reason is Reason.DUPLICATE_RESULT:
+                self.pairing.blocks[gone.handle] = gone
             else:
                 self.marks.remove(gone.handle, gone)
         if policy and policy not in self.policies:
