@@ -113,7 +113,9 @@ def test_a_second_result_answers_no_earlier_call_of_its_id() -> None:
     """Once the call that it repeats has left, a checkpoint still leaves the second result out, with calls before it and without."""
     for dropped in (Drop(index=3), Drop(index=1, stop=4)):
         log = Log()
-        log.put(user("a"), model("", "x"), user("b"), model("", "x"), result("x"), user("c"), result("x"), model("done"))
+        log.put(
+            user("a"), model("", "x"), user("b"), model("", "x"), result("x"), user("c"), result("x"), model("done")
+        )
         small = apply(seen(log), Plan(policy="any", drops=(dropped,)))
         log.put(commit(log, small))
         again = seen(log)
