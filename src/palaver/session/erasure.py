@@ -323,10 +323,10 @@ def erase(
 ) -> Receipt:
     """Permanently erase a session, a dialog, all sessions of a subject, or single entries, and return the receipt.
 
-    This removes the entries and content derived from them: summaries, records and shortened forms, labels, recorded calls, copies (queued messages,
-    repaired branches, tasks and answers of sub-agents), payloads that nothing else names, stored source files, and rows of the full-text index. Where other entries depend on erased ones, a
-    tombstone keeps kind, role and call ids. The erasure is one transaction: a crash leaves all of it or nothing. The storage is cleaned
-    afterwards; unfinished work is pending until the next erasure or `finish_erasures`.
+    This removes the entries and content derived from them: summaries, records and shortened forms, labels, recorded calls, copies (queued
+    messages, repaired branches, tasks and answers of sub-agents), payloads that nothing else names, stored source files, and rows of the
+    full-text index. Where other entries depend on erased ones, a tombstone keeps kind, role and call ids. The erasure is one transaction: a
+    crash leaves all of it or nothing. The storage is cleaned afterwards; unfinished work is pending until the next erasure or `finish_erasures`.
 
     Args:
         store: The store.

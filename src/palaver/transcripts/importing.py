@@ -270,9 +270,8 @@ class Importer:
             with self.store.transaction(lock):
                 if known is None:
                     self._require_something(current)
-                    if (
-                        other := self._known(identity, file)
-                    ) is not None:  # imported meanwhile; ours stays in the trash
+                    other = self._known(identity, file)
+                    if other is not None:  # imported meanwhile; ours stays in the trash
                         reason = "Another process imported another version of it meanwhile: import it again."
                         newer = Loss(place="whole file", reason=reason, code="meanwhile", severity="loss")
                         told = () if other.digest == file.digest else (newer,)
