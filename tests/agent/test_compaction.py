@@ -1,21 +1,24 @@
 """What an agent sends when its dialog is long: one policy, one budget, one committed entry, and plain managers obeyed exactly."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from palaver import ContextManager, CoreMemory, Session
-from palaver.agent import Agent, Compacted, ModelSummarizer
+from palaver.agent import Agent, Compacted, ModelSummarizer, ProviderInvoker
+from palaver.agent.turn import REPEATED
 from palaver.context.triggers import EventCount
 from palaver.errors import AgentFailure, PolicyFailed
-from palaver.log.entries import Compaction, Instructions
-from palaver.messages import Speaker, words_of
+from palaver.log.entries import CallStarted, Compaction, Instructions, MessageEntry
+from palaver.messages import Speaker, ToolCallContent, words_of
 from palaver.models import ScriptedProvider
 from palaver.prompts import Prompt
 from palaver.store import MemoryStore
-from palaver.tools import tool
+from palaver.tools import Function, tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, OVERFLOW, calling, entries, kinds, scripted, sent, talkative
+from tests.agent.helper import MODEL, OVERFLOW, Died, calling, die, entries, kinds, scripted, sent, talkative
+from tests.kills import dying_store
 
 
 def compactions(agent: Agent) -> list[Compaction]:
@@ -149,7 +152,7 @@ def test_r307_newest_files_are_read_again() -> None:
     """After a fold the agent calls its own tool for the newest files that left, and appends what it says now."""
     texts = {f"{name}.py": f"old {name}" for name in "abcdefg"}
 
-    @tool(reads="path")
+    @tool(reads="path", idempotent=True)
     def read(path: str) -> str:
         """Read a file."""
         return texts[path] + " word" * 200
@@ -167,6 +170,75 @@ def test_r307_newest_files_are_read_again() -> None:
     found = [name for name in "abcdefg" if f"new {name}" in last]
     assert found == list("cdefg")
     assert "old a word" not in last
+
+
+def test_restoring_runs_only_tools_that_read() -> None:
+    """Law 18: a tool that writes, too, is not idempotent or needs approval is not called again; each reading is a recorded call of the harness."""
+    ran: list[str] = []
+
+    def effect(name: str) -> Function:
+        def work(path: str) -> str:
+            ran.append(name)
+            return f"{path} " + "word " * 300
+
+        return Function.from_callable(work, name=name, reads="path", idempotent=name != "peek")
+
+    tools = [
+        effect("read"),
+        effect("edit").extend(writes="path"),
+        effect("peek"),
+        effect("secret").extend(needs_approval=True),
+    ]
+    script: list[object] = [
+        calling(each.name, path=f"{each.name} {number}.py") for each in tools for number in range(3)
+    ]
+    agent, provider = scripted([*script, "worked", "done"], tools=tools, max_interrupt_steps=20, approve=lambda _: True)
+    agent.respond("go")
+    before = len(kinds(agent.current_dialog))
+    agent.context_manager, agent.budget = "claude-code", 5_000
+    talkative(agent)
+    agent.respond("and now?")
+    assert {name: ran.count(name) for name in ran} == {"read": 6, "edit": 3, "peek": 3, "secret": 3}
+    made = [entry for entry in entries(agent.current_dialog)[before:] if isinstance(entry, CallStarted)]
+    assert [(entry.tool, entry.idempotent) for entry in made] == [("read", True)] * 3
+    repeated = [agent.current_dialog.recall(entry.repeats.handle) for entry in made if entry.repeats]
+    paths = [call.args["path"] for call in repeated if isinstance(call, ToolCallContent)]
+    assert paths == [f"read {number}.py" for number in (2, 1, 0)]
+    assert everything_in(provider.requests[-1]).count("read again after older messages left") == 3
+
+
+@pytest.mark.parametrize("write", range(1, 14))
+def test_restoring_continues_after_a_kill(write: int) -> None:
+    """Law 18: wherever the process dies, each recorded reading has one result in the end, and no file is read without a record."""
+    ran: list[str] = []
+
+    @tool(reads="path", idempotent=True)
+    def read(path: str) -> str:
+        """Read a file."""
+        ran.append(path)
+        return f"{path} " + "word " * 300
+
+    script: list[object] = [calling("read", path=f"{name}.py") for name in "abc"]
+    agent, _ = scripted([*script, "worked"], tools=[read], max_interrupt_steps=20)
+    agent.respond("go")
+    talkative(agent)
+    ran.clear()
+    options: dict[str, Any] = {"tools": [read], "context_manager": "claude-code", "budget": 5_000}
+
+    def again(deadly: int) -> Agent:
+        store = dying_store(agent.store, deadly, die)
+        provider = ScriptedProvider(lambda _: "done")
+        return Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(provider), store=store, **options)
+
+    with suppress(Died, BaseExceptionGroup):
+        again(write).resume("tester_main").respond("and now?")
+    late = again(-1).resume("tester_main")
+    assert late.respond().content == "done"
+    log = entries(late.current_dialog)
+    began = [entry.call_id for entry in log if isinstance(entry, CallStarted) and entry.repeats]
+    said = [entry.message.metadata.get(REPEATED) for entry in log if isinstance(entry, MessageEntry)]
+    assert sorted(began) == sorted(filter(None, said))
+    assert len(began) <= len(ran) <= len(began) + 1
 
 
 # --- recall and memory -----------------------------------------------------------------------------------------------------------

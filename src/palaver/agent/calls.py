@@ -13,7 +13,7 @@ from palaver.errors import Conflict, InvalidInput, PalaverError, StoreError
 from palaver.log.entries import Approval, CallStarted, LateResult
 from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.plurals import a_type
-from palaver.tools import CallContext, Function, ToolOutcome, execute_all
+from palaver.tools import Function, ToolOutcome, execute_all
 
 __all__ = ["SUSPENDED", "settle"]
 
@@ -116,18 +116,16 @@ class _ToolRound:
         self._fault: PalaverError | None = None
 
     async def execute(self, calls: Sequence[ToolCallContent]) -> None:
-        run, settings = self._run, self._run.settings
+        run = self._run
         if calls:
             await execute_all(
                 run.toolbox,
                 calls,
-                context=CallContext(
-                    dialog=run.dialog, agent=settings.agent, deps=settings.deps, on_progress=run.listeners.note
-                ),
+                context=run.context,
                 earlier=tuple(run.turn.executed),
                 on_start=self._start,
                 on_outcome=self._outcome,
-                parallel=settings.parallel,
+                parallel=run.settings.parallel,
             )
         if self._fault is not None:
             raise self._fault

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from palaver.agent.events import Compacted
 from palaver.agent.invoking import WorkingCopy
 from palaver.agent.run import AgentRun
-from palaver.agent.turn import REFUSED, RejectedAnswer
+from palaver.agent.turn import REFUSED, REPEATED, RejectedAnswer
 from palaver.context.compose import Composed, compose
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.context.triggers import Figures, fired, next_request
-from palaver.errors import ContextOverflow, InfeasibleBudget, InvalidInput
-from palaver.ids import DialogId, now
-from palaver.log import Handle, entry_at
-from palaver.log.entries import Compaction, MessageEntry
+from palaver.errors import ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound
+from palaver.ids import DialogId, new_message_id, now
+from palaver.log import Handle, Place, copy_of, entry_at
+from palaver.log.entries import CallStarted, Compaction, MessageEntry
 from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
 from palaver.models import Provider, collect
 from palaver.session import Dialog
@@ -70,6 +70,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
     if manager is None and limit is not None:
         manager = policy(DEFAULT_POLICY, run.settings.model)
     if isinstance(manager, Policy):
+        await _read_again(run, manager)
         if limit is None and run.settings.triggers:
             await _committed(run, manager, await run_in_worker(partial(_fired, run, manager)))
         plan = await run_in_worker(partial(_planned, run, manager, after, limit))
@@ -241,44 +242,79 @@ def _notice(text: str) -> Exchange:
 
 
 async def _restored(run: AgentRun, manager: Policy, before: View, after: View) -> tuple[str, ...]:
-    """Read the newest files again whose contents left the view, with the tool that read them, and append their contents.
+    """Read the newest files again whose contents left the view, and return their paths.
 
-    The policy sets the number of files and the tokens of each: `restore_files` and `restore_tokens` (Claude Code: 5 files of 5,000 tokens).
+    The policy sets the number of files and the tokens of each: `restore_files` and `restore_tokens` (Claude Code: 5 files of 5,000 tokens). Only
+    tools that read and do nothing else are called, each call recorded before it runs.
     """
-    most = getattr(manager, "restore_files", 0)
-    if not most:
-        return ()
-    calls = await run_in_worker(lambda: list(_newest_reads(run, before, after, most)))
-    entries: list[MessageEntry] = []
-    for path, call in calls:
-        outcome = await execute(run.toolbox, call)
-        if outcome.error is None:
-            text = await run_in_worker(partial(_cut, run, outcome.result.text(), getattr(manager, "restore_tokens", 0)))
-            said = f"[{path} as it is now, read again after older messages left the context]\n{text}"
-            entries.append(MessageEntry(message=UserMessage(contents=(TextContent(said),), speaker=Speaker.TOOL)))
-    if entries:
-        run.record(*entries)
-    return tuple(path for path, _ in calls)
+    most = manager.restore_files
+    reads = await run_in_worker(lambda: list(_newest_reads(run, before, after, most))) if most else []
+    if reads:
+        run.record(*(_intent(call, origin) for call, origin in reads))
+    return await _read_again(run, manager)
 
 
-def _newest_reads(run: AgentRun, before: View, after: View, most: int) -> Iterator[tuple[str, ToolCallContent]]:
-    """Yield the newest calls that declare reading or writing a file and are no longer shown, one per file."""
+def _intent(call: ToolCallContent, origin: Handle) -> CallStarted:
+    return CallStarted(call_id=new_message_id(), tool=call.name, idempotent=True, repeats=Place.of(origin))
+
+
+async def _read_again(run: AgentRun, manager: Policy) -> tuple[str, ...]:
+    """Run the harness's recorded calls that have no result, also those of a process that died, and append what they return.
+
+    Returns:
+        The paths of the files that were read.
+    """
+    paths: list[str] = []
+    for call_id, origin in tuple(run.turn.repeats.items()) if manager.restore_files else ():
+        call, path = await run_in_worker(partial(_recorded, run, call_id, origin))
+        if call is None:  # the call was erased, or its tool changed: the file stays unread
+            continue
+        outcome = await execute(run.toolbox, call, context=run.context)
+        text = await run_in_worker(partial(_cut, run, outcome.result.text(), manager.restore_tokens))
+        how = "as it is now, read again" if outcome.error is None else "could not be read again"
+        said = f"[{path} {how} after older messages left the context]\n{text}"
+        message = UserMessage(
+            contents=(TextContent(said),), speaker=Speaker.TOOL, metadata={REPEATED: call_id, **copy_of([origin])}
+        )
+        run.record(MessageEntry(message=message))
+        paths += [path] if outcome.error is None else []
+    return tuple(paths)
+
+
+def _recorded(run: AgentRun, call_id: str, origin: Handle) -> tuple[ToolCallContent | None, str]:
+    """Return a call of the harness and the path that it reads; None if it is erased, or if it would do more than read now."""
+    try:
+        call = run.dialog.recall(origin)
+    except (Erased, NotFound):
+        return None, ""
+    path = _path_read(run, call)
+    return (call.model_copy(update={"id": call_id}) if path and isinstance(call, ToolCallContent) else None), path
+
+
+def _path_read(run: AgentRun, call: object) -> str:
+    """Return the path of the file that a call reads if it does nothing else; otherwise an empty string."""
+    function = run.toolbox.get(call.name) if isinstance(call, ToolCallContent) else None
+    if function is None or not isinstance(call, ToolCallContent) or not function.reads:
+        return ""
+    if function.writes or not function.idempotent or function.approval_needed(call):
+        return ""
+    return str(call.args.get(function.reads[0], ""))
+
+
+def _newest_reads(run: AgentRun, before: View, after: View, most: int) -> Iterator[tuple[ToolCallContent, Handle]]:
+    """Yield the newest calls that only read a file and are no longer shown, one per file, with their handles."""
     shown = {block.origin for exchange in after.exchanges[-_SEARCHED:] for block in exchange.blocks()}
     seen: set[str] = set()
     first = max(0, len(before.exchanges) - _SEARCHED)
     before.load(range(first, len(before.exchanges)))
     for exchange in reversed(before.exchanges[first:]):
         for block in exchange.blocks():
-            call = block.content
-            function = run.toolbox.get(call.name) if isinstance(call, ToolCallContent) else None
-            if function is None or not isinstance(call, ToolCallContent) or not function.reads:
-                continue
-            path = str(call.args.get(function.reads[0], ""))
-            if not path or path in seen or function.approval_needed(call):
+            call, path = block.content, _path_read(run, block.content)
+            if not path or path in seen:
                 continue
             seen.add(path)
-            if block.origin not in shown:
-                yield path, call
+            if isinstance(call, ToolCallContent) and block.origin is not None and block.origin not in shown:
+                yield call, block.origin
             if len(seen) >= most:
                 return
 

@@ -29,7 +29,7 @@ from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory
 from palaver.tokens import Budget
-from palaver.tools import Toolbox
+from palaver.tools import CallContext, Toolbox
 from palaver.wire import Memo, Request
 
 __all__ = [
@@ -321,6 +321,14 @@ class AgentRun:
     def postponed(self) -> set[str]:
         """The calls that wait for a decision from outside."""
         return self.undecided | self.suspended
+
+    @property
+    def context(self) -> CallContext:
+        """The surroundings of a tool's call."""
+        settings = self.settings
+        return CallContext(
+            dialog=self.dialog, agent=settings.agent, deps=settings.deps, on_progress=self.listeners.note
+        )
 
     # --- writing ----------------------------------------------------------------------------------------------------------
 

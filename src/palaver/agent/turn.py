@@ -33,6 +33,7 @@ __all__ = [
     "EXHAUSTED",
     "PARTIAL",
     "REFUSED",
+    "REPEATED",
     "Fate",
     "RejectedAnswer",
     "TurnState",
@@ -50,6 +51,9 @@ ATTEMPT = "palaver.attempt"
 
 DELIVERED = "palaver.inbox"
 """The metadata key with which a delivered message names its inbox entry, by number in its dialog."""
+
+REPEATED = "palaver.repeated"
+"""The metadata key with which a message names the call of the harness that it answers."""
 
 _PAUSED = "pause_turn"
 """Anthropic's stop reason for an answer whose server tools still run. The model continues the answer when it is sent back.
@@ -114,6 +118,7 @@ class TurnState:
         response: The model's newest answer in it, or None.
         answers: The results of that answer's calls, by call id.
         started: The calls that began, by id. The value is whether they may begin again.
+        repeats: The calls of the harness that began and have no result, by id: each with the model's call that it makes again.
         decisions: The decisions about the calls, by id; the newest wins.
         attempts: The answers since then that did not become messages.
         repairs: The total number of refused answers.
@@ -132,6 +137,7 @@ class TurnState:
     response: Message | None = None
     answers: dict[str, ToolResultContent] = field(default_factory=dict)
     started: dict[str, bool] = field(default_factory=dict)
+    repeats: dict[str, Handle] = field(default_factory=dict)
     decisions: dict[str, Approval] = field(default_factory=dict)
     attempts: list[RejectedAnswer] = field(default_factory=list)
     repairs: int = 0
@@ -172,8 +178,8 @@ class TurnState:
         match entry:
             case MessageEntry(message=message):
                 self._add_message(message)
-            case CallStarted(call_id=call, idempotent=idempotent):
-                self.started[call] = idempotent
+            case CallStarted():
+                self._add_start(entry)
             case Approval():
                 self._add_decision(entry)
             case Inbox(message=message):
@@ -187,6 +193,12 @@ class TurnState:
                 self._add_ours(name, data)
             case _:
                 pass
+
+    def _add_start(self, entry: CallStarted) -> None:
+        if entry.repeats is None:
+            self.started[entry.call_id] = entry.idempotent
+        else:
+            self.repeats[entry.call_id] = entry.repeats.handle
 
     def _add_decision(self, entry: Approval) -> None:
         if _is_decision(entry) and any(one.id == entry.call_id for one in self.pending):
@@ -212,6 +224,7 @@ class TurnState:
         else:
             self.said = True
             self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
+            self.repeats.pop(message.metadata.get(REPEATED, ""), None)
             if message.role is Role.USER and not self.open:
                 self.overtaken = True
                 self._count_anew()

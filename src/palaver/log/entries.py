@@ -74,12 +74,20 @@ class Toolset(Entry):
 
 
 class CallStarted(Entry):
-    """A tool call is about to run. It is written before the effect, so that a crash leaves the call `unknown`."""
+    """A tool call is about to run. It is written before the effect, so that a crash leaves the call `unknown`.
+
+    Attributes:
+        call_id: The open call that runs; a new id when the harness makes the call.
+        tool: The tool's name.
+        idempotent: Whether the call may run again after a crash.
+        repeats: The earlier call of the model that the harness makes again; None for a call of the model.
+    """
 
     kind: Literal["call_started"] = "call_started"
     call_id: str
     tool: str = ""
     idempotent: bool = False
+    repeats: Place | None = None
 
 
 class TurnStarted(Entry):

@@ -304,7 +304,7 @@ _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "toolset": lambda entry: {"tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools)},
     "compaction": _compaction,
     "context_edit": lambda entry: {**_fields(entry, "base", "policy"), **_edited(entry)},
-    "call_started": lambda entry: _fields(entry, "call_id", "tool", "idempotent"),
+    "call_started": lambda entry: _fields(entry, "call_id", "tool", "idempotent", "repeats"),
     "turn_started": lambda entry: _fields(entry, "agent"),
     "turn_ended": lambda entry: _fields(entry, "outcome"),
     "approval": lambda entry: _fields(entry, "call_id", "decision"),

@@ -52,7 +52,7 @@ class Draft(NamedTuple):
         role: The role of its message, or empty.
         counts: 1 for a message, 0 for any other kind. A fragment that continues a response does not count again (`next_header`).
         opens: Ids of the tool calls that the entry makes.
-        answers: Ids of the tool calls that the entry answers.
+        answers: Ids of the tool calls that the entry answers or starts; a call of the harness's own is none of them.
         response: The provider's response id of an assistant message that says something, or empty.
         at: When it happened, in seconds since 1970-01-01 UTC.
         body: The entry's canonical bytes.
@@ -136,7 +136,7 @@ def draft_of(entry: Entry, body: bytes) -> Draft:
     """Return what a store writes for an entry whose canonical bytes are known."""
     if isinstance(entry, MessageEntry):
         return message_draft(entry.message, entry.at, body)
-    answers = (entry.call_id,) if isinstance(entry, CallStarted) else ()
+    answers = (entry.call_id,) if isinstance(entry, CallStarted) and entry.repeats is None else ()
     return Draft(entry.kind, "", 0, (), answers, "", entry.at, body)
 
 
@@ -228,7 +228,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "message": Rule(turn=True, beside=False, searched=True),
         "instructions": Rule(turn=True, beside=False, searched=True, holds="newest"),
         "toolset": Rule(turn=True, beside=False, holds="newest"),
-        "call_started": Rule(turn=True, beside=False, needs="open_call"),
+        "call_started": Rule(turn=True, beside=False, places=True, needs="open_call"),
         "turn_started": Rule(turn=True, beside=False, needs="no_open_turn"),
         "turn_ended": Rule(turn=True, beside=False, needs="open_turn"),
         "inbox": Rule(turn=False, beside=True, searched=True),
@@ -264,7 +264,7 @@ def rule(kind: str) -> Rule:
 
 def _lacks(need: Need | None, draft: Draft, last: Header) -> bool:
     if need == "open_call":
-        return not draft.answers or any(call not in last.open_calls for call in draft.answers)
+        return any(call not in last.open_calls for call in draft.answers)
     return (need == "open_turn" and last.open_turn < 0) or (need == "no_open_turn" and last.open_turn >= 0)
 
 
