@@ -11,7 +11,7 @@ HEX = set(string.hexdigits.lower())
 
 
 def test_new_ids_are_random_and_unique() -> None:
-    """R60, C9: 32 hexadecimal digits, as random as a UUID, that reveal neither time nor place."""
+    """C9, R60: 32 hexadecimal digits, as random as a UUID, that reveal neither time nor place."""
     made: list[str] = [make() for make in (ids.new_session_id, ids.new_message_id) for _ in range(200)]
     made += [ids.new_dialog_id(made[0]) for _ in range(200)]
     assert len(set(made)) == len(made)

@@ -2,12 +2,12 @@
 
 import re
 
-from tools.requirements import PAGE, ROWS, found
+from tools.requirements import PAGE, ROWS, rows_of, shown
 
 
 def test_every_row_is_named_by_a_test() -> None:
-    """Each number of an example, conflict or report is in the name or docstring of a test; `./run demand` runs all reports."""
-    tests = found()
+    """Each number of an example, conflict or report is in the docstring of a test; `./run demand` runs all reports."""
+    tests = shown()
     missing = [(letter, n) for letter in "ACD" for n in range(1, ROWS[letter][0] + 1) if (letter, n) not in tests]
     assert missing == []
     for (letter, number), named in tests.items():
@@ -24,3 +24,17 @@ def test_the_page_has_every_row() -> None:
         for first, last in re.findall(rf"{letter}(\d+)(?:-{letter}(\d+))?", without[1] if without else ""):
             listed |= set(range(int(first), int(last or first) + 1))
         assert listed == set(range(1, count + 1))
+
+
+def test_only_a_list_at_the_beginning_names_rows() -> None:
+    """Ranges count whole; the result R1 of a text, and any other number in it, is no row."""
+    assert list(rows_of("A4, law 12, R9-R11: as R12 says.")) == [("A", 4), ("R", 9), ("R", 10), ("R", 11)]
+    assert list(rows_of("D24: the parent gets R1 and C2: no pending call.")) == [("D", 24)]
+    for text in (
+        "R1 is durable: before it.",
+        "`U, A[c1], R1` cut: valid.",
+        "S000, R2: read.",
+        "R2, and more: read.",
+        "R2",
+    ):
+        assert list(rows_of(text)) == []

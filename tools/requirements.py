@@ -1,7 +1,7 @@
-"""Write docs/reference/requirements.md: the tests that show each requirement, by the numbers in their names and docstrings.
+"""Write docs/reference/requirements.md: the tests that show each requirement, by the list that a docstring begins with.
 
 R are requirements and C conflicts of the source documents, A their examples, D what users of other systems report, and T failure
-modes of compaction. A test names its rows: `test_d9_…`, `test_a33_…`, or "R27, C13: …" at the beginning of its docstring.
+modes of compaction. A test names its rows at the beginning of its docstring and nowhere else: "C13, R27, R40-R42: …".
 
     python tools/requirements.py            write the page
     python tools/requirements.py --check    only compare it
@@ -39,40 +39,38 @@ REASONS: Mapping[str, str] = {
 }
 """Requirements without a test, and why."""
 
-_IN_NAME = re.compile(r"(?:^test|_)_?([rcadt])0*(\d+)[a-g]?(?=_|$)")
-_IN_DOCSTRING = re.compile(r"\b([RCADT])(\d+)(?:(?:-|\u2013| to )\1?(\d+))?(?! control|\()\b")
+_ROW = r"[RCADT]\d+(?:-[RCADT]?\d+)?"
+_LIST = re.compile(rf"(?:(?:{_ROW}|law \d+)(?:, |(?=: )))+(?=: )")
+_RANGE = re.compile(r"([RCADT])(\d+)(?:-\1?(\d+))?")
 _HEAD = """# Requirements and their tests
 
-`./run requirements` writes this table from the names and docstrings of tests. File names are relative to `tests/`; `+n` counts further tests.
+`./run requirements` writes this table from the docstrings of tests. File names are relative to `tests/`; `+n` counts further tests.
 """
 
 
-def found() -> dict[tuple[str, int], list[str]]:
-    """Return the tests of each row, those that name it in their own name first."""
+def shown() -> dict[tuple[str, int], list[str]]:
+    """Return the tests of each row."""
     tests: dict[tuple[str, int], list[str]] = {}
-    ranked = sorted((not by_name, test, row) for row, test, by_name in _named())
-    for _, test, row in ranked:
-        if test not in tests.setdefault(row, []):
-            tests[row].append(test)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if "node_modules" not in path.parts:
+            for test in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) and test.name.startswith("test_"):
+                    name = f"{path.relative_to(ROOT / 'tests').as_posix()}::{test.name}"
+                    for row in rows_of(ast.get_docstring(test) or ""):
+                        tests.setdefault(row, []).append(name)
     return tests
 
 
-def _named() -> Iterator[tuple[tuple[str, int], str, bool]]:
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if "node_modules" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                test = f"{path.relative_to(ROOT / 'tests').as_posix()}::{node.name}"
-                for letter, number in _IN_NAME.findall(node.name):
-                    yield (letter.upper(), int(number)), test, True
-                for letter, first, last in _IN_DOCSTRING.findall(ast.get_docstring(node) or ""):
-                    yield from (((letter, each), test, False) for each in range(int(first), int(last or first) + 1))
+def rows_of(docstring: str) -> Iterator[tuple[str, int]]:
+    """Yield the rows in the list that a docstring begins with."""
+    if listed := _LIST.match(docstring):
+        for letter, first, last in _RANGE.findall(listed[0]):
+            yield from ((letter, number) for number in range(int(first), int(last or first) + 1))
 
 
 def page() -> str:
     """Return the page."""
-    tests = found()
+    tests = shown()
     parts = [_HEAD]
     for letter, (count, title) in ROWS.items():
         without = [

@@ -58,8 +58,8 @@ def test_wrong_policy_or_budget_is_refused_at_once() -> None:
     assert roles(agent.current_dialog) == ["system"]
 
 
-def test_r27_adopted_dialog_with_another_prompt_warns() -> None:
-    """Whoever owns it: another system prompt stays in force, and the agent says so; its own prompt is silent."""
+def test_adopted_dialog_with_another_prompt_warns() -> None:
+    """R27: whoever owns it: another system prompt stays in force, and the agent says so; its own prompt is silent."""
     cases: list[Any] = [("tester", 1), ("other", 1)]
     for owner, warned in cases:
         agent, _ = scripted(["ok"])

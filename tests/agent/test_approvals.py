@@ -170,7 +170,7 @@ def test_images_and_prompts_arrive_within_a_turn() -> None:
     assert (kinds(agent.current_dialog).count("inbox"), said) == (2, ["go", "look", "Mind the gap."])
 
 
-def test_d24_a_fork_has_its_own_inbox() -> None:
+def test_a_fork_has_its_own_inbox() -> None:
     """D24: what arrived for the parent's turn is not the child's; the child's open call has a result that says so."""
 
     @tool

@@ -103,8 +103,8 @@ def test_second_overflow_is_a_typed_failure() -> None:
 # --- triggers, summaries, files -------------------------------------------------------------------------------------------------
 
 
-def test_r300_event_count_compacts_once() -> None:
-    """A trigger fires although the view fits; the compaction is recorded under its name and does not lead to the next one."""
+def test_event_count_compacts_once() -> None:
+    """R300: a trigger fires although the view fits; the compaction is recorded under its name and does not lead to the next one."""
     agent, provider = scripted(["one", "two"], context_manager="fold", budget=50_000, triggers=(EventCount(20),))
     talkative(agent)
     agent.respond("go")
@@ -114,7 +114,7 @@ def test_r300_event_count_compacts_once() -> None:
     assert len(provider.requests[0].body["messages"]) < 24
 
 
-def test_c17_reported_usage_corrects_the_budget() -> None:
+def test_reported_usage_corrects_the_budget() -> None:
     """C17: where the provider counts more tokens than we do, the policy acts earlier, by its figures plus what is new."""
     usage = {"prompt_tokens": 8_000, "completion_tokens": 5}
     for reported, expected in ((usage, 1), (None, 0)):
@@ -125,8 +125,8 @@ def test_c17_reported_usage_corrects_the_budget() -> None:
         assert len(compactions(agent)) == expected
 
 
-def test_r328_another_model_writes_the_summary() -> None:
-    """R314: asked in a request without tools; the summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
+def test_another_model_writes_the_summary() -> None:
+    """R314, R328: asked in a request without tools; the summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
     events: list[Any] = []
     writer = ScriptedProvider([{"text": "They counted words.", "usage": {"prompt_tokens": 9, "completion_tokens": 4}}])
     agent, provider = scripted(
@@ -148,8 +148,8 @@ def test_r328_another_model_writes_the_summary() -> None:
     assert compactions(agent)[0].attempt["summary"]["failed"]
 
 
-def test_r307_newest_files_are_read_again() -> None:
-    """After a fold the agent calls its own tool for the newest files that left, and appends what it says now."""
+def test_newest_files_are_read_again() -> None:
+    """R307: after a fold the agent calls its own tool for the newest files that left, and appends what it says now."""
     texts = {f"{name}.py": f"old {name}" for name in "abcdefg"}
 
     @tool(reads="path", idempotent=True)

@@ -55,8 +55,8 @@ def one(text: str, runtime: Runtime | None = None) -> Any:  # noqa: ANN401 - an 
 # --- what is read ------------------------------------------------------------------------------------------------------------
 
 
-def test_r99_agents_of_a_configuration(runtime: Runtime) -> None:
-    """Global holds for every agent; mappings are merged member by member (R168), anything else is replaced."""
+def test_agents_merge_over_the_global_configuration(runtime: Runtime) -> None:
+    """R99, R168: global holds for every agent; mappings are merged member by member, anything else is replaced."""
     config = load_config(BASE)
     assert list(config) == ["one", "two"]
     agents = build_agents(config, runtime=runtime)
@@ -103,8 +103,8 @@ parallel_tools: false""",
 # --- context managers --------------------------------------------------------------------------------------------------------
 
 
-def test_c16_context_managers_by_name_with_their_keys() -> None:
-    """R167, R170, R171: a name, or a mapping with all the manager's own keys; without a type the default manager; null and nothing are none."""
+def test_context_managers_by_name_with_their_keys() -> None:
+    """C16, R167, R170, R171: a name, or a mapping with all the manager's own keys; without a type the default manager; null and nothing are none."""
     cases = {
         "{type: default, max_tokens: 32000}": (DefaultContextManager, 32_000),
         "default": (DefaultContextManager, 128_000),
@@ -142,8 +142,8 @@ WRONG: list[tuple[str, int, str, tuple[str, ...], str]] = [
 ]  # fmt: skip
 
 
-def test_r99_error_names_the_place(tmp_path: Path) -> None:
-    """File, line, key, and what was perhaps meant; nothing is built."""
+def test_error_names_the_place(tmp_path: Path) -> None:
+    """R99: file, line, key, and what was perhaps meant; nothing is built."""
     path = tmp_path / "agents.yaml"
     for text, line, key, close, what in WRONG:
         path.write_text(text, encoding="utf-8")
@@ -157,8 +157,8 @@ def test_r99_error_names_the_place(tmp_path: Path) -> None:
         load_config("a: " + "[" * 2_000 + "\n")
 
 
-def test_r174_a_reference_that_leads_nowhere(runtime: Runtime) -> None:
-    """It is a KeyError of its own kind, with what is close, and the place in the hint."""
+def test_a_reference_that_leads_nowhere(runtime: Runtime) -> None:
+    """R174: it is a KeyError of its own kind, with what is close, and the place in the hint."""
     cases: list[Any] = [
         ("    tools: [web:serach]\n", "web.tools:search", "line 6, agent_configs[0].tools[0]"),
         ("    context_manager: {type: defautl}\n", "default", "line 6, agent_configs[0].context_manager.type"),

@@ -43,8 +43,8 @@ class Recording(DefaultHandler):
         return super().on_interrupt(prompt, session)
 
 
-def test_a4_one_prompt_from_beginning_to_end() -> None:
-    """A4, R44, C13: the same tools in every request, the task prompt's handler each time, the final answer parsed."""
+def test_one_prompt_from_beginning_to_end() -> None:
+    """A4, C13, R44: the same tools in every request, the task prompt's handler each time, the final answer parsed."""
     Recording.seen.clear()
     other = Prompt(path="t/other", prompt="Something else.")
 
@@ -63,7 +63,7 @@ def test_a4_one_prompt_from_beginning_to_end() -> None:
     assert agent.current_dialog.top_prompt is other
 
 
-def test_c12_text_leaves_the_system_prompt_in_force() -> None:
+def test_text_leaves_the_system_prompt_in_force() -> None:
     """C12, R46: after `receive` the agent's own prompt governs; `inherit_system_contract=False` takes S000 literally."""
     system = Prompt(path="t/system", prompt="Look.", function_list=[look], parser=word_first)
     agent, provider = scripted([calling("look", where="x"), "Answer it"], system)
@@ -80,7 +80,7 @@ def test_c12_text_leaves_the_system_prompt_in_force() -> None:
 # --- repairs ----------------------------------------------------------------------------------------------------------
 
 
-def test_a24_a_refused_answer_is_repaired() -> None:
+def test_a_refused_answer_is_repaired() -> None:
     """A24, R130, R134: state, counts, cost and delivery; the dialog has the good answer only, the log keeps the refused one."""
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
     script = [{"text": "Hm.", "usage": usage}, {"text": "Answer yes", "usage": usage}, "Answer no"]
@@ -100,7 +100,7 @@ def test_a24_a_refused_answer_is_repaired() -> None:
     assert said == ["Answer.", "Well?", "Answer yes", "And now?"]
 
 
-def test_r133_r143_repairs_are_filed_under_their_round() -> None:
+def test_repairs_are_filed_under_their_round() -> None:
     """R133, R143: answers, repairs and recalls belong to the round they happened in; a call belongs to the round of its answer."""
     prompt = STRICT.extend(path="t/r", function_list=[look])
     script = ["Hm.", calling("look", where="a"), "Hm again.", {"error": "down"}, "Answer yes"]
@@ -112,7 +112,7 @@ def test_r133_r143_repairs_are_filed_under_their_round() -> None:
     assert {key: [call.name for call in value] for key, value in session.interrupts.items()} == {0: ["look"]}
 
 
-def test_r135_a_parser_that_never_accepts() -> None:
+def test_a_parser_that_never_accepts() -> None:
     """R135: after the last repair the error has trace and cause, and every answer is in the log; the next call begins afresh."""
     agent, provider = scripted(["a", "b", "c", "Answer d"], STRICT, max_exception_retry=2)
     with pytest.raises(RepairFailed, match="does not begin") as caught:

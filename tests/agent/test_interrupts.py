@@ -163,7 +163,7 @@ def test_a_partial_answer_is_kept_and_never_shown(last: str, come: str) -> None:
 # --- providers that fail ----------------------------------------------------------------------------------------------
 
 
-def test_r140_failures_are_tried_again_within_bounds() -> None:
+def test_failures_are_tried_again_within_bounds() -> None:
     """R140: `max_llm_recall` caps recalls, rate limits counted; each failure is in the log, no message is made of it. By default none is."""
     script = [{"error": "rate"}, {"text": "cut", "error": "down"}, "whole"]
     agent, provider = scripted(script, max_llm_recall=2, retry=QUICK)
@@ -231,7 +231,7 @@ def test_a_listener_that_raises_loses_nothing(when: str) -> None:
 # --- stores and other processes ---------------------------------------------------------------------------------------
 
 
-def test_d19_two_processes_and_one_turn() -> None:
+def test_two_processes_and_one_turn() -> None:
     """D19: the process that takes a turn over fences the other off: its result is kept beside the turn, and it is told."""
     store = MemoryStore()
 

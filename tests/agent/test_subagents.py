@@ -29,8 +29,8 @@ def boss(
     return scripted(script, Prompt(path="boss/system", prompt="You lead.", function_list=tools), store=store)
 
 
-def test_r309_the_parent_gets_the_answer_and_nothing_else() -> None:
-    """The child's dialog hangs under the parent's, knows the task only, and the parent's view grows by the answer."""
+def test_the_parent_gets_the_answer_and_nothing_else() -> None:
+    """R309: the child's dialog hangs under the parent's, knows the task only, and the parent's view grows by the answer."""
     helper, dug = worker(["Found it."])
     agent, provider = boss([calling("digger", task="Find the key."), "It was found."], helper)
     assert agent.respond("go").content == "It was found."

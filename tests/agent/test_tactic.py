@@ -88,16 +88,16 @@ def relay(runtime: Runtime) -> Relay:
     return Relay(CONFIG, runtime=runtime, llm_invoker=invoker())
 
 
-def test_r96_r97_a_tactic_is_called(relay: Relay) -> None:
-    """It gives what `call` gives, and further arguments go along; agents are fresh in each call, and are there outside of one, untraced."""
+def test_a_tactic_is_called(relay: Relay) -> None:
+    """R96, R97: it gives what `call` gives, and further arguments go along; agents are fresh in each call, and are there outside of one, untraced."""
     assert relay("go") == relay("go") == "GOFs"
     assert relay("go", mark="!") == "GO!F!s"
     assert (list(relay.agents), relay.session) == (["first", "second"], None)
     assert relay.call("direct") == "DIRECTFs"
 
 
-def test_r100_every_call_has_a_trace(relay: Relay) -> None:
-    """Every call of every agent is in it, with its cost, however it was made."""
+def test_every_call_has_a_trace(relay: Relay) -> None:
+    """R100: every call of every agent is in it, with its cost, however it was made."""
     session = relay("go", return_session=True)
     assert (session.state, session.delivery, session.error) == ("success", "GOFs", None)
     assert {name: len(calls) for name, calls in session.agent_sessions.items()} == {"first": 1, "second": 1}
@@ -108,8 +108,8 @@ def test_r100_every_call_has_a_trace(relay: Relay) -> None:
     assert session.to_dict()["agent_sessions"]["first"][0]["delivery"] == "GO"
 
 
-def test_c25_either_attribute_names_it() -> None:
-    """`tactic_type` and `name` mean the same; without either the class goes by its own name, and cannot be registered."""
+def test_either_attribute_names_it() -> None:
+    """C25: `tactic_type` and `name` mean the same; without either the class goes by its own name, and cannot be registered."""
 
     class ByName(Relay):
         name = "by-name"
@@ -245,8 +245,8 @@ def test_acall_and_asynchronous_tactics(runtime: Runtime) -> None:
 # --- tactics in tactics ------------------------------------------------------------------------------------------------------
 
 
-def test_r100_held_tactics_are_in_the_trace(runtime: Runtime) -> None:
-    """What they do goes into the trace of the call that called them, also from threads, and their cost into its cost."""
+def test_held_tactics_are_in_the_trace(runtime: Runtime) -> None:
+    """R100: what they do goes into the trace of the call that called them, also from threads, and their cost into its cost."""
 
     class Outer(Relay):
         tactic_type = "outer"
@@ -299,8 +299,8 @@ def test_a_class_is_made_into_a_tactic_when_it_is_called(runtime: Runtime) -> No
             Typed.as_function(hidden, runtime=runtime)
 
 
-def test_r101_an_agent_calls_a_tactic(runtime: Runtime) -> None:
-    """The whole way: a reference in a prompt, a call by the model, a tactic with agents of its own, its result in the dialog."""
+def test_an_agent_calls_a_tactic(runtime: Runtime) -> None:
+    """R101: the whole way: a reference in a prompt, a call by the model, a tactic with agents of its own, its result in the dialog."""
 
     def outer(request: Request) -> dict[str, Any]:
         tools = [message for message in request.body["messages"] if message["role"] == "tool"]

@@ -63,8 +63,8 @@ def test_tools_and_model_are_declared_when_they_change() -> None:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-def test_c22_the_same_call_is_not_run_again() -> None:
-    """C22, R138, R124: a repetition is answered with the earlier result; `allow_repeat` opts out."""
+def test_the_same_call_is_not_run_again() -> None:
+    """C22, R124, R138: a repetition is answered with the earlier result; `allow_repeat` opts out."""
     ran: list[int] = []
 
     @tool
@@ -84,7 +84,7 @@ def test_c22_the_same_call_is_not_run_again() -> None:
 
 
 @pytest.mark.parametrize(("ends", "requests"), [((True,), 1), ((True, False), 2)])
-def test_c23_tools_may_end_the_turn(ends: tuple[bool, ...], requests: int) -> None:
+def test_tools_may_end_the_turn(ends: tuple[bool, ...], requests: int) -> None:
     """C23, R204: when all results say `terminate` the delivery is the calling message with what they said; one that does not is enough to go on."""
 
     @tool
@@ -136,8 +136,8 @@ def test_a_handler_words_the_results() -> None:
 # --- caps -------------------------------------------------------------------------------------------------------------
 
 
-def test_r139_the_last_round_asks_for_the_answer() -> None:
-    """R139, C21: at the cap the handler's words ask for the answer, tools stay declared, none may be called; calling on is a failure."""
+def test_the_last_round_asks_for_the_answer() -> None:
+    """C21, R139: at the cap the handler's words ask for the answer, tools stay declared, none may be called; calling on is a failure."""
     script = [calling("add", a=1, b=1), calling("add", a=2, b=2), "2 and 4"]
     agent, provider = scripted(script, adder(), max_interrupt_steps=2)
     assert agent.respond("go").content == "2 and 4"
@@ -215,8 +215,8 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
 # --- what a call takes ------------------------------------------------------------------------------------------------
 
 
-def test_r132_r85_what_a_call_takes() -> None:
-    """R132, R85: arguments of a call win over `model_args`; metadata is in the answer, `parser_args` go to the parser beside the text."""
+def test_arguments_of_a_call_win() -> None:
+    """R85, R132: arguments of a call win over `model_args`; metadata is in the answer, `parser_args` go to the parser beside the text."""
     prompt = Prompt(path="t/p", prompt="Answer.", parser=lambda text, *, least=9: {"long": len(text) >= least})
     agent, provider = scripted(["abcd", "b"], prompt, model_args={"temperature": 0.5, "max_tokens": 10})
     response = agent.respond("?", args={"temperature": 0.1}, metadata={"trace": "t-1"}, parser_args={"least": 3})
@@ -241,7 +241,7 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-def test_a36_a_conversation_that_the_caller_keeps() -> None:
+def test_a_conversation_that_the_caller_keeps_is_history() -> None:
     """A36, R259-R263: in order, calls and results included, with the other arguments of a call; the agent's own dialogs are neither read nor written."""
     agent, provider = scripted(["43.", "43."])
     agent.receive("something else entirely")
@@ -278,8 +278,8 @@ def test_a_conversation_is_read_in_each_dialect() -> None:
         assert provider.requests[0].body["messages"][3]["tool_call_id"] == "c"
 
 
-def test_r255_r258_the_end_of_a_conversation() -> None:
-    """R255, R256, R257, R258, C18: `input` is the query after `messages`; a trailing result is continued; what was answered is refused."""
+def test_the_end_of_a_conversation_is_the_query() -> None:
+    """C18, R255-R258: `input` is the query after `messages`; a trailing result is continued; what was answered is refused."""
     agent, provider = scripted(["both", "42."])
     agent.respond("And minus one?", messages=HISTORY[:4])
     agent.respond(messages=HISTORY[:3])

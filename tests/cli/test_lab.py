@@ -15,8 +15,8 @@ def lab(*words: object) -> Ran:
     return run("lab", *words, *COMMON)
 
 
-def test_r302_the_report_compares_costs_in_words(tmp_path: Path) -> None:
-    """Each policy has a line, each column a definition, and each policy besides the default a verdict."""
+def test_the_report_compares_costs_in_words(tmp_path: Path) -> None:
+    """R302: each policy has a line, each column a definition, and each policy besides the default a verdict."""
     path = coding(tmp_path / "one.jsonl", rounds=12)
     ran = lab(path, "--policies", "full,palaver,swe-agent(n=3,polling=2)")
     assert ran.code == 0, ran

@@ -122,8 +122,8 @@ def test_a_plan_that_leaves_too_much_is_continued() -> None:
     assert any("besides" in note for note in made.plan.notes)
 
 
-def test_t4_batch_larger_than_the_window_is_shortened() -> None:
-    """Five parallel results of 8,000 tokens in a room of 10,000: all are shown in part, with handles."""
+def test_batch_larger_than_the_window_is_shortened() -> None:
+    """T4: five parallel results of 8,000 tokens in a room of 10,000: all are shown in part, with handles."""
     for name in CUTTING:
         calls = AssistantMessage(contents=tuple(ToolCallContent(f"c{at}", "bash", args={}) for at in range(5)))
         results = [message for at in range(5) for message in did(at, f"{at}" * 8_000)[1:]]

@@ -167,8 +167,8 @@ def test_arguments_are_a_json_object_as_text() -> None:
             assert "page" in text or not arguments or arguments == "[1]", (name, arguments)
 
 
-def test_d16_equal_call_ids_in_two_turns_stay_apart() -> None:
-    """A server that counts its calls from 0 in every turn: each call keeps its own result."""
+def test_equal_call_ids_in_two_turns_stay_apart() -> None:
+    """D16: a server that counts its calls from 0 in every turn: each call keeps its own result."""
     for name in NAMES:
         text = re.sub('"[ctd][0-9]"', lambda found: f'"{found[0][1]}"', json.dumps(LISTS[name](4, "out")))
         fitted = fit(json.loads(text), model=MODELS[name])

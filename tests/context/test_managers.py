@@ -122,8 +122,8 @@ def test_what_a_manager_keeps_keeps_its_place_in_the_log() -> None:
     assert {each.by for each in shown.omissions if log.at(1) in set(each.handles())} == {"mine"}
 
 
-def test_a15_the_same_object_may_come_back() -> None:
-    """R150: then the view is the very same one, and nothing is left out."""
+def test_the_same_object_may_come_back() -> None:
+    """A15, R150: then the view is the very same one, and nothing is left out."""
     view = fold_messages(CHAT, LIST)
     composed = compose(view, Manager(lambda dialog: dialog), LARGE, Meter(Characters()))
     assert composed.view.exchanges is view.exchanges
@@ -189,15 +189,15 @@ def test_results_that_lost_their_call_are_still_valid() -> None:
 # --- making managers ----------------------------------------------------------------------------------------------------------
 
 
-def test_a18_r170_none_and_null_disable() -> None:
-    """Then there is no manager."""
+def test_none_and_null_disable() -> None:
+    """A18, R170: then there is no manager."""
     cases: list[object] = [None, {"type": None}, {"type": "null"}, {}]
     for config in cases:
         assert policy(config) is None, config  # type: ignore[arg-type]
 
 
-def test_a18_what_is_not_a_policy_is_named_with_what_is_close() -> None:
-    """R174: an error for each way to get it wrong, and what to do."""
+def test_what_is_not_a_policy_is_named_with_what_is_close() -> None:
+    """A18, R174: an error for each way to get it wrong, and what to do."""
     cases: list[tuple[object, str]] = [
         ("pallaver", "Close: palaver"),
         ({"max_tokens": 5}, "has no 'type'"),
@@ -210,8 +210,8 @@ def test_a18_what_is_not_a_policy_is_named_with_what_is_close() -> None:
             policy(config)  # type: ignore[arg-type]
 
 
-def test_c15_a_policy_is_a_manager_too() -> None:
-    """Called with a dialog it returns the same object, or another one; the dialog does not change."""
+def test_a_policy_is_a_manager_too() -> None:
+    """C15: called with a dialog it returns the same object, or another one; the dialog does not change."""
     cut = policy({"type": "default", "max_tokens": 900}, "gpt-4o")
     assert cut is not None
     small, large = (

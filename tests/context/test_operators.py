@@ -112,8 +112,8 @@ def test_every_block_in_another_form_names_its_handle(name: str, cut: int) -> No
     assert all(any(place.seq in span for span in spans) for place in dropped)
 
 
-def test_a38_a_reference_is_never_replaced_by_a_reference() -> None:
-    """R282: applied again to the view that it made, an operator changes nothing."""
+def test_a_reference_is_never_replaced_by_a_reference() -> None:
+    """A38, R282: applied again to the view that it made, an operator changes nothing."""
     for name in ["clear", "hide_media", "shorten"]:
         first = OPERATORS[name](laid_out(MIXED), 9)
         again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(Characters())), 9)
@@ -133,7 +133,7 @@ def test_outputs_of_text_protocols_are_outputs() -> None:
     assert sorted(clear(laid_out(said), 4).forms) == [0]
 
 
-def test_t12_thinking_stays_with_the_open_tool_loop() -> None:
-    """Only thinking before the newest user message goes."""
+def test_thinking_stays_with_the_open_tool_loop() -> None:
+    """T12: only thinking before the newest user message goes."""
     layout = drop_reasoning(laid_out([*MIXED, *thinking(3)]), 20)
     assert [remove.target.seq for remove in layout.plan("p").removes] == [5, 12]

@@ -52,8 +52,8 @@ def dropped(total: int, step: int) -> int:
 # --- the cut, by a pencil -------------------------------------------------------------------------------------------------
 
 
-def test_r327_r334_pencil_a_cut_drops_in_steps() -> None:
-    """Messages of 1,000, L 10,000: `fold` drops five at a time, `letta` three tenths of the window, `pi` all but its recent tokens."""
+def test_pencil_a_cut_drops_in_steps() -> None:
+    """R327, R334: Messages of 1,000, L 10,000: `fold` drops five at a time, `letta` three tenths of the window, `pi` all but its recent tokens."""
     cases: list[tuple[str | dict[str, Any], int, tuple[int, ...]]] = [
         ("fold", 5, (11, 12, 13, 14, 16, 17, 19, 31, 61)),
         ("letta", 3, (11, 13, 14, 16, 19)),
@@ -78,8 +78,8 @@ def test_pencil_default_keeps_the_border_message() -> None:
         assert after(talk(total), "default", 10_000) == "N" + "." * (left + 1), total
 
 
-def test_a16_of_a_large_border_message_the_end_stays() -> None:
-    """R159: a message of 7,000 of 11,000 tokens: its last 2,500 stay, after the mark of source document 000."""
+def test_of_a_large_border_message_the_end_stays() -> None:
+    """A16, R159: a message of 7,000 of 11,000 tokens: its last 2,500 stay, after the mark of source document 000."""
     messages = [*talk(2), UserMessage(content="a" * 6_990 + "the end..."), *talk(2)]
     view = composed(messages, "default", 10_000).view
     assert shape(view) == "Nc.."
@@ -88,8 +88,8 @@ def test_a16_of_a_large_border_message_the_end_stays() -> None:
     assert 2_300 <= sizes(view)[1] <= 2_500
 
 
-def test_r298_r301_pencil_openhands_counts_messages() -> None:
-    """max_size 12, keep_first 2: the 13th message leaves 2 + record + 3, half of 12; seven more until the next time."""
+def test_pencil_openhands_counts_messages() -> None:
+    """R298, R301: max_size 12, keep_first 2: the 13th message leaves 2 + record + 3, half of 12; seven more until the next time."""
     by = {"type": "openhands", "max_size": 12}
     assert after(talk(12, 10), by, 10_000) == "." * 12
     for total in (13, 18, 19, 20, 26, 33):
@@ -105,8 +105,8 @@ def test_r298_r301_pencil_openhands_counts_messages() -> None:
 # --- clearing before folding ----------------------------------------------------------------------------------------------
 
 
-def test_a38_r281_pencil_clearing_that_suffices_ends_it() -> None:
-    """R280: rounds of 1,000: at 10,000 of 11,000 or 13,000 one step of five is cleared, or two steps where that still leaves the target; nothing is folded."""
+def test_pencil_clearing_that_suffices_ends_it() -> None:
+    """A38, R280, R281: rounds of 1,000: at 10,000 of 11,000 or 13,000 one step of five is cleared, or two steps where that still leaves the target; nothing is folded."""
     for rounds in [11, 13]:
         for name in ["offload", "dynamiq", "manus", "claude-code"]:
             view = composed(work(rounds), name, 10_000).view
@@ -114,8 +114,8 @@ def test_a38_r281_pencil_clearing_that_suffices_ends_it() -> None:
             assert shape(view) == "." + "c" * cleared + "." * (rounds - cleared), (rounds, name)
 
 
-def test_a39_only_what_is_too_much_after_clearing_is_folded() -> None:
-    """R280, R331: 40 rounds are too many for lines: then, and only then, a record."""
+def test_only_what_is_too_much_after_clearing_is_folded() -> None:
+    """A39, R280, R331: 40 rounds are too many for lines: then, and only then, a record."""
     for name in ("offload", "dynamiq", "manus"):
         assert "R" not in after(work(13), name, 10_000)
         assert set(after(work(80), name, 10_000)) & {"R", "N"}
@@ -138,16 +138,16 @@ def test_pencil_palaver_folds_nothing_where_lines_fit() -> None:
     assert not found.plan.drops
 
 
-def test_r308_pencil_manus_clears_the_older_half_at_most() -> None:
-    """The newest half of the results stays in full."""
+def test_pencil_manus_clears_the_older_half_at_most() -> None:
+    """R308: the newest half of the results stays in full."""
     for rounds in [9, 13, 14, 19]:
         found = after(work(rounds, 1_994), "manus", 2_000 * rounds - 2_000)
         assert 0 < found.count("c") <= ceil(rounds / 2), rounds
         assert found.endswith("." * (rounds // 2)), rounds
 
 
-def test_r303_pencil_claude_code_keeps_five_results() -> None:
-    """Outputs over 50,000 characters are previews of 2,048 at once, Read exempt; near the limit all but five of its tools' outputs are cleared."""
+def test_pencil_claude_code_keeps_five_results() -> None:
+    """R303: outputs over 50,000 characters are previews of 2,048 at once, Read exempt; near the limit all but five of its tools' outputs are cleared."""
     huge = "x" * 60_000
     at_once = composed([*did(0, huge), *did(1, huge, "Read"), *talk(1)], "claude-code", 200_000).view
     assert shape(at_once) == "c.."
@@ -163,8 +163,8 @@ def test_pencil_claude_code_compacts_everything() -> None:
     assert after(talk(11), {"type": "claude-code", "keep_tail": 4_000}, 10_000) == "R" + "." * 5
 
 
-def test_r305_a_compaction_that_is_asked_for_always_folds() -> None:
-    """Below every limit, and although clearing would do: the view becomes smaller, with a record or a notice."""
+def test_a_compaction_that_is_asked_for_always_folds() -> None:
+    """R305: below every limit, and although clearing would do: the view becomes smaller, with a record or a notice."""
     for name in CUTTING:
         made = policy(name)
         assert isinstance(made, Preset), name
@@ -179,8 +179,8 @@ def turns(count: int) -> list[Message]:
     return [each for at in range(count) for each in (UserMessage(content=f"ask {at}"), *did(at, "o" * 2_000))]
 
 
-def test_r313_pencil_opencode_never_prunes_the_newest_40_000() -> None:
-    """Of T tokens of outputs, 40,000 stay in full, nothing is folded as long as pruning the rest suffices, and the tool `skill` is never pruned."""
+def test_pencil_opencode_never_prunes_the_newest_40_000() -> None:
+    """R313: of T tokens of outputs, 40,000 stay in full, nothing is folded as long as pruning the rest suffices, and the tool `skill` is never pruned."""
     cases: list[tuple[int, int]] = [(60, 100_000), (50, 90_000), (80, 130_000)]
     for count, limit in cases:
         found = composed(turns(count), "opencode", limit)
@@ -204,8 +204,8 @@ def test_pencil_opencode_folds_when_pruning_frees_too_little() -> None:
     assert 8_000 <= tail <= 14_000
 
 
-def test_r317_dcp_cleans_up_first() -> None:
-    """Two equal calls: the last output counts. A file written twice: the last write. A failure made good: the success. No model, nothing else changed."""
+def test_dcp_cleans_up_first() -> None:
+    """R317: two equal calls: the last output counts. A file written twice: the last write. A failure made good: the success. No model, nothing else changed."""
     page = "p" * 2_000
     messages = [
         UserMessage(content="go"),
@@ -229,15 +229,15 @@ def test_pencil_swe_agent_masks_at_every_step() -> None:
             assert found == "." + "c" * (rounds - whole) + "." * whole, polling
 
 
-def test_r322_oversized_output_names_size_and_handle() -> None:
-    """More than 100,000 characters: a beginning of 105 lines of 80, how much there is, and the handle."""
+def test_oversized_output_names_size_and_handle() -> None:
+    """R322: more than 100,000 characters: a beginning of 105 lines of 80, how much there is, and the handle."""
     view = composed([*did(0, "x" * 200_000), *talk(1)], "swe-agent", 1_000_000).view
     assert "8,400 of 200,000 characters" in text(view)
     assert "recall" in text(view)
 
 
-def test_r320_r321_pencil_aider_folds_what_is_done() -> None:
-    """R319: far below the window: what is done has 4,000 tokens and is cut to 2,000; nothing while the user's task is still current."""
+def test_pencil_aider_folds_what_is_done() -> None:
+    """R319-R321: far below the window: what is done has 4,000 tokens and is cut to 2,000; nothing while the user's task is still current."""
     for rounds in [11, 21]:
         by = {"type": "aider", "history": 4_000}
         assert after(work(rounds), by, 100_000) == "." * (rounds + 1), rounds
@@ -248,8 +248,8 @@ def test_r320_r321_pencil_aider_folds_what_is_done() -> None:
         assert done <= 4_000, rounds
 
 
-def test_r266_r274_pencil_dynamiq_keeps_request_and_end() -> None:
-    """When references are not enough: the original request, a record, the last two messages."""
+def test_pencil_dynamiq_keeps_request_and_end() -> None:
+    """R266, R274: when references are not enough: the original request, a record, the last two messages."""
     assert after(talk(11), "dynamiq", 10_999) == ".R.."
     assert after(talk(11), {"type": "dynamiq", "preserve_last_messages": 4}, 10_999) == ".R...."
     assert after(talk(11), {"type": "dynamiq", "max_preserved_tokens": 5_000}, 10_999) == ".R....."
@@ -263,8 +263,8 @@ def test_dynamiq_never_touches_what_it_preserves() -> None:
         assert shape(view).endswith("..." if words else "..")
 
 
-def test_a38_only_large_old_outputs_become_references() -> None:
-    """R275, R276: large and old: a reference. Small and old, large and newest: as they were."""
+def test_only_large_old_outputs_become_references() -> None:
+    """A38, R275, R276: large and old: a reference. Small and old, large and newest: as they were."""
     messages = [*talk(1), *did(0, "a" * 3_000), *did(1, "small"), *did(2, "b" * 400), *did(3, "c" * 3_000)]
     assert after(messages, "dynamiq", 7_000) == ".c..."
 
@@ -272,8 +272,8 @@ def test_a38_only_large_old_outputs_become_references() -> None:
 # --- the numbers of the sources -------------------------------------------------------------------------------------------
 
 
-def test_r265_r304_r316_presets_act_where_their_source_does() -> None:
-    """For a window of 200,000 tokens and answers of 64,000."""
+def test_presets_act_where_their_source_does() -> None:
+    """R265, R304, R316: for a window of 200,000 tokens and answers of 64,000."""
     cases: list[tuple[str, int]] = [
         ("claude-code", 200_000 - 20_000 - 13_000),
         ("pi", 200_000 - 16_384),
@@ -298,8 +298,8 @@ def test_the_callers_words_replace_the_sources_budget() -> None:
         assert named(name).budget_for("gpt-4o") == by_name.budget == by_name.budget_for("gpt-5"), name
 
 
-def test_t3_no_source_s_constant_fills_a_small_window() -> None:
-    """Reserves chosen for 200,000 tokens leave room in a window of a few hundred."""
+def test_no_source_s_constant_fills_a_small_window() -> None:
+    """T3: reserves chosen for 200,000 tokens leave room in a window of a few hundred."""
     for name in sorted(POLICIES):
         for tokens in (600, 5_000):
             made = policy({"type": name, "max_tokens": tokens}, "gpt-4o")
@@ -310,8 +310,8 @@ def test_t3_no_source_s_constant_fills_a_small_window() -> None:
 # --- laws -----------------------------------------------------------------------------------------------------------------
 
 
-def test_t11_t19_law_10_ask_and_pins_are_in_every_view() -> None:
-    """The newest words of the user and what is pinned, as they were said; the task is shown or told."""
+def test_law_10_ask_and_pins_are_in_every_view() -> None:
+    """T11, T19: the newest words of the user and what is pinned, as they were said; the task is shown or told."""
     for name in CUTTING:
         for share in (0.2, 0.5, 0.9):
             messages = work(30, task="Make the tests pass.", then="And now the docs.")
@@ -337,7 +337,7 @@ def test_what_a_budget_leaves_alone_is_left_alone() -> None:
 # --- parameters -----------------------------------------------------------------------------------------------------------
 
 
-def test_a3_every_parameter_has_bounds() -> None:
+def test_every_parameter_has_bounds() -> None:
     """Out of range, of another type, unknown: an InvalidInput that names it, when the policy is made."""
     wrong: list[object] = [-7, "x", [], float("nan")]
     for name in POLICIES:
@@ -351,7 +351,7 @@ def test_a3_every_parameter_has_bounds() -> None:
                 policy({"type": name, word: value}, "gpt-4o")
 
 
-def test_a3_a_parameter_has_its_effect() -> None:
+def test_a_parameter_has_its_effect() -> None:
     """More of it leaves more as it was said, or more that is folded whole, step by step."""
     cases: list[tuple[str, str, tuple[float, ...], str]] = [
         ("claude-code", "keep_results", (2, 25, 35), "."),
@@ -372,8 +372,8 @@ def test_a3_a_parameter_has_its_effect() -> None:
 # --- dynamiq's configuration ------------------------------------------------------------------------------------------------
 
 
-def test_r264_dynamiqs_configuration_has_its_names_and_defaults() -> None:
-    """Enabled where somebody names the policy; `enabled: false` plans nothing."""
+def test_dynamiqs_configuration_has_its_names_and_defaults() -> None:
+    """R264: enabled where somebody names the policy; `enabled: false` plans nothing."""
     stated = {
         "enabled": False,
         "max_token_context_length": None,
@@ -391,7 +391,7 @@ def test_r264_dynamiqs_configuration_has_its_names_and_defaults() -> None:
         policy({"type": "dynamiq", "config": {"enabled": True}})
 
 
-def test_a3_of_dynamiqs_limits_the_less_counts() -> None:
+def test_of_dynamiqs_limits_the_less_counts() -> None:
     """The length, or the share of the window that `max_tokens` says; a share that nobody said gives way to the window."""
     cases: list[tuple[dict[str, Any], int]] = [
         ({"context_usage_ratio": 0.5}, 15_000),
@@ -404,8 +404,8 @@ def test_a3_of_dynamiqs_limits_the_less_counts() -> None:
         assert Dynamiq("gpt-4o", max_tokens=30_000, **words).budget.limit == most, (words, most)
 
 
-def test_r306_r307_what_comes_after_a_compaction() -> None:
-    """Claude Code asks a summariser for nine sections and has five files of 5,000 tokens read again; every preset that summarises has headings."""
+def test_headings_and_newest_files_come_after_compaction() -> None:
+    """R306, R307: Claude Code asks a summariser for nine sections and has five files of 5,000 tokens read again; every preset that summarises has headings."""
     assert (ClaudeCode().restore_files, ClaudeCode().restore_tokens) == (5, 5_000)
     assert Palaver().restore_files == 0
     assert ClaudeCode.headings[0] == "Primary Request and Intent"

@@ -130,8 +130,8 @@ def test_each_command_has_its_own_declared_status() -> None:
     ) in text
 
 
-def test_t10_the_newest_plan_is_in_the_record() -> None:
-    """The arguments of the newest plan call, as they were written."""
+def test_the_newest_plan_is_in_the_record() -> None:
+    """T10: the arguments of the newest plan call, as they were written."""
     text = folded(
         [*called(1, "TodoWrite", todos=[{"content": "old"}]), *called(2, "TodoWrite", todos=[{"content": "new"}])]
     )
@@ -157,8 +157,8 @@ def _rounds(log: Log, start: int, count: int) -> None:
         log.put(user(f"ask {at}"), *called(at, "Edit", file_path=f"/f{at}.py", new_string="x" * 900))
 
 
-def test_t5_t20_records_are_made_of_the_log_not_of_records() -> None:
-    """Ten compactions in a row: every message of the human stays in view or record, and the record stays bounded."""
+def test_records_are_made_of_the_log_not_of_records() -> None:
+    """T5, T20: ten compactions in a row: every message of the human stays in view or record, and the record stays bounded."""
     log = Log()
     log.put(UserMessage(content="the task"))
     for turn in range(10):
@@ -174,8 +174,8 @@ def test_t5_t20_records_are_made_of_the_log_not_of_records() -> None:
     assert "the task" in text_of(view_of(log)) or "earlier messages of the user" in text_of(view_of(log))
 
 
-def test_t2_t17_what_was_committed_is_not_cut_again() -> None:
-    """The committed view fits, so composing it changes nothing until it has grown."""
+def test_what_was_committed_is_not_cut_again() -> None:
+    """T2, T17: the committed view fits, so composing it changes nothing until it has grown."""
     log = Log()
     _rounds(log, 0, 30)
     made = composed_from(log, "palaver", 9_000)
@@ -185,8 +185,8 @@ def test_t2_t17_what_was_committed_is_not_cut_again() -> None:
     assert not again.plan
 
 
-def test_t18_law_9_every_omission_has_a_handle_that_resolves() -> None:
-    """After two compactions and in a fork: each handle of an omission names an entry of the log."""
+def test_law_9_every_omission_has_a_handle_that_resolves() -> None:
+    """T18: after two compactions and in a fork: each handle of an omission names an entry of the log."""
     log = Log()
     _rounds(log, 0, 30)
     committed(log, composed_from(log, "palaver", 9_000))

@@ -69,8 +69,8 @@ def keeping_last(count: int) -> Manager:
     return Manager(lambda dialog: dialog.with_messages(dialog.messages[-count:]))
 
 
-def test_d1_truncation_by_count_parts_no_pair() -> None:
-    """`U, A[c1], R1, A` cut to its last messages by a plain manager is valid, and the log stays as it was."""
+def test_truncation_by_count_parts_no_pair() -> None:
+    """D1: `U, A[c1], R1, A` cut to its last messages by a plain manager is valid, and the log stays as it was."""
     for keep in range(1, 6):
         log = Log()
         log.put(user("ask"), model("look", "c1"), result("c1"), model("done"))
@@ -79,8 +79,8 @@ def test_d1_truncation_by_count_parts_no_pair() -> None:
         assert list(log.store.bodies(log.dialog)) == before, keep
 
 
-def test_d2_instructions_in_front_hide_no_orphan() -> None:
-    """Two runs of `sys, U, A[c], R, A`, one message pinned, cut to any number of messages: valid."""
+def test_instructions_in_front_hide_no_orphan() -> None:
+    """D2: two runs of `sys, U, A[c], R, A`, one message pinned, cut to any number of messages: valid."""
     for keep in range(1, 11):
         log = Log()
         for run in "ab":
@@ -90,8 +90,8 @@ def test_d2_instructions_in_front_hide_no_orphan() -> None:
         require_valid(composed_from(log, keeping_last(keep), 1_000).view)
 
 
-def test_d3_compactions_while_a_call_is_open() -> None:
-    """Thirty-four compactions, each between a call and its result: every view is valid, and the call has its result."""
+def test_compactions_while_a_call_is_open() -> None:
+    """D3: thirty-four compactions, each between a call and its result: every view is valid, and the call has its result."""
     log = Log()
     log.put(user("go on"))
     for number in range(34):
@@ -104,8 +104,8 @@ def test_d3_compactions_while_a_call_is_open() -> None:
         assert not any(block.derived == "pending" for each in view.exchanges for block in each.blocks())
 
 
-def test_d13_one_long_tool_loop_is_cut_inside() -> None:
-    """One ask and sixty signed calls: the ask stays, the cut is between calls, the newest call stays."""
+def test_one_long_tool_loop_is_cut_inside() -> None:
+    """D13: one ask and sixty signed calls: the ask stays, the cut is between calls, the newest call stays."""
     for name in NAMES:
         log = working(60, 1_500, signed=True)
         view = cut(log, name, 24_000)
@@ -113,8 +113,8 @@ def test_d13_one_long_tool_loop_is_cut_inside() -> None:
         assert view.exchanges[-1].first == view_of(log).exchanges[-1].first, name
 
 
-def test_d25_what_the_user_stated_survives_compactions() -> None:
-    """Eight facts in 48 turns, at least five compactions: each is in the last view, word for word."""
+def test_what_the_user_stated_survives_compactions() -> None:
+    """D25: eight facts in 48 turns, at least five compactions: each is in the last view, word for word."""
     for seed in range(4):
         log = Log()
         log.put(user("Build the service."))
@@ -132,8 +132,8 @@ def test_d25_what_the_user_stated_survives_compactions() -> None:
         assert [fact for fact in facts if fact not in final] == [], seed
 
 
-def test_t12_batches_stay_whole() -> None:
-    """Batches of three calls with thinking before them, at any budget: no batch is split."""
+def test_batches_stay_whole() -> None:
+    """T12: batches of three calls with thinking before them, at any budget: no batch is split."""
     for name in NAMES:
         log = working(8, 1_000, signed=True, batch=3)
         for limit in (6_000, 12_000, 20_000):
@@ -143,8 +143,8 @@ def test_t12_batches_stay_whole() -> None:
                     assert kinds == [ThinkingContent, *[ToolCallContent] * 3], name
 
 
-def test_t13_notes_of_a_harness_part_no_pair() -> None:
-    """System messages between a call and its result, at any budget: valid."""
+def test_notes_of_a_harness_part_no_pair() -> None:
+    """T13: system messages between a call and its result, at any budget: valid."""
     for name in NAMES:
         log = Log()
         log.put(user("go"))
@@ -154,8 +154,8 @@ def test_t13_notes_of_a_harness_part_no_pair() -> None:
             cut(log, name, limit)
 
 
-def test_t14_a_history_in_chinese_is_cut_alike() -> None:
-    """Within the budget, no half characters, the task in the user's words wherever a record is."""
+def test_a_history_in_chinese_is_cut_alike() -> None:
+    """T14: within the budget, no half characters, the task in the user's words wherever a record is."""
     for name in NAMES:
         log = Log()
         log.put(user("请让测试通过,不要修改测试文件。"))

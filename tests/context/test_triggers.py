@@ -14,8 +14,8 @@ from palaver.errors import InvalidInput
 COUNTS = st.integers(0, 500_000)
 
 
-def test_r300_a_trigger_fires_strictly_beyond_its_figure() -> None:
-    """Exactly at the figure it is quiet, and what it says when it fires is one clause."""
+def test_a_trigger_fires_strictly_beyond_its_figure() -> None:
+    """R300: exactly at the figure it is quiet, and what it says when it fires is one clause."""
     cases: list[tuple[Trigger, Figures, Figures | None]] = [
         (Overflow(), Figures(tokens=9_000_000), Figures(overflow=True)),
         (EventCount(), Figures(events=120), Figures(events=121)),
@@ -44,8 +44,8 @@ def test_a_trigger_that_always_fires_is_refused() -> None:
 
 
 @given(COUNTS, COUNTS, COUNTS)
-def test_t2_t8_after_a_compaction_a_view_must_grow_first(tokens: int, compacted: int, window: int) -> None:
-    """None fires before the view has grown by a tenth, but for an overflow, or where the window no longer holds it."""
+def test_after_a_compaction_a_view_must_grow_first(tokens: int, compacted: int, window: int) -> None:
+    """T2, T8: none fires before the view has grown by a tenth, but for an overflow, or where the window no longer holds it."""
     figures = Figures(events=10**6, tokens=tokens, compacted=compacted, window=window)
     grown = tokens >= compacted * 1.1 or 0 < window < tokens
     assert (fired([EventCount()], figures) is not None) == grown
@@ -53,8 +53,8 @@ def test_t2_t8_after_a_compaction_a_view_must_grow_first(tokens: int, compacted:
 
 
 @given(COUNTS, COUNTS, COUNTS)
-def test_r238_next_request_is_the_report_and_what_is_new(then: int, new: int, reported: int) -> None:
-    """C17, R156, T1: without a report, or where the view no longer continues the last request, all of it is counted."""
+def test_next_request_is_the_report_and_what_is_new(then: int, new: int, reported: int) -> None:
+    """C17, R156, R238, T1: without a report, or where the view no longer continues the last request, all of it is counted."""
     counted = then + new
     assert next_request(counted) == counted
     expected = reported + new if then and reported else counted

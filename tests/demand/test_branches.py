@@ -50,8 +50,8 @@ CODEX, CLAUDE = MODELS["openai-responses"], MODELS["anthropic"]
 # --- D19 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d19_a_second_writer_is_told(place: Place) -> None:
-    """P1 and P2 have loaded h; P1 appends x, P2 appends y: P2 gets the conflict with both numbers; then both are there, in one branch."""
+def test_a_second_writer_is_told(place: Place) -> None:
+    """D19: P1 and P2 have loaded h; P1 appends x, P2 appends y: P2 gets the conflict with both numbers; then both are there, in one branch."""
     dialog = Dialog(owner="user", store=place.open())
     dialog.append([asks("h"), says("yes")])
     one, two = reopened(place, dialog), reopened(place, dialog)
@@ -106,8 +106,8 @@ def _guarded(store: Store) -> tuple[Agent, Dialog, list[str]]:
 
 
 @pytest.mark.parametrize("name", ["default", "offload", "fold", "palaver", "claude-code"])
-def test_d21_compacting_gives_nobody_authority(place: Place, name: str) -> None:
-    """R279: compacted while a question waits in plan mode: still waiting, still that mode, the pin holds, nothing speaks as the user."""
+def test_compacting_makes_nobody_an_authority(place: Place, name: str) -> None:
+    """D21, R279: compacted while a question waits in plan mode: still waiting, still that mode, the pin holds, nothing speaks as the user."""
     agent, dialog, done = _guarded(place.open())
     modes = [entry for entry in _entries(dialog) if isinstance(entry, ModeChange)]
     composed = dialog.compaction.compose(name, 2_600, model=MODELS["openai-chat"])
@@ -175,8 +175,8 @@ def _units(name: str, request: Request) -> list[bytes]:
 
 @settings(max_examples=25)
 @given(steps=_STEPS)
-def test_d23_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
-    """Any appends without an edit: what request n said stands at the beginning of request n+1, to the byte; a result fills its own place."""
+def test_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
+    """D23: any appends without an edit: what request n said stands at the beginning of request n+1, to the byte; a result fills its own place."""
     dialog = Dialog(owner="user")
     dialog.record(Toolset(tools=(ToolSpec(name="shell"),)))
     dialog.append([SystemMessage.text("rules"), asks("begin")])
@@ -198,8 +198,8 @@ def test_d23_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
 # --- D24 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d24_fork_in_the_middle_of_a_turn(place: Place) -> None:
-    """The parent has an open `c1`; fork; the parent gets R1: the child shows no pending call and never receives R1."""
+def test_fork_within_a_turn_has_no_pending_call(place: Place) -> None:
+    """D24: the parent has an open `c1`; fork; the parent gets R1: the child shows no pending call and never receives R1."""
     parent = Dialog(owner="user", store=place.open())
     parent.append([asks("go"), says("", "c1")])
     child, answering = parent.fork(), parent.fork()

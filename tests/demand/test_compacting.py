@@ -113,8 +113,8 @@ def proposed(
 # --- D9 -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d9_a_message_while_compaction_runs(place: Place) -> None:
-    """T16: a slow summariser at head h; meanwhile `U2, A[c9], R9` are appended: all durable at once, the commit covers up to h and no more."""
+def test_a_message_while_compaction_runs(place: Place) -> None:
+    """D9, T16: a slow summariser at head h; meanwhile `U2, A[c9], R9` are appended: all durable at once, the commit covers up to h and no more."""
     dialog = worked(Dialog(owner="user", store=place.open()), 8)
     head = dialog.view().at
     late = [asks("U2: also this"), says("", "c9"), answers("c9", "R9: done")]
@@ -165,8 +165,8 @@ def sent(dialog: Dialog, at: int | None = None) -> dict[str, bytes]:
     return {name: dialog.request(name, model, at=at, then="Go on.", cache=False).data for name, model in MODELS.items()}
 
 
-def test_d10_every_node_shows_what_it_showed_as_head(place: Place) -> None:
-    """20 messages, C1(2..10), more, C2(2..18): the projection of each node, looked at or branched from, equals the recorded one."""
+def test_every_node_shows_what_it_showed_as_head(place: Place) -> None:
+    """D10: 20 messages, C1(2..10), more, C2(2..18): the projection of each node, looked at or branched from, equals the recorded one."""
     dialog = Dialog(owner="user", store=place.open())
     recorded: dict[int, dict[str, bytes]] = {}
 
@@ -205,8 +205,8 @@ def test_d10_every_node_shows_what_it_showed_as_head(place: Place) -> None:
 # --- D11 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d11_a_commit_is_whole_or_not_there(place: Place) -> None:
-    """A process that dies in a commit leaves the view before or the view after: one entry holds exclusions and summary."""
+def test_a_commit_is_whole_or_not_there(place: Place) -> None:
+    """D11: a process that dies in a commit leaves the view before or the view after: one entry holds exclusions and summary."""
 
     class Died(BaseException):
         pass
@@ -241,8 +241,8 @@ def heavy() -> Dialog:
     return worked(dialog, 10)
 
 
-def test_d12_a_floor_above_the_threshold_is_an_answer_not_a_loop(heavy: Dialog) -> None:
-    """100k of 128k is fixed and the threshold is 75 %: a typed error with a breakdown, no model call, and nothing is committed."""
+def test_floor_above_the_threshold_is_an_error_not_a_loop(heavy: Dialog) -> None:
+    """D12: 100k of 128k is fixed and the threshold is 75 %: a typed error with a breakdown, no model call, and nothing is committed."""
     provider = ScriptedProvider(["never"])
     words = {"type": "palaver", "context_usage_ratio": 0.75}
     system = Prompt(path="demand/heavy", prompt="You work.")
@@ -272,8 +272,8 @@ def loop(dialog: Dialog) -> Dialog:
     return dialog
 
 
-def test_d13_the_summariser_is_never_given_nothing(place: Place) -> None:
-    """Nothing to leave out: it is not asked. Something to leave out: what it is given holds it."""
+def test_the_summariser_is_never_given_nothing(place: Place) -> None:
+    """D13: nothing to leave out: it is not asked. Something to leave out: what it is given holds it."""
     small = worked(Dialog(owner="user", store=place.open()), 1)
     with unchanged(small):
         idle = summarising(small, lambda _: "Please provide events.")
@@ -299,8 +299,8 @@ def test_d13_the_summariser_is_never_given_nothing(place: Place) -> None:
 # --- D14 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d14_compact_exit_resume(place: Place) -> None:
-    """What was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
+def test_compacted_view_survives_a_restart(place: Place) -> None:
+    """D14: what was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
     dialog = worked(Dialog(owner="user", store=place.open()), 20)
     proposed(dialog, good, "ask 7").approve()
     before = sent(dialog)
@@ -324,8 +324,8 @@ def thinking(number: int) -> ThinkingContent:
     return ThinkingContent(content=f"thought {number}", signature=f"c2ln{number:04}", provider="anthropic")
 
 
-def test_d18_a_kept_tail_with_signed_reasoning(place: Place) -> None:
-    """A tail of signed turns behind a compaction, the last with interleaved thinking: whole or wholly stripped, the same every time."""
+def test_signed_reasoning_of_a_kept_tail_is_whole(place: Place) -> None:
+    """D18: a tail of signed turns behind a compaction, the last with interleaved thinking: whole or wholly stripped, the same every time."""
     dialog = worked(Dialog(owner="user", store=place.open()), 8)
     dialog.append(asks("now carefully"))
     for number in range(3):

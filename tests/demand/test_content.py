@@ -43,8 +43,8 @@ MIB = 1_048_576
 # --- D15 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d15a_what_is_no_text(place: Place) -> None:
-    """Half a surrogate pair in arguments, as an object and as JSON; NUL and every byte in a result; empty words: valid, and recalled."""
+def test_content_that_is_no_text_stays_valid(place: Place) -> None:
+    """D15: half a surrogate pair in arguments, as an object and as JSON; NUL and every byte in a result; empty words: valid, and recalled."""
     binary = "".join(map(chr, range(256))) + "\0\udcff"
     dialog = Dialog(owner="user", store=place.open())
     dialog.append(asks("go"))
@@ -71,8 +71,8 @@ def original(message: Any, place: str, text: str) -> str:  # noqa: ANN401 - any 
     return restore(text, [change for change in message.normalized if change.place.endswith(place)])
 
 
-def test_d15e_errors_that_feed_themselves(place: Place) -> None:
-    """An error and an empty answer, three times: no message is made of errors, requests do not grow, and the fourth answer stands."""
+def test_errors_do_not_feed_themselves(place: Place) -> None:
+    """D15: an error and an empty answer, three times: no message is made of errors, requests do not grow, and the fourth answer stands."""
     provider = ScriptedProvider([{"error": "down"}] * 3 + ["At last."])
     prompt = Prompt(path="demand/e", prompt="Go.")
     agent = Agent("agent", prompt, MODELS["openai-chat"], ProviderInvoker(provider), store=place.open())
@@ -96,8 +96,8 @@ def picture(number: int, size: int) -> ImageContent:
 
 
 @pytest.mark.parametrize("size", [3_750_000, 10 * MIB])
-def test_d15f_a_picture_of_ten_megabytes(place: Place, size: int) -> None:
-    """A picture over a provider's limit is a line with a handle there; later turns of mere text are valid, and the picture is whole."""
+def test_a_picture_of_ten_megabytes_becomes_a_handle(place: Place, size: int) -> None:
+    """D15: a picture over a provider's limit is a line with a handle there; later turns of mere text are valid, and the picture is whole."""
     dialog = Dialog(owner="user", store=place.open())
     dialog.append(UserMessage(contents=(TextContent(content="look"), picture(1, size))))
     dialog.append([says("seen"), asks("and now?")])
@@ -112,8 +112,8 @@ def test_d15f_a_picture_of_ten_megabytes(place: Place, size: int) -> None:
     assert isinstance(found.recall(f"{dialog.messages.handle(0)}:1"), ImageContent)
 
 
-def test_d15g_sixty_three_pictures(place: Place) -> None:
-    """63 images, 101 MiB, a third of the window's tokens: every later turn of text is within bytes and tokens, and none is lost."""
+def test_sixty_three_pictures_leave_later_turns_valid(place: Place) -> None:
+    """D15: 63 images, 101 MiB, a third of the window's tokens: every later turn of text is within bytes and tokens, and none is lost."""
     dialog = Dialog(owner="user", store=place.open())
     for number in range(63):
         dialog.append(UserMessage(contents=(TextContent(content=f"picture {number}"), picture(number, 1_682_000))))
@@ -141,8 +141,8 @@ def images(dialog: Dialog) -> list[Media]:
 # --- D16 ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_d16_the_provider_reuses_ids(place: Place) -> None:
-    """Every turn's call is `shell:0` with other arguments: each is run once and paired with its own result; ids on the wire are unique."""
+def test_reused_call_ids_stay_apart(place: Place) -> None:
+    """D16: every turn's call is `shell:0` with other arguments: each is run once and paired with its own result; ids on the wire are unique."""
     ran: list[str] = []
 
     @tool
@@ -181,8 +181,8 @@ def test_d16_the_provider_reuses_ids(place: Place) -> None:
 RAW: Mapping[str, int] = {"input": 12, "output": 15_104, "cacheRead": 819_661, "cacheWrite": 93_130}
 
 
-def test_d22_token_size(place: Place) -> None:
-    """Usage of 12 calls, whose cache reads were added up: the context is the total that the last one told, 163,978."""
+def test_size_is_the_total_of_the_last_call(place: Place) -> None:
+    """D22: usage of 12 calls, whose cache reads were added up: the context is the total that the last one told, 163,978."""
     usage = Usage({**RAW, "total": 163_978})
     assert Usage({**RAW, "totalTokens": 163_978}).total_tokens == usage.total_tokens
     assert usage.context_tokens == 163_978

@@ -41,8 +41,8 @@ def told(dialog: Dialog) -> tuple[int, list[str]]:
     return sum(len(message.tool_calls()) for message in messages), results
 
 
-def test_d4_killed_behind_every_write(place: Place, kill: Kill, tmp_path: Path) -> None:
-    """A kill behind each write of a program: the same program finishes the turn, in the same session, with the question said once."""
+def test_killed_behind_every_write(place: Place, kill: Kill, tmp_path: Path) -> None:
+    """D4: a kill behind each write of a program: the same program finishes the turn, in the same session, with the question said once."""
     deaths, store = 0, place.open()
     for writes in range(1, MOST):
         effects = tmp_path / f"{writes}"
@@ -74,8 +74,8 @@ def _whole(dialog: Dialog, effects: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 60))])
-def test_d4_killed_again_and_again(place: Place, kill: Kill, tmp_path: Path, seed: int) -> None:
-    """A turn of thirty calls that is killed after writes and within effects: each call once, in order, with one result; no effect twice."""
+def test_killed_again_and_again(place: Place, kill: Kill, tmp_path: Path, seed: int) -> None:
+    """D4: a turn of thirty calls that is killed after writes and within effects: each call once, in order, with one result; no effect twice."""
     draw, effects, store = Random(seed), tmp_path / "effects", place.open()  # noqa: S311 - no secret
     steps = partial(kill, "steps", address=place.address, effects=str(effects))
     walker(store, effects).open("main", session_name="long").receive("Do all the steps.")
@@ -99,8 +99,8 @@ def test_d4_killed_again_and_again(place: Place, kill: Kill, tmp_path: Path, see
     valid(dialog)
 
 
-def test_d5_a_call_that_died_is_not_run_again(place: Place, kill: Kill, tmp_path: Path) -> None:
-    """`A[c1]`, killed while it ran: the outcome is unknown, once; asking again runs nothing; a late real result is kept beside it."""
+def test_a_call_that_died_is_not_run_again(place: Place, kill: Kill, tmp_path: Path) -> None:
+    """D5: `A[c1]`, killed while it ran: the outcome is unknown, once; asking again runs nothing; a late real result is kept beside it."""
     effects = tmp_path / "effects"
     assert kill("turn", address=place.address, name="d5", effects=str(effects), dies=True) == -9
     agent, provider = cashier(place.open(), effects)
@@ -135,8 +135,10 @@ def _late(place: Place, dialog: Dialog) -> None:
 
 
 @pytest.mark.parametrize("approved", [False, True])
-def test_d6_executed_and_not_written(place: Place, monkeypatch: pytest.MonkeyPatch, *, approved: bool) -> None:
-    """The tool ran and its append raised: no model call before call and result are durable; the retry writes what is missing."""
+def test_executed_and_not_written_is_written_on_retry(
+    place: Place, monkeypatch: pytest.MonkeyPatch, *, approved: bool
+) -> None:
+    """D6: the tool ran and its append raised: no model call before call and result are durable; the retry writes what is missing."""
     ran: list[int] = []
 
     @tool(needs_approval=approved)
@@ -189,8 +191,8 @@ async def _cut_off(agent: Agent, ready: Callable[[], bool]) -> None:
         group.cancel_scope.cancel()
 
 
-def test_d7_cancelled_in_a_tool_and_then_a_new_prompt(place: Place) -> None:
-    """Cancelled in `c1`, then the user asks something else: `c1` is closed, nothing is run, and the request is valid."""
+def test_cancelled_in_a_tool_and_then_a_new_prompt(place: Place) -> None:
+    """D7: cancelled in `c1`, then the user asks something else: `c1` is closed, nothing is run, and the request is valid."""
     begun: list[int] = []
 
     @tool
@@ -212,8 +214,8 @@ def test_d7_cancelled_in_a_tool_and_then_a_new_prompt(place: Place) -> None:
     valid(reopened(place, agent.current_dialog))
 
 
-def test_d7b_a_message_while_an_approval_is_pending(place: Place) -> None:
-    """A plain message while `c1` waits: at first `c1` stays pending and requests are valid, then it is given up in so many words."""
+def test_a_message_while_an_approval_is_pending(place: Place) -> None:
+    """D7: a plain message while `c1` waits: at first `c1` stays pending and requests are valid, then it is given up in so many words."""
     paid: list[int] = []
 
     @tool(needs_approval=True)
@@ -250,8 +252,8 @@ def _after_a_batch(place: Place, dialog: Dialog) -> None:
     valid(agent.current_dialog)
 
 
-def test_d8_aborted_with_one_call_hanging(place: Place) -> None:
-    """`A[c1,c2,c3]`, c2 hangs, abort: R1 and R3 are durable before it; resumed, all three stand in call order in one exchange."""
+def test_aborted_with_one_call_hanging(place: Place) -> None:
+    """D8: `A[c1,c2,c3]`, c2 hangs, abort: R1 and R3 are durable before it; resumed, all three stand in call order in one exchange."""
     begun: list[int] = []
 
     async def hang() -> None:
@@ -265,7 +267,7 @@ def test_d8_aborted_with_one_call_hanging(place: Place) -> None:
     _after_a_batch(place, agent.current_dialog)
 
 
-def test_d8_killed_with_one_call_hanging(place: Place, kill: Kill) -> None:
-    """The same with SIGKILL."""
+def test_killed_with_one_call_hanging(place: Place, kill: Kill) -> None:
+    """D8: the same with SIGKILL."""
     assert kill("batch", address=place.address, name="d8") == -9
     _after_a_batch(place, Session.open(place.open(), "d8").root)

@@ -17,8 +17,8 @@ def small(store: Store | None = None) -> Dialog:
     return dialog
 
 
-def test_d20_each_entry_of_a_store_spoilt_in_turn(tmp_path: Path) -> None:
-    """The bytes of one entry are spoilt on the disk: all others load, the place is told, the session can be asked and goes on."""
+def test_each_entry_of_a_store_spoilt_in_turn(tmp_path: Path) -> None:
+    """D20: the bytes of one entry are spoilt on the disk: all others load, the place is told, the session can be asked and goes on."""
     for seq in range(6):
         backend = SqliteBackend(tmp_path / f"{seq}.db")
         store = backend.open()

@@ -66,8 +66,8 @@ _TURNS = st.lists(st.tuples(st.sampled_from(ORDER), _KINDS), min_size=1, max_siz
 
 @settings(max_examples=max(6, settings().max_examples // 16))
 @given(turns=_TURNS, forked=st.integers(0, 8))
-def test_d17_any_order_of_providers_over_any_log(turns: list[tuple[str, str]], forked: int) -> None:
-    """Whoever answered and whoever is asked next: valid, one's own artefacts all there to the byte, nobody else's, the rest told."""
+def test_any_order_of_providers_over_any_log(turns: list[tuple[str, str]], forked: int) -> None:
+    """D17: whoever answered and whoever is asked next: valid, one's own artefacts all there to the byte, nobody else's, the rest told."""
     dialog = Dialog(owner="watcher")
     seals: dict[str, list[str]] = {name: [] for name in ORDER}
     for number, (name, kind) in enumerate(turns):

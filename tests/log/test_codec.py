@@ -126,7 +126,7 @@ def test_printed_handle_is_read_back(seq: int, block: int | None) -> None:
             Handle.parse(bad)
 
 
-def test_d15_no_string_of_an_entry_poisons_the_log() -> None:
+def test_no_string_of_an_entry_poisons_the_log() -> None:
     """D15: lone surrogates, NULs and numbers that are not finite are replaced where they enter; nothing raises later."""
     entry = Custom.model_validate({"custom_type": "x\ud800", "data": {"k\0": ["\udfff"]}, "novel": {"a": "\ud800"}})
     assert decode_entry(draft(entry)[0].body) == entry

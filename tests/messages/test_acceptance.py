@@ -63,8 +63,8 @@ class Opaque:
         return "opaque"
 
 
-def test_a02_every_field_survives_a_dict() -> None:
-    """R18, R5, R8, R11, R12, R19: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
+def test_every_field_survives_a_dict() -> None:
+    """A2, R5, R8, R9, R11, R12, R18, R19: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
     call = FunctionCall("c1", "look", {"at": "it"}, result=Opaque(), result_str="seen", error_message="no")
     later: dict[str, Any] = {"later_field": {"kept": [True]}}
     image = {"type": "image_url", "image_url": {"url": f"data:;base64,{b64(PNG)}"}}
@@ -92,8 +92,8 @@ def test_a02_every_field_survives_a_dict() -> None:
     assert (seen.result, seen.result_str, seen.error_message, seen.success) == ("opaque", "seen", "no", False)
 
 
-def test_a27_block_defaults_are_not_shared() -> None:
-    """R184-R187, R200-R202: each default, by keyword and by position; no default is shared or can be changed."""
+def test_block_defaults_are_not_shared() -> None:
+    """A27, R184-R187, R200-R202: each default, by keyword and by position; no default is shared or can be changed."""
     defaults: dict[type, dict[str, Any]] = {
         TextContent: {"type": "text", "content": ""},
         ImageContent: {"type": "image", "images": ()},
@@ -132,8 +132,8 @@ def saved(image: Image.Image, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def test_a28_images_from_every_source(tmp_path: Path) -> None:
-    """R187-R193: the pairs of to_base64() are exact, in order, and the label is what the bytes are."""
+def test_images_from_every_source(tmp_path: Path) -> None:
+    """A28, R187-R193: the pairs of to_base64() are exact, in order, and the label is what the bytes are."""
     path = tmp_path / "shot.png"
     path.write_bytes(PNG)
     block = ImageContent(["https://example.org/a.png", b64(JPEG), PNG, GIF, WEBP, path])
@@ -153,8 +153,8 @@ def test_a28_images_from_every_source(tmp_path: Path) -> None:
     assert ImageContent().images == ()
 
 
-def test_a28_pillow_images_keep_a_known_format() -> None:
-    """R191: an image's own format, PNG for one without and for formats no model reads, so that the label is true."""
+def test_pillow_images_keep_a_known_format() -> None:
+    """A28, R191: an image's own format, PNG for one without and for formats no model reads, so that the label is true."""
     kinds = dict.fromkeys(("JPEG", "PNG", "GIF", "WEBP"), "") | {"BMP": "image/png", "TIFF": "image/png"}
     for kind, other in kinds.items():
         expected = other or f"image/{kind.lower()}"
@@ -165,16 +165,16 @@ def test_a28_pillow_images_keep_a_known_format() -> None:
     assert ImageContent([Image.new("CMYK", (1, 1))]).to_base64()[0][1] == "image/png"
 
 
-def test_a28_unknown_bytes_are_refused() -> None:
-    """R190: unknown bytes are an error, never a wrong label; a string is never a path."""
+def test_unknown_bytes_are_refused() -> None:
+    """A28, R190: unknown bytes are an error, never a wrong label; a string is never a path."""
     strings = ["not base64!", "file:/etc/hostname", "/etc/hostname", "data:image/png", b64(b"BMno")]
     for bad in (b"no image", b"", 7, *strings):
         with pytest.raises(InvalidMessage):
             ImageContent([bad])
 
 
-def test_a28_data_addresses_are_split_and_checked() -> None:
-    """R188: only http and https are addresses; a data: address is decoded, and its bytes overrule its label."""
+def test_data_addresses_are_split_and_checked() -> None:
+    """A28, R188: only http and https are addresses; a data: address is decoded, and its bytes overrule its label."""
     assert ImageContent([f"data:image/jpeg;base64,{b64(PNG)}"]).to_base64() == [(b64(PNG), "image/png")]
     assert ImageContent(["data:image/svg+xml,%3Csvg/%3E"]).to_base64() == [(b64(b"<svg/>"), "image/svg+xml")]
 
@@ -192,8 +192,8 @@ AUDIO = [
 ]
 
 
-def test_a29_sounds_are_known_by_first_bytes(tmp_path: Path) -> None:
-    """R194-R199: every row of the table, as bytes, base64, file: and through the factories."""
+def test_sounds_are_known_by_first_bytes(tmp_path: Path) -> None:
+    """A29, R194-R199: every row of the table, as bytes, base64, file: and through the factories."""
     for data, expected in AUDIO:
         path = tmp_path / "clip"
         path.write_bytes(data)
@@ -202,8 +202,8 @@ def test_a29_sounds_are_known_by_first_bytes(tmp_path: Path) -> None:
         assert AudioContent.from_file(path).to_base64() == AudioContent.from_base64(b64(data)).to_base64() == [pair]
 
 
-def test_a29_only_a_constructor_reads_a_file() -> None:
-    """R197: a string that came from outside is never a path, whatever door it comes through."""
+def test_only_a_constructor_reads_a_file() -> None:
+    """A29, R197: a string that came from outside is never a path, whatever door it comes through."""
     stolen = {"type": "audio", "audio": ["file:/etc/hostname"]}
     doors: list[Callable[[], object]] = [
         lambda: AudioContent.model_validate(stolen),
@@ -223,8 +223,8 @@ def test_a29_only_a_constructor_reads_a_file() -> None:
         AudioContent(["file:/no/such/file"])
 
 
-def test_a30_user_message_with_sound(tmp_path: Path) -> None:
-    """R209: the seed's snippet, and the same with images."""
+def test_user_message_with_sound_has_text_then_sound(tmp_path: Path) -> None:
+    """A30, R209: the seed's snippet, and the same with images."""
     (tmp_path / "clip.mp3").write_bytes(b"ID3rest")
     msg = UserMessage.with_audio("Transcribe this", [(tmp_path / "clip.mp3").read_bytes()])
     text, sound = msg.contents
@@ -235,8 +235,8 @@ def test_a30_user_message_with_sound(tmp_path: Path) -> None:
     assert seen.modality is Modalities.IMAGE
 
 
-def test_a31_roles_ids_times_and_factories() -> None:
-    """R206-R215: fresh ids, the clock, role values, factories, accessors in order; the family shares one base."""
+def test_roles_ids_times_and_factories() -> None:
+    """A31, R206-R215: fresh ids, the clock, role values, factories, accessors in order; the family shares one base."""
     made: list[Message] = [
         SystemMessage.text("You are a helpful assistant."),
         UserMessage.text("hello"),
@@ -271,8 +271,8 @@ def test_a31_roles_ids_times_and_factories() -> None:
     assert len(batch.contents) == 1
 
 
-def test_a32_usage_defaults() -> None:
-    """R235, R236, R238: all zero, the nested cost included; context size is input and output of the last turn."""
+def test_usage_defaults_are_zero() -> None:
+    """A32, R235, R236, R238: all zero, the nested cost included; context size is input and output of the last turn."""
     usage = Usage()
     figures = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     assert figures == (0, 0, 0, 0)
@@ -283,8 +283,8 @@ def test_a32_usage_defaults() -> None:
     assert own.context_tokens == 120
 
 
-def test_a35_a_message_has_content_or_calls() -> None:
-    """R247-R252, R296: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
+def test_a_message_has_content_or_calls() -> None:
+    """A35, R247-R252, R296: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
     calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":"it"}'}}]
     asking = Message(role="assistant", content=None, tool_calls=calls)
     assert asking.content is None
@@ -316,8 +316,8 @@ def test_a35_a_message_has_content_or_calls() -> None:
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "it"}'}}
 
 
-def test_c1_content_is_a_view_of_blocks() -> None:
-    """A string for one text block, parts for more, None for calls alone; the constructor takes all of them."""
+def test_content_is_a_view_of_blocks() -> None:
+    """C1: a string for one text block, parts for more, None for calls alone; the constructor takes all of them."""
     assert Message(role="user", content="hi").contents == (TextContent("hi"),)
     assert Message(role="user", contents=[TextContent("hi")]).content == "hi"
     assert Message(role="assistant", tool_calls=[CALL]).content is None
@@ -332,15 +332,15 @@ def test_c1_content_is_a_view_of_blocks() -> None:
     assert (changed.content, changed.tool_calls(), both.content) == ("other", both.tool_calls(), "ok")
 
 
-def test_c2_one_family_of_frozen_models() -> None:
-    """DESIGN decision 1 replaces C2: a UserMessage is a Message from the start."""
+def test_one_family_of_frozen_models() -> None:
+    """C2: a UserMessage is a Message from the start."""
     assert type(Message(role="user", content="hi")) is UserMessage
     assert isinstance(UserMessage.text("hi"), Message)
     assert type(Message.from_dict(AssistantMessage(content="x").to_dict())) is AssistantMessage
 
 
-def test_c3_one_role_enum_under_three_names() -> None:
-    """Role, Roles and MessageRole are one; members equal their words; developer is read as system."""
+def test_one_role_enum_under_three_names() -> None:
+    """C3, R1: Role, Roles and MessageRole are one; members equal their words; developer is read as system."""
     assert Role is Roles is MessageRole
     assert " ".join(Role) == "system user assistant tool tool_call custom branch_summary compaction_summary"
     assert Message(content="hi").role == "user"
@@ -349,8 +349,8 @@ def test_c3_one_role_enum_under_three_names() -> None:
     assert f"{Role.USER}" == "user"
 
 
-def test_c4_tool_requests_keep_their_role() -> None:
-    """R20, R24: TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
+def test_tool_requests_keep_their_role() -> None:
+    """C4, R20, R24: TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
     kept = Message(role=Role.TOOL_CALL, tool_calls=[CALL])
     usual = Message(role=Role.ASSISTANT, tool_calls=[CALL])
     assert (kept.role, usual.role) == (Role.TOOL_CALL, Role.ASSISTANT)
@@ -364,8 +364,8 @@ def test_c4_tool_requests_keep_their_role() -> None:
     assert not Message(content="hi").is_assistant_side
 
 
-def test_c5_calls_are_views_of_blocks() -> None:
-    """R291, R294: as DESIGN decides: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
+def test_calls_are_views_of_blocks() -> None:
+    """C5, R291, R294: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
     from_dicts = Message(role="assistant", tool_calls=[CALL])
     from_calls = Message(role="assistant", function_calls=[FunctionCall("c1", "look", {"at": "it"})])
     from_blocks = Message(role="assistant", contents=[ToolCallContent("c1", "look", args={"at": "it"})])
@@ -381,8 +381,8 @@ def test_c5_calls_are_views_of_blocks() -> None:
     assert not from_calls.function_calls[0].equals(FunctionCall("c1", "look", {"at": "her"}))
 
 
-def test_c5_malformed_arguments_are_kept_raw() -> None:
-    """They are never turned into {}: the text goes back as it came, and the error says why it could not be read."""
+def test_malformed_arguments_are_kept_raw() -> None:
+    """C5: they are never turned into {}: the text goes back as it came, and the error says why it could not be read."""
     cases: list[str] = ["{bad", "[1]", "null", '{"a": NaN}', '"x"', "[" * 5000, '{"a":' * 200 + "1" + "}" * 200]
     for raw in cases:
         message = Message(role="assistant", tool_calls=[{"id": "c1", "function": {"name": "look", "arguments": raw}}])
@@ -394,8 +394,8 @@ def test_c5_malformed_arguments_are_kept_raw() -> None:
         assert json.loads(sent) == {MALFORMED: raw}  # a server that parses history accepts it
 
 
-def test_c5_readable_arguments_keep_their_text() -> None:
-    """Where writing them again would give another text, the text is stored, once, and read again on decoding."""
+def test_readable_arguments_keep_their_text() -> None:
+    """C5: where writing them again would give another text, the text is stored, once, and read again on decoding."""
     for raw in ['{"b": 1, "a": 2}', '{"a":1,"a":2}', "{ }", "", '{"a":1e2}', '{"a":"\\u00e9"}']:
         call = ToolCallContent("c1", "look", args=raw)
         assert (call.error, call.arguments) == (None, raw)
@@ -406,8 +406,8 @@ def test_c5_readable_arguments_keep_their_text() -> None:
         assert call.json_arguments == (raw or "{}")
 
 
-def test_c6_one_message_a_result() -> None:
-    """Property, metadata key and block id agree; a batch splits into messages that share a batch id."""
+def test_one_message_a_result() -> None:
+    """C6: property, metadata key and block id agree; a batch splits into messages that share a batch id."""
     by_field = Message(role="tool", content="seen", tool_call_id="c1")
     by_metadata = Message(role="tool", content="seen", metadata={"tool_call_id": "c1"})
     by_block = ToolMessage.from_result(ToolResultContent("c1", "seen"))
@@ -427,8 +427,8 @@ def test_c6_one_message_a_result() -> None:
     assert by_block.split() == (by_block,)
 
 
-def test_c8_names_default_to_the_role() -> None:
-    """The name of a tool's message is the tool's; API dicts carry a name only if it says something."""
+def test_names_default_to_the_role() -> None:
+    """C8, R3: the name of a tool's message is the tool's; API dicts carry a name only if it says something."""
     roles = ("system", "user", "assistant", "tool_call", "custom")
     names = " ".join(Message(role=role, content="x").name for role in roles)
     assert names == "system user assistant assistant custom"
@@ -438,16 +438,16 @@ def test_c8_names_default_to_the_role() -> None:
     assert Message(content="x", name="ann/a").to_api_dict()["name"] == "ann_a"
 
 
-def test_c20_stored_text_is_not_a_template() -> None:
-    """R254: braces of any kind stay as they are; ``static`` is accepted and forgotten."""
+def test_stored_text_is_not_a_template() -> None:
+    """C20, R254: braces of any kind stay as they are; ``static`` is accepted and forgotten."""
     text = "{x} {{y}} {% z %} ${w} %s"
     message = Message(content=text, static=False)
     assert message.content == text
     assert message.to_api_dict() == {"role": "user", "content": text}
 
 
-def test_c27_modalities_include_audio() -> None:
-    """R22: TEXT, IMAGE, AUDIO and FUNCTION_CALL; derived from the blocks unless it is given."""
+def test_modalities_include_audio() -> None:
+    """C27, R22: TEXT, IMAGE, AUDIO and FUNCTION_CALL; derived from the blocks unless it is given."""
     assert {modality.value for modality in Modalities} == {"text", "image", "audio", "function_call"}
     assert Message(content="x").modality is Modalities.TEXT
     assert Message(role="assistant", content="x", tool_calls=[CALL]).modality is Modalities.FUNCTION_CALL

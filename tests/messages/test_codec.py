@@ -145,8 +145,8 @@ def test_missing_bytes_raise_not_found() -> None:
         ImageContent.from_file("/no/such/file")
 
 
-def test_r190_claimed_types_count_only_for_unknown_bytes() -> None:
-    """Never a wrong label; a type nobody can check is the claimant's word."""
+def test_claimed_types_count_only_for_unknown_bytes() -> None:
+    """R190: never a wrong label; a type nobody can check is the claimant's word."""
     assert Media.from_bytes(PNG, media_type="image/jpeg").media_type == "image/png"
     assert Media.from_bytes(b"....ftypavif", media_type="image/avif").media_type == "image/avif"
     assert Media.from_bytes(b"....", "audio", "audio/webm").media_type == "audio/webm"

@@ -32,8 +32,8 @@ from palaver.messages import (
 from tests.messages import strategies as some
 
 
-def test_r17_a_role_has_its_class() -> None:
-    """Message() returns the member of the family; a word that is no role is refused, and so is saying nothing."""
+def test_a_role_has_its_class() -> None:
+    """R17: Message() returns the member of the family; a word that is no role is refused, and so is saying nothing."""
     found = [type(Message(role=role, content="x")).__name__.removesuffix("Message") for role in (*Role, "developer")]
     assert " ".join(found) == ("System User Assistant Tool Assistant Custom BranchSummary CompactionSummary System")
     with pytest.raises(InvalidMessage, match="Roles are: system, user"):
@@ -56,7 +56,7 @@ def test_subclasses_keep_their_class() -> None:
     assert (type(stored), stored.model_extra) == (UserMessage, {"reviewer": "ann"})
 
 
-def test_r213_unions_tell_messages_apart() -> None:
+def test_unions_tell_messages_apart() -> None:
     """R213, R214: LLMMessage and AgentMessage are unions that pydantic can read."""
     assert isinstance(Message(content="x"), LLMMessage)
     assert not isinstance(CustomMessage(), LLMMessage)
@@ -85,8 +85,8 @@ def test_faults_name_place_and_reason() -> None:
     assert raised.value.__cause__ is not None
 
 
-def test_r2_content_is_text_or_parts() -> None:
-    """Anything else is refused by name."""
+def test_content_is_text_or_parts() -> None:
+    """R2: anything else is refused by name."""
     cases: list[object] = [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}]
     for content in cases:
         with pytest.raises(InvalidMessage, match=r"neither text nor|no content part|needs a type"):
@@ -103,8 +103,8 @@ def test_trust_is_ordered_and_known_by_speaker() -> None:
     assert Message(role="user", content="x", speaker="harness").speaker is Speaker.HARNESS
 
 
-def test_r55_importing_messages_is_light() -> None:
-    """No Pillow, no numpy, no network library comes with a message."""
+def test_importing_messages_is_light() -> None:
+    """R55: no Pillow, no numpy, no network library comes with a message."""
     script = "import sys, palaver.messages; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
@@ -132,8 +132,8 @@ VOCABULARIES = {
 }  # fmt: skip
 
 
-def test_c7_every_vocabulary_means_the_same() -> None:
-    """R14, R235: input is everything read, cache figures are parts of it, output is everything written."""
+def test_every_vocabulary_means_the_same() -> None:
+    """C7, R14, R235: input is everything read, cache figures are parts of it, output is everything written."""
     for written, reasoning, record in VOCABULARIES.values():
         usage = Usage(json.loads(record))
         assert usage == json.loads(record)
@@ -146,8 +146,8 @@ def test_c7_every_vocabulary_means_the_same() -> None:
         assert cost.cached_prompt_tokens == 60
 
 
-def test_d22_context_size_is_of_one_request() -> None:
-    """Twelve calls were added up in the parts; the total is the last call's and is the context (openclaw 99843)."""
+def test_context_size_is_of_one_request() -> None:
+    """D22: twelve calls were added up in the parts; the total is the last call's and is the context (openclaw 99843)."""
     parts = {"input": 12, "output": 15_104, "cacheRead": 819_661, "cacheWrite": 93_130}
     assert Usage({**parts, "totalTokens": 163_978}).context_tokens == 163_978
     assert Usage({**parts, "total": 163_978}).context_tokens == 163_978
@@ -155,8 +155,8 @@ def test_d22_context_size_is_of_one_request() -> None:
     assert Usage({"total_tokens": 99}).context_tokens == 99  # all that is known
 
 
-def test_r14_what_is_no_count_is_zero() -> None:
-    """Missing, None, booleans, text and negative figures are zero, and nothing fails."""
+def test_what_is_no_count_is_zero() -> None:
+    """R14: missing, None, booleans, text and negative figures are zero, and nothing fails."""
     cases: list[dict[str, Any]] = [
         {},
         {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None},
@@ -171,8 +171,8 @@ def test_r14_what_is_no_count_is_zero() -> None:
         assert usage.cost == UsageCost()
 
 
-def test_r236_dollars_are_read_as_recorded() -> None:
-    """A mapping by kind of token, a bare number, LiteLLM's response cost; prices are not guessed here."""
+def test_dollars_are_read_as_recorded() -> None:
+    """R236: a mapping by kind of token, a bare number, LiteLLM's response cost; prices are not guessed here."""
     dollars = {"input": 0.1, "output": 0.2, "cacheRead": 0.3, "cacheWrite": 0.4, "total": 1.0}
     pi = Usage({"input": 1, "output": 1, "cacheRead": 0, "cost": dollars})
     assert pi.cost == UsageCost(input=0.1, output=0.2, cache_read=0.3, cache_write=0.4, total=1.0)
@@ -183,8 +183,8 @@ def test_r236_dollars_are_read_as_recorded() -> None:
     assert (by_parts.prompt_cost, by_parts.completion_cost, by_parts.cost) == (0.25, 0.5, 0.75)
 
 
-def test_r23_costs_add_up_without_rates() -> None:
-    """Tokens and dollars are summed; a rate belongs to one call."""
+def test_costs_add_up_without_rates() -> None:
+    """R23: tokens and dollars are summed; a rate belongs to one call."""
     one = InvokeCost(prompt_tokens=1, cost=0.5, input_cost_per_token=0.1, cache_read_input_token_cost=0.1)
     assert one + one == sum([one, one], InvokeCost()) == InvokeCost(prompt_tokens=2, cost=1.0)
     with pytest.raises(TypeError):
@@ -205,8 +205,8 @@ def test_usage_objects_of_providers_are_read() -> None:
 
 
 @given(some.usages())
-def test_r7_the_raw_record_cannot_change(usage: Usage) -> None:
-    """It equals a plain dict, survives pickles, and no typed attribute is negative."""
+def test_the_raw_record_cannot_change(usage: Usage) -> None:
+    """R7: it equals a plain dict, survives pickles, and no typed attribute is negative."""
     assert Message("assistant", "x", usage=usage).usage == dict(usage)
     again = pickle.loads(pickle.dumps(usage))  # noqa: S301 - our own bytes
     assert (type(again), again) == (Usage, usage)

@@ -232,8 +232,8 @@ def test_cleaning_can_be_undone_everywhere(text: str) -> None:
 
 
 @given(some.messages(), some.clean_texts())
-def test_c1_a_copy_replaces_only_what_was_said(message: Message, text: str) -> None:
-    """Content is replaced through a copy; thinking and calls stay, and derived fields follow."""
+def test_a_copy_replaces_only_what_was_said(message: Message, text: str) -> None:
+    """C1: content is replaced through a copy; thinking and calls stay, and derived fields follow."""
     copied = message.model_copy(update={"content": text})
     assert type(copied) is type(message)
     assert (copied.role, copied.id) == (message.role, message.id)
@@ -303,8 +303,8 @@ class Hostile:
         raise RuntimeError("no")
 
 
-def test_r18_what_is_not_json_is_replaced() -> None:
-    """A tool may return anything; what represents it is stored, and the replacement recorded."""
+def test_what_is_not_json_is_replaced() -> None:
+    """R18: a tool may return anything; what represents it is stored, and the replacement recorded."""
     cases: list[tuple[object, object, str | None]] = [
         (float("nan"), None, "nonfinite"),
         (10**5000, hex(10**5000), "object"),
@@ -337,8 +337,8 @@ def test_values_nested_too_deeply_are_refused() -> None:
         Message(content="x", metadata={"cycle": deep})
 
 
-def test_r10_values_are_copied_from_the_caller() -> None:
-    """A caller's dict that changes later changes no message."""
+def test_values_are_copied_from_the_caller() -> None:
+    """R10: a caller's dict that changes later changes no message."""
     metadata = {"tags": ["a"]}
     message = Message.from_dict({"content": "x", "metadata": metadata, "later": metadata})
     metadata["tags"].append("b")

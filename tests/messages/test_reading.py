@@ -106,8 +106,8 @@ def test_anthropic_response_object() -> None:
     assert message.model_extra == {"source_stop_reason": "tool_use", "stop_sequence": None}
 
 
-def test_r215_stop_reasons_have_one_vocabulary() -> None:
-    """The map of the providers' words; an unknown word is no reason."""
+def test_stop_reasons_have_one_vocabulary() -> None:
+    """R215: the map of the providers' words; an unknown word is no reason."""
     cases: list[tuple[list[str | None], StopReason | None]] = [
         (["end_turn", "stop_sequence"], StopReason.STOP),
         (["max_tokens", "MAX_TOKENS"], StopReason.LENGTH),

@@ -87,8 +87,8 @@ READ: list[tuple[object, str, object, dict[str, Any] | None]] = [
 ]
 
 
-def test_r111_result_is_read_as_the_type() -> None:
-    """Models, dataclasses, typed dictionaries, plain types and schemas: `read` gives the value, `parse` its JSON object."""
+def test_result_is_read_as_the_type() -> None:
+    """R111: models, dataclasses, typed dictionaries, plain types and schemas: `read` gives the value, `parse` its JSON object."""
     for source, text, read, parsed in READ:
         made = Format(source)
         assert made.read(text) == read
@@ -131,8 +131,8 @@ REFUSED: list[tuple[object, str, list[str], tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-def test_r111_refused_answer_has_the_reasons() -> None:
-    """The ParseError names every fault with its place, so that a model can mend it."""
+def test_refused_answer_has_the_reasons() -> None:
+    """R111: the ParseError names every fault with its place, so that a model can mend it."""
     for source, text, told, missing in REFUSED:
         for read in (Format(source).read, Format(source).parse):
             with pytest.raises(ParseError) as caught:

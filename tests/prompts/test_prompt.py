@@ -24,8 +24,8 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 # --- rendering ---------------------------------------------------------------------------------------------------------
 
 
-def test_a21_braces_variables_and_missing() -> None:
-    """Doubled braces are literal and not variables, with variables or without (R106); what is missing is known before."""
+def test_doubled_braces_are_literal() -> None:
+    """A21, R106: doubled braces are literal and not variables, with variables or without; what is missing is known before."""
     prompt = Prompt(path="p", prompt="{{x}} {y}")
     assert prompt.template_vars == {"y"}
     assert prompt.validate_args({}) == ["y"]
@@ -34,8 +34,8 @@ def test_a21_braces_variables_and_missing() -> None:
     assert Prompt(path="p", prompt='{{"a": 1}}')() == '{"a": 1}'
 
 
-def test_r104_missing_variables_are_named() -> None:
-    """Rendering with variables missing is a ValueError that names all of them; further arguments do no harm."""
+def test_missing_variables_are_named() -> None:
+    """R104: rendering with variables missing is a ValueError that names all of them; further arguments do no harm."""
     prompt = Prompt(path="p", prompt="{b} {a}")
     with pytest.raises(InvalidInput, match="needs a, b") as caught:
         prompt(c=3)
@@ -43,8 +43,8 @@ def test_r104_missing_variables_are_named() -> None:
     assert prompt(a=1, b=2, c=3) == "2 1"
 
 
-def test_r107_variables() -> None:
-    """Attributes, items, conversions and nested specifications count; doubled braces do not. What is malformed is refused when made."""
+def test_variables_of_a_template_are_named() -> None:
+    """R107: attributes, items, conversions and nested specifications count; doubled braces do not. What is malformed is refused when made."""
     cases: dict[str, set[str]] = {
         "{a.b} {c[0]} {d!r} {e:>{width}}": {"a", "c", "d", "e", "width"},
         "{a:{b}{c}}": {"a", "b", "c"},
@@ -58,8 +58,8 @@ def test_r107_variables() -> None:
             Prompt(path="p", prompt=malformed)
 
 
-def test_r105_str_format() -> None:
-    """Conversions and specifications hold; an argument that does not fit is the caller's error."""
+def test_rendering_is_str_format() -> None:
+    """R105: conversions and specifications hold; an argument that does not fit is the caller's error."""
     assert Prompt(path="p", prompt="{x!r:>6}|{y:.2f}|{z[0].real}")(x="a", y=1.234, z=[3]) == "   'a'|1.23|3"
     assert Prompt(path="p", prompt="[{x:>{w}}]")(x="a", w=3) == "[  a]"
     for template in ("{a.b}", "{a[k]}", "{a:d}", "{a:%}"):
@@ -97,8 +97,8 @@ class Percent:
         return "".join(str(args[part]) if i % 2 else part for i, part in enumerate(template.split("%")))
 
 
-def test_r116_another_renderer_has_its_own_variables() -> None:
-    """A template in another language is never parsed as a format string."""
+def test_another_renderer_has_its_own_variables() -> None:
+    """R116: a template in another language is never parsed as a format string."""
     assert Prompt(path="p", prompt="{% if %who% %}{", renderer=Percent()).template_vars == {" if ", " "}
     assert Prompt(path="q", prompt="{hi} %who%", renderer=Percent())(who="you") == "{hi} you"
 
@@ -106,8 +106,8 @@ def test_r116_another_renderer_has_its_own_variables() -> None:
 # --- fields ------------------------------------------------------------------------------------------------------------
 
 
-def test_r102_fields_and_their_defaults() -> None:
-    """Everything but path and template has a default; lists are kept as tuples, mappings as copies (R109)."""
+def test_fields_and_their_defaults() -> None:
+    """R102, R109: everything but path and template has a default; lists are kept as tuples, mappings as copies."""
     prompt = Prompt(path="p", prompt="x")
     assert (prompt.metadata, prompt.parser, prompt.format, prompt.addon_args) == ({}, None, None, {})
     assert (prompt.function_list, prompt.mcp_servers_list) == ((), ())
@@ -141,8 +141,8 @@ def test_wrong_fields_are_refused_when_made() -> None:
             Prompt(**{"path": "p", "prompt": "x", **wrong})
 
 
-def test_r117_extend() -> None:
-    """A derived prompt differs in what was given and needs its own path; the original stays."""
+def test_extending_makes_another_prompt() -> None:
+    """R117: a derived prompt differs in what was given and needs its own path; the original stays."""
     base = Prompt(path="a", prompt="{x}", function_list=["tool"])
     derived = base.extend(path="b", prompt="{y}")
     assert (derived.path, tuple(derived.function_list), derived.template_vars) == ("b", ("tool",), frozenset({"y"}))
@@ -151,8 +151,8 @@ def test_r117_extend() -> None:
         base.extend(prompt="z")
 
 
-def test_r118_info_dict() -> None:
-    """What identifies a prompt is plain JSON, and the hash follows the template."""
+def test_info_dict_is_plain_json() -> None:
+    """R118: what identifies a prompt is plain JSON, and the hash follows the template."""
 
     def plain() -> None: ...
 
@@ -165,7 +165,7 @@ def test_r118_info_dict() -> None:
 
 
 def test_prompts_are_values() -> None:
-    """Equal prompts are equal, hash alike and survive pickling; the path is the key in a runtime (R103)."""
+    """R103: equal prompts are equal, hash alike and survive pickling; the path is the key in a runtime."""
     one, two = (Prompt(path="a", prompt="{x}", metadata={"a": [1, {"b": 2}]}) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
@@ -178,8 +178,8 @@ def test_prompts_are_values() -> None:
 # --- parsers -----------------------------------------------------------------------------------------------------------
 
 
-def test_r110_parsers() -> None:
-    """A callable and an object with parse() both serve; a value that is not a mapping stands under `value`; `raw` is the text."""
+def test_parsers_are_callables_or_objects() -> None:
+    """R110: a callable and an object with parse() both serve; a value that is not a mapping stands under `value`; `raw` is the text."""
 
     class Upper:
         def parse(self, content: str, **runtime_args: object) -> str:
@@ -198,8 +198,8 @@ def test_r110_parsers() -> None:
         Prompt(path="p", prompt="", parser=late).parse("a")
 
 
-def test_r119_tags() -> None:
-    """Elements, fenced blocks and signals are read, each under its name, in order; required ones that are missing are named."""
+def test_tags_are_read_in_order() -> None:
+    """R119: elements, fenced blocks and signals are read, each under its name, in order; required ones that are missing are named."""
     parser = DefaultTagParser(xml_tags=["a", "ab", "a.c"], md_tags=["python"], signal_tags=["DONE", "MORE"])
     text = '<a n="1"> 1 </a>x<a\n>2\n3</a><ab>y</ab><abc>no</abc><a>cut\n```python\nprint()\n```\n<DONE>'
     assert parser.parse(text) == {
@@ -228,8 +228,8 @@ def test_fences_as_models_write_them() -> None:
 TASK = Prompt(path="task", prompt="Do {what}.", parser=len, function_list=[print], addon_args={"web_search": True})
 
 
-def test_r115_the_default_handler() -> None:
-    """Repairs and results are parsed as the answer, with the same tools; at the end there are none; paths do not grow."""
+def test_the_default_handler_repairs_and_ends() -> None:
+    """R115: repairs and results are parsed as the answer, with the same tools; at the end there are none; paths do not grow."""
     repair, results, final = TASK.on_exception(None), TASK.on_interrupt(None), TASK.on_interrupt_final(None)
     assert repair(error_message="Not a number.") == "Error: Not a number. Please fix."
     assert results(call_results="{42}") == "{42}"
@@ -264,8 +264,8 @@ class Recording:
         return "stop"
 
 
-def test_r115_a_handler_of_ones_own() -> None:
-    """It takes the prompt and the session or the session alone, and is an object or a class; it must return a prompt."""
+def test_a_handler_of_ones_own() -> None:
+    """R115: it takes the prompt and the session or the session alone, and is an object or a class; it must return a prompt."""
     for handler in (Recording(), Recording):
         task, session = Prompt(path="t", prompt="", handler=handler), object()
         assert task.on_exception(session).path == "again"

@@ -9,8 +9,8 @@ from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_ru
 from palaver.tools import Function, tool
 
 
-def test_r175_r179_prompts_by_path_and_namespace() -> None:
-    """A prompt is found by its path as the very object; a bare path falls back to the default namespace; overwriting can be forbidden."""
+def test_prompts_by_path_and_namespace() -> None:
+    """R175, R179: a prompt is found by its path as the very object; a bare path falls back to the default namespace; overwriting can be forbidden."""
     runtime = Runtime(default_namespace="mine")
     mine, theirs = Prompt(path="research/agent", prompt="1"), Prompt(path="research/agent", prompt="2")
     assert runtime.register_prompt(mine, namespace="mine") == "mine:research/agent"
@@ -29,8 +29,8 @@ def test_r175_r179_prompts_by_path_and_namespace() -> None:
     assert runtime.get_prompt("research/agent") is theirs
 
 
-def test_r164_context_managers_by_class_name() -> None:
-    """A class is registered under its own `name`, also as a decorator; an unknown name is a typed error."""
+def test_context_managers_by_class_name() -> None:
+    """R164: a class is registered under its own `name`, also as a decorator; an unknown name is a typed error."""
     runtime = Runtime()
 
     @runtime.register_context_manager
@@ -45,8 +45,8 @@ def test_r164_context_managers_by_class_name() -> None:
         runtime.register_context_manager(Summary, overwrite=False)
 
 
-def test_r177_the_default_runtime() -> None:
-    """The default runtime is the one that was set."""
+def test_default_runtime_is_the_one_that_was_set() -> None:
+    """R177: the default runtime is the one that was set."""
     before = set_default_runtime(mine := Runtime())
     try:
         assert get_default_runtime() is mine
@@ -96,8 +96,8 @@ def names(prompt: Prompt) -> list[str]:
     return [each.name for each in prompt.function_list]
 
 
-def test_r127_references_to_functions(runtime: Runtime) -> None:
-    """`pkg.tools:name` and `pkg:name` mean the registered function; the original prompt stays as it was."""
+def test_references_lead_to_functions(runtime: Runtime) -> None:
+    """R127: `pkg.tools:name` and `pkg:name` mean the registered function; the original prompt stays as it was."""
     for ref in ("web.tools:search", "web:search"):
         prompt = Prompt(path="p", prompt="", function_list=[ref, "fetch"])
         resolved = prompt.resolve(runtime)
@@ -108,8 +108,8 @@ def test_r127_references_to_functions(runtime: Runtime) -> None:
         assert resolved.resolve(runtime) is resolved
 
 
-def test_r127_bare_names_are_neighbours_first(runtime: Runtime) -> None:
-    """A bare name is looked for in the prompt's own package; from elsewhere, a name of two packages is ambiguous."""
+def test_bare_names_are_neighbours_first(runtime: Runtime) -> None:
+    """R127: a bare name is looked for in the prompt's own package; from elsewhere, a name of two packages is ambiguous."""
     prompt = Prompt(path="ask", prompt="", function_list=["search"])
     runtime.register_prompt(prompt, namespace="files.prompts")
     assert prompt.resolve(runtime).function_list[0].description == "Another."
@@ -121,15 +121,15 @@ def test_r127_bare_names_are_neighbours_first(runtime: Runtime) -> None:
     assert names(prompt.extend(path="fourth", function_list=["get"]).resolve(runtime)) == ["fetch"]
 
 
-def test_r101_references_to_tactics(runtime: Runtime) -> None:
-    """A tactic serves as a tool, by its name or its key; `#tool` chooses one of its methods; the class itself may stand there too."""
+def test_references_lead_to_tactics(runtime: Runtime) -> None:
+    """R101: a tactic serves as a tool, by its name or its key; `#tool` chooses one of its methods; the class itself may stand there too."""
     refs = ["lab.tactics:research", "research#summarize"]
     assert names(Prompt(path="p", prompt="", function_list=refs).resolve(runtime)) == ["research", "summarize"]
     assert names(Prompt(path="p", prompt="", function_list=[Tactical]).resolve(runtime)) == ["research"]
 
 
-def test_r127_unknown_references_name_what_is_close(runtime: Runtime) -> None:
-    """NotFound is a KeyError that carries the references that could have been meant."""
+def test_unknown_references_name_what_is_close(runtime: Runtime) -> None:
+    """R127: NotFound is a KeyError that carries the references that could have been meant."""
     cases: list[Any] = [
         ("web.tools:serach", ("web.tools:search", "files.tools:search")),
         ("fetsch", ("fetch",)),
@@ -143,21 +143,21 @@ def test_r127_unknown_references_name_what_is_close(runtime: Runtime) -> None:
         assert isinstance(caught.value, KeyError)
 
 
-def test_r127_two_functions_of_one_name_are_refused(runtime: Runtime) -> None:
-    """The model could not tell them apart."""
+def test_two_functions_of_one_name_are_refused(runtime: Runtime) -> None:
+    """R127: the model could not tell them apart."""
     with pytest.raises(InvalidInput, match="Two tools are called 'search'"):
         Prompt(path="p", prompt="", function_list=["web:search", "files:search"]).resolve(runtime)
 
 
-def test_r112_callables_become_functions(runtime: Runtime) -> None:
-    """A plain function in the list is a tool; a number is not, nor is a list written as a text."""
+def test_callables_become_functions(runtime: Runtime) -> None:
+    """R112: a plain function in the list is a tool; a number is not, nor is a list written as a text."""
     assert names(Prompt(path="p", prompt="", function_list=[fetch]).resolve(runtime)) == ["fetch"]
     with pytest.raises(InvalidInput, match="is not a tool"):
         Prompt(path="p", prompt="", function_list=[3]).resolve(runtime)
 
 
-def test_r128_a_declaration_is_linked_by_its_name(runtime: Runtime) -> None:
-    """The declaration's own words stay, the implementation comes from the runtime; where they differ it is refused."""
+def test_a_declaration_is_linked_by_its_name(runtime: Runtime) -> None:
+    """R128: the declaration's own words stay, the implementation comes from the runtime; where they differ it is refused."""
     declared = Function("fetch", "My own words.", {"url": {"type": "string"}}, required=["url"])
     bound = Prompt(path="p", prompt="", function_list=[declared]).resolve(runtime).function_list[0]
     assert (bound.description, bound.linked) == ("My own words.", True)
@@ -173,8 +173,8 @@ def test_r128_a_declaration_is_linked_by_its_name(runtime: Runtime) -> None:
 # --- everything else that has a name -------------------------------------------------------------------------------------------
 
 
-def test_r179_taken_keys() -> None:
-    """Tools, tactics, configurations and invokers are never replaced unseen; with overwrite they are."""
+def test_taken_keys_are_refused() -> None:
+    """R179: tools, tactics, configurations and invokers are never replaced unseen; with overwrite they are."""
     runtime = Runtime()
     runtime.register_tool(search)
     runtime.register_tactic(Tactical)
@@ -195,8 +195,8 @@ def test_r179_taken_keys() -> None:
     assert runtime.get_invoker("mine") is list
 
 
-def test_r178_two_runtimes_are_isolated_in_everything(runtime: Runtime) -> None:
-    """Tools and tactics of one runtime are unknown in another, and in the default one."""
+def test_two_runtimes_are_isolated_in_everything(runtime: Runtime) -> None:
+    """R178: tools and tactics of one runtime are unknown in another, and in the default one."""
     for other in (Runtime(), get_default_runtime()):
         for get, name in ((other.get_tool, "fetch"), (other.get_tactic, "lab.tactics:research")):
             with pytest.raises(NotFound):

@@ -65,8 +65,8 @@ def sections(text: str) -> dict[str, list[str]]:
 
 @settings(max_examples=60)
 @given(FILES, st.integers(-3, 400), st.sets(st.integers(0, 6)))
-def test_r318_a_map_fits_and_quotes_its_files(files: list[Tags], tokens: int, known: set[int]) -> None:
-    """It has at most its tokens; every line stands in the file it is shown under; known files are not shown."""
+def test_a_map_fits_and_quotes_its_files(files: list[Tags], tokens: int, known: set[int]) -> None:
+    """R318: it has at most its tokens; every line stands in the file it is shown under; known files are not shown."""
     whole = repository(files)
     seen = frozenset(file.path for place, file in enumerate(whole.files) if place in known)
     drawing = drawn(whole, tokens, known=seen)
@@ -82,8 +82,8 @@ def test_r318_a_map_fits_and_quotes_its_files(files: list[Tags], tokens: int, kn
 
 
 @given(FILES, st.data())
-def test_r318_more_references_never_lower_a_rank(files: list[Tags], data: st.DataObject) -> None:
-    """Of a name that one file defines, whatever is near or mentioned."""
+def test_more_references_never_lower_a_rank(files: list[Tags], data: st.DataObject) -> None:
+    """R318: of a name that one file defines, whatever is near or mentioned."""
     defined = [(place, each.name) for place, file in enumerate(files) for each in file.definitions]
     alone = [key for key in defined if sum(name == key[1] for _, name in defined) == 1]
     if not alone:
@@ -106,8 +106,8 @@ def first_with(found: Repository, text: str) -> int:
     return next(tokens for tokens in range(1, 1_000) if text in drawn(found, tokens).text)
 
 
-def test_r318_the_most_used_comes_first(tmp_path: Path) -> None:
-    """Landmarks, then the class that everything uses, then the one used once, then what is never used."""
+def test_the_most_used_comes_first(tmp_path: Path) -> None:
+    """R318: landmarks, then the class that everything uses, then the one used once, then what is never used."""
     found = look(written(tmp_path, SHOP))
     order = [first_with(found, text) for text in ("README.md", "class Money", "class ShoppingBasket", "def lonely")]
     assert order == sorted(order)

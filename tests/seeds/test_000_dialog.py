@@ -54,8 +54,8 @@ message.sanitized_name    # name safe for API submission (alphanumeric + _ -)
 """
 
 
-def test_seed_000_block_01_a1_computed_properties() -> None:
-    """R14-R16: the three can be read of any message; cost has the tokens of the usage, the name is safe to send."""
+def test_properties_are_computed() -> None:
+    """A1, R14-R16: the three can be read of any message; cost has the tokens of the usage, the name is safe to send."""
     message: Message = AssistantMessage(content="hi", name="agent/007:x", usage=USAGE)
     run(BLOCK_01, message=message)
     assert (message.cost.prompt_tokens, message.cost.completion_tokens) == (11, 5)
@@ -63,7 +63,7 @@ def test_seed_000_block_01_a1_computed_properties() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]+", message.sanitized_name)
 
 
-def test_seed_000_the_fields_of_a_message() -> None:
+def test_a_message_has_the_fields_shown() -> None:
     """R4-R6, R8, R11-R13, R17, R19, R21, R22: fields have the declared defaults; what belongs to a call is not among them."""
     message = Message(role="assistant", content="hi")
     assert (message.modality, message.api_type) == (lllm.Modalities.TEXT, lllm.APITypes.COMPLETION)
@@ -79,8 +79,8 @@ agent.open('planning', prompt_args={'language': 'Python'}, session_name='run_001
 """
 
 
-def test_seed_000_block_02_a3_open() -> None:
-    """R25, R32, R80, R81, R94: the alias is active, the system prompt stands first and is rendered, the session has its name, the dialog its owner."""
+def test_open_makes_an_active_dialog() -> None:
+    """A3, R25, R32, R80, R81, R94: the alias is active, the system prompt stands first and is rendered, the session has its name, the dialog its owner."""
     agent = Agent("coder", Prompt(path="coder/system", prompt="You plan in {language}."), "gpt-4o", invoker())
     run(BLOCK_02, agent=agent)
     dialog = agent.current_dialog
@@ -96,8 +96,8 @@ task_prompt = dialog.top_prompt  # stable for the entire agent call
 """
 
 
-def test_seed_000_block_03_a4_the_task_prompt() -> None:
-    """R40: the prompt put last is the one that the loop takes at entry (tests/agent/test_contract.py has the call)."""
+def test_the_prompt_put_last_governs() -> None:
+    """A4, R40: the prompt put last is the one that the loop takes at entry (tests/agent/test_contract.py has the call)."""
     dialog = a_dialog()
     dialog.put_prompt(task := Prompt(path="task", prompt="Do {what}."), {"what": "it"})
     assert run(BLOCK_03, dialog=dialog)["task_prompt"] is task
@@ -109,8 +109,8 @@ dialog.put_prompt('research/agent', {'topic': 'transformers'})  # path string re
 """
 
 
-def test_seed_000_block_04_a5_put_prompt() -> None:
-    """R41, R47, R48: both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
+def test_put_prompt_renders_and_governs() -> None:
+    """A5, R41, R47, R48: both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
     runtime = Runtime()
     registered = Prompt(path="research/agent", prompt="Research {topic}.")
     runtime.register_prompt(registered)
@@ -127,8 +127,8 @@ dialog.put_text("What is the capital of France?")
 """
 
 
-def test_seed_000_block_05_a6_put_text() -> None:
-    """R42, R51, R52: the text stands as it is, the user said it, and what governed the next turn no longer does."""
+def test_put_text_is_verbatim() -> None:
+    """A6, R42, R51, R52: the text stands as it is, the user said it, and what governed the next turn no longer does."""
     dialog = a_dialog(1)
     run(BLOCK_05, dialog=dialog)
     assert dialog.tail is not None
@@ -142,8 +142,8 @@ dialog.put_image('screenshot.png', caption='Current state of the UI')
 """
 
 
-def test_seed_000_block_06_a7_put_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R4, R43, R53, R56: a file of the folder becomes an image message with its caption and its dialog's id."""
+def test_put_image_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A7, R4, R43, R53, R56: a file of the folder becomes an image message with its caption and its dialog's id."""
     monkeypatch.chdir(tmp_path)
     Path("screenshot.png").write_bytes(PNG)
     dialog = a_dialog(1)
@@ -162,8 +162,8 @@ dialog.overview() # human-readable summary
 """
 
 
-def test_seed_000_block_07_a8_inspection() -> None:
-    """R31-R34: each is what its comment says; an empty dialog has no tail."""
+def test_inspection_shows_both_ends() -> None:
+    """A8, R31-R34: each is what its comment says; an empty dialog has no tail."""
     dialog = a_dialog()
     run(BLOCK_07, dialog=dialog)
     assert (dialog.head, dialog.tail) == (dialog.messages[0], dialog.messages[-1])
@@ -178,8 +178,8 @@ dialog = Dialog.from_dict(d, log_base=log_base, runtime=runtime)
 """
 
 
-def test_seed_000_block_08_a9_serialization(tmp_path: Path) -> None:
-    """R37, R38, R182: the tree's node and the prompt's path are recorded; the dialog comes back with its messages, and the prompt by its path."""
+def test_serialization_restores_a_dialog(tmp_path: Path) -> None:
+    """A9, R37, R38, R182: the tree's node and the prompt's path are recorded; the dialog comes back with its messages, and the prompt by its path."""
     runtime = Runtime()
     runtime.register_prompt(prompt := Prompt(path="research/agent", prompt="Research."))
     before = Dialog(owner="coder", runtime=runtime)
@@ -200,8 +200,8 @@ node.to_dict()      # serialize for logging
 """
 
 
-def test_seed_000_block_09_a10_the_tree_node() -> None:
-    """R59, R60, R62-R65: of a root with two children, one of them with a child."""
+def test_a_tree_node_knows_its_place() -> None:
+    """A10, R59, R60, R62-R65: of a root with two children, one of them with a child."""
     dialog = a_dialog()
     one, two = dialog.fork(), dialog.fork()
     deep = one.fork()
@@ -225,8 +225,8 @@ child = dialog.fork(last_n=5, first_k=2)
 """
 
 
-def test_seed_000_block_10_a11_forks() -> None:
-    """R66, R68-R73, R75, R78: all; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
+def test_forks_keep_exactly_their_window() -> None:
+    """A11, R66, R68-R73, R75, R78: all; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
     dialog = a_dialog(12)
     run(BLOCK_10, dialog=dialog)
     whole, four, seven = dialog.children
@@ -253,8 +253,8 @@ BLOCK_11_OUTPUT = """\
 """
 
 
-def test_seed_000_block_11_a12_the_tree_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    """R36, R71: the very lines that the document shows, but for the ids."""
+def test_the_tree_is_drawn_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A12, R36, R71: the very lines that the document shows, but for the ids."""
     dialog = a_dialog()
     children = [dialog.fork(), dialog.fork(last_n=2, first_k=1)]
     run(BLOCK_11, dialog=dialog)
@@ -280,8 +280,8 @@ agent.active_alias                # current alias string
 """
 
 
-def test_seed_000_block_12_a13_dialogs_by_alias() -> None:
-    """R79, R80, R82, R85, R87-R93: aliases, the active one, the mapping and the lineage, after each step as the comments say."""
+def test_dialogs_are_reached_by_alias() -> None:
+    """A13, R79, R80, R82, R85, R87-R93: aliases, the active one, the mapping and the lineage, after each step as the comments say."""
     agent = Agent("coder", Prompt(path="s", prompt="You plan."), "gpt-4o", invoker("First this, then that."))
     response = run(BLOCK_12, agent=agent)["response"]
     assert response.content == "First this, then that."
@@ -320,8 +320,8 @@ class SummarizeAgent(Tactic):
 """
 
 
-def test_seed_000_block_13_a14_a_complete_turn(capsys: pytest.CaptureFixture[str]) -> None:
-    """R96-R98, R100: the tactic gives the content; the parser of the system prompt filled `parsed`; cost and overview can be printed."""
+def test_a_tactic_runs_a_complete_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    """A14, R96-R98, R100: the tactic gives the content; the parser of the system prompt filled `parsed`; cost and overview can be printed."""
     from palaver import DefaultTagParser, Tactic  # noqa: PLC0415 - the names this block implies
 
     kind = run(BLOCK_13, Tactic=Tactic)["SummarizeAgent"]
@@ -352,8 +352,8 @@ class ContextManager(ABC):
 '''
 
 
-def test_seed_000_block_15_a15_the_contract_of_context_managers() -> None:
-    """R131, R149-R151: abstract in its call; one that drops the middle decides what the model sees, and the dialog goes on growing whole."""
+def test_context_managers_are_abstract_and_change_no_dialog() -> None:
+    """A15, R131, R149-R151: abstract in its call; one that drops the middle decides what the model sees, and the dialog goes on growing whole."""
     shown = run(BLOCK_15, ABC=ABC, abstractmethod=abstractmethod, ClassVar=ClassVar, Dialog=Dialog)["ContextManager"]
     contracts: tuple[Any, ...] = (shown, ContextManager)
     for contract in contracts:
@@ -390,8 +390,8 @@ agent = Agent(..., context_manager=cm)
 """
 
 
-def test_seed_000_block_16_a16_the_default_context_manager() -> None:
-    """R154, R167: both ways to make one; the dots of the document stand for the agent's other arguments."""
+def test_the_default_context_manager_is_made_both_ways() -> None:
+    """A16, R154, R167: both ways to make one; the dots of the document stand for the agent's other arguments."""
     assert imported(BLOCK_16) == ["DefaultContextManager", "Agent"]
     others = {"name": "a", "system_prompt": Prompt(path="s", prompt="hi"), "model": "gpt-4o", "llm_invoker": invoker()}
     names = run(BLOCK_16.replace("Agent(...,", "Agent(**others,"), others=others)
@@ -423,8 +423,8 @@ PROMPTED = ("global:\n", "global:\n  system_prompt: You help.\n")
 """What the excerpt leaves out: every agent has a system prompt."""
 
 
-def test_seed_000_block_17_a17_the_configuration() -> None:
-    """R99, R166, R168, R169, R171, R173: the cheap agent has a cap of its own and its own model, the other no manager; whoever says nothing has what `global` says."""
+def test_agents_inherit_the_global_configuration() -> None:
+    """A17, R99, R166, R168, R169, R171, R173: the cheap agent has a cap of its own and its own model, the other no manager; whoever says nothing has what `global` says."""
     source = BLOCK_17.replace(*PROMPTED) + "\n  - name: third\n    model_name: gpt-4o\n"
     agents = build_agents(load_config(source), runtime=Runtime(), llm_invoker=invoker())
     cheap, third = agents["cheap_agent"].context_manager, agents["third"].context_manager
@@ -459,8 +459,8 @@ runtime.register_context_manager(SummaryCompressor)
 """
 
 
-def test_seed_000_block_18_19_a18_a19_a26_a_manager_of_ones_own() -> None:
-    """R163, R165, R176: it can be made and called; it is found by its name, in this runtime and no other; one without a name is refused."""
+def test_a_registered_manager_is_reached_by_its_name() -> None:
+    """A18, A19, A26, R163, R165, R176: it can be made and called; it is found by its name, in this runtime and no other; one without a name is refused."""
     assert imported(BLOCK_18) == ["ContextManager", "Dialog"]
     runtime, shorter = Runtime(), a_dialog(2)
     kind = run(BLOCK_18, compressed_dialog=shorter)["SummaryCompressor"]
@@ -486,8 +486,8 @@ global:
 """
 
 
-def test_seed_000_block_20_a18_from_a_configuration() -> None:
-    """R172: the registered class is made with the agent's model and the configured cap."""
+def test_a_registered_manager_is_made_from_a_configuration() -> None:
+    """A18, R172: the registered class is made with the agent's model and the configured cap."""
     runtime, kind = Runtime(), run(BLOCK_18)["SummaryCompressor"]
     runtime.register_context_manager(kind)
     source = BLOCK_20.replace(*PROMPTED) + "agent_configs:\n  - name: one\n    model_name: gpt-4o\n"
@@ -496,8 +496,8 @@ def test_seed_000_block_20_a18_from_a_configuration() -> None:
     assert (manager.model_name, manager._max_tokens) == ("gpt-4o", 64_000)
 
 
-def test_c29_every_name_of_the_documents_resolves() -> None:
-    """`palaver.lllm` has each name of the documents, from the face or from its room; only the package's name changes in an import."""
+def test_every_name_of_the_documents_resolves() -> None:
+    """C29: `palaver.lllm` has each name of the documents, from the face or from its room; only the package's name changes in an import."""
     assert [name for name in (*lllm.MOVED, *palaver.__all__) if getattr(lllm, name, None) is None] == []
     for block in (BLOCK_16, BLOCK_18):
         assert "from lllm" not in ported(block)
@@ -520,8 +520,8 @@ assert "native runtime" in text
 """
 
 
-def test_seed_001_block_01_a20_a_prompt() -> None:
-    """R108: made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
+def test_a_prompt_renders_and_keeps_its_metadata() -> None:
+    """A20, R108: made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
     assert imported(BLOCK_001_01) == ["Prompt"]
     names = run(BLOCK_001_01)
     prompt: Prompt = names["prompt"]
@@ -549,8 +549,8 @@ assert dialog.tree_node.children_ids == [child.dialog_id]
 """
 
 
-def test_seed_001_block_02_a22_the_lineage_of_dialogs() -> None:
-    """R26, R28, R67: the three asserts of the document hold; the child has both messages; overviews do not print whole messages."""
+def test_forked_dialogs_know_their_lineage() -> None:
+    """A22, R26, R28, R67: the three asserts of the document hold; the child has both messages; overviews do not print whole messages."""
     assert imported(BLOCK_001_02) == ["Dialog", "Prompt", "Role"]
     names = run(BLOCK_001_02)
     dialog, child = names["dialog"], names["child"]

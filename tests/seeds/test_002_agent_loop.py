@@ -33,8 +33,8 @@ response = agent.respond()
 """
 
 
-def test_seed_002_block_01_a23_named_dialogs() -> None:
-    """R20, R79, R82, R141, R142: the one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
+def test_named_dialogs_are_answered() -> None:
+    """A23, R20, R79, R82, R141, R142: the one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
     assert imported(BLOCK_01) == ["Agent", "Prompt", "build_invoker"]
     asked: list[dict[str, str]] = []
     source = BLOCK_01.replace("agent = Agent(", "build_invoker = scripted\nagent = Agent(")
@@ -51,7 +51,7 @@ def test_seed_002_block_01_a23_named_dialogs() -> None:
     assert agent.current_dialog.owner == "writer"
 
 
-def test_seed_002_block_01_the_real_invoker_can_be_built() -> None:
+def test_the_real_invoker_can_be_built() -> None:
     """R147: `build_invoker({"invoker": "litellm"})` gives an invoker without asking anybody."""
     if find_spec("litellm") is None:
         pytest.skip("litellm is not installed")
@@ -69,8 +69,8 @@ print(session.delivery.content)
 """
 
 
-def test_seed_002_block_02_a24_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
-    """R86, R144, R145, R237: a bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
+def test_the_trace_counts_repairs_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A24, R86, R144, R145, R237: a bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
     prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
     usage = {"prompt_tokens": 10, "completion_tokens": 5}
     answers = [{"text": text, "usage": usage} for text in ("bad", "<note>good</note>")]
@@ -97,8 +97,8 @@ agent.context_manager = DefaultContextManager(
 """
 
 
-def test_seed_002_block_03_a25_a_context_manager_may_be_assigned() -> None:
-    """R95: it is in force from then on; a small dialog is not changed by it."""
+def test_a_context_manager_may_be_assigned() -> None:
+    """A25, R95: it is in force from then on; a small dialog is not changed by it."""
     provider = ScriptedProvider(["hi"], profile="openai-chat")
     agent = Agent("writer", Prompt(path="w", prompt="You write."), "gpt-4o-mini", ProviderInvoker(provider))
     agent.open("draft")
@@ -119,7 +119,7 @@ class Recording(ProviderInvoker):
         return await super().invoke(dialog, model, **facts)
 
 
-def test_seed_002_what_an_invoker_gets() -> None:
+def test_an_invoker_is_asked_with_everything() -> None:
     """R45, R148: the facts of the call; where nothing governs the dialog, the agent's system prompt does."""
     asked = Recording(ScriptedProvider(["<note>good</note>"], profile="openai-chat"))
     prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))

@@ -55,7 +55,7 @@ def preview(dialog: Dialog, summarizer: Recorder, *, anew: bool = False) -> Comp
     return asyncio.run(ask())
 
 
-def test_seed_004_a37_the_running_summary() -> None:
+def test_the_running_summary_goes_on() -> None:
     """A37, R267-R270, R273, R293, R299, R315, R332: the result has the running summary; later passes, in other processes too, get it once."""
     dialog, recorder = talk(), Recorder()
     for number in (1, 2, 3):
@@ -76,7 +76,7 @@ def test_seed_004_a37_the_running_summary() -> None:
     assert kinds.count("compaction") == 3
 
 
-def test_seed_004_r272_a_summary_from_scratch() -> None:
+def test_a_summary_from_scratch_ignores_the_running_one() -> None:
     """R272: `anew` summarises again what was summarised, without the running summary."""
     dialog, recorder = talk(), Recorder()
     preview(dialog, recorder).approve()
@@ -86,7 +86,7 @@ def test_seed_004_r272_a_summary_from_scratch() -> None:
     assert "question <0>" in recorder.requests[1].transcript
 
 
-def test_seed_004_a40_the_six_headings() -> None:
+def test_a_summary_asks_for_six_headings() -> None:
     """A40, R285-R287, R333, T15: the request asks for the six sections, in bounded length and the user's language."""
     dialog, recorder = talk(), Recorder()
     preview(dialog, recorder)
@@ -96,7 +96,7 @@ def test_seed_004_a40_the_six_headings() -> None:
     assert "the language in which the user writes" in asked
 
 
-def test_t9_a_branch_is_not_in_its_parents_summary() -> None:
+def test_a_branch_is_not_in_its_parents_summary() -> None:
     """T9: what was said on a fork is never summarised into the dialog that it left."""
     dialog, recorder = talk(), Recorder()
     dialog.fork().put_text("Only on the branch.")
@@ -104,7 +104,7 @@ def test_t9_a_branch_is_not_in_its_parents_summary() -> None:
     assert "Only on the branch." not in recorder.requests[0].transcript
 
 
-def test_c10_compaction_changes_the_view_and_not_the_log() -> None:
+def test_compaction_changes_the_view_and_not_the_log() -> None:
     """C10, R278, R284, R329, R335: `messages` stay as they were; what the model sees is computed, and undone by an entry."""
     dialog = talk()
     before, whole = list(dialog.messages), dialog.view()

@@ -27,7 +27,7 @@ PNG = base64.b64decode(
 )
 
 
-def test_r49_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
+def test_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
     """R49, R50: what must be a mapping, a text or a prompt and is not, and variables that are missing, are named; nothing is appended."""
     before = dialog.put_text("before")
     prompt = Prompt(path="p", prompt="x")
@@ -40,7 +40,7 @@ def test_r49_arguments_of_the_wrong_type_are_named(dialog: Dialog) -> None:
     assert dialog.messages == [before]
 
 
-def test_a06_put_text_is_verbatim_and_resets_what_governs(dialog: Dialog) -> None:
+def test_put_text_is_verbatim_and_resets_what_governs(dialog: Dialog) -> None:
     """A6, C12, R42, R51, law 12: the text is stored as it is, braces too; what governs then is temporary, without tools and parser."""
     for text in ("What is the capital of France?", 'json {"a": 1} {x}', "", "{{twice}} }"):
         dialog.put_prompt(Prompt(path="p", prompt="x", parser=len, function_list=["search"]))
@@ -57,7 +57,7 @@ def _image(message: Message | None, block: int = 0) -> Media:
     return shown.images[0]
 
 
-def test_a07_put_image(dialog: Dialog, tmp_path: Path) -> None:
+def test_put_image_accepts_every_form(dialog: Dialog, tmp_path: Path) -> None:
     """A7, R53, R56: every form gives an image message with its true type; the caption is kept, the dialog's id stamped, the top prompt left."""
     path = tmp_path / "screenshot.png"
     path.write_bytes(PNG)
@@ -73,8 +73,8 @@ def test_a07_put_image(dialog: Dialog, tmp_path: Path) -> None:
         assert _image(dialog.tail, 1).data
 
 
-def test_r54_r57_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A web address is an image without bytes; a GIF in a file called .png is a GIF; base64 of an image is never taken for a file."""
+def test_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R54, R57: a web address is an image without bytes; a GIF in a file called .png is a GIF; base64 of an image is never taken for a file."""
     assert _image(dialog.put_image("https://example.org/a.png")).url == "https://example.org/a.png"
     gif = b"GIF89a" + bytes(24)
     (tmp_path / "wrong.png").write_bytes(gif)
@@ -84,8 +84,8 @@ def test_r54_r57_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path, m
     assert _image(dialog.put_image(base64.b64encode(gif).decode())).media_type == "image/gif"
 
 
-def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None:
-    """R58: a missing file is a FileNotFoundError and palaver's own error; what is not an image is a ValueError; nothing is appended."""
+def test_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None:
+    """R54, R58: a missing file is a FileNotFoundError and palaver's own error; what is not an image is a ValueError; nothing is appended."""
     note = tmp_path / "note.txt"
     note.write_text("hello")
     with pytest.raises(FileNotFoundError) as caught:
@@ -97,7 +97,7 @@ def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None
     assert len(dialog.messages) == 0
 
 
-def test_a08_r35_inspection_and_overview(dialog: Dialog) -> None:
+def test_inspection_and_overview(dialog: Dialog) -> None:
     """A8, R31-R33, R35: head, tail, cost and overview; both ends are None when there is nothing; calls and images have a gist."""
     assert (dialog.head, dialog.tail, dialog.overview()) == (None, None, "")
     first = dialog.put_text("You are brief.", role=Role.SYSTEM)
@@ -123,7 +123,7 @@ def test_a08_r35_inspection_and_overview(dialog: Dialog) -> None:
     assert "[4." not in text
 
 
-def test_r30_the_stored_message_is_stamped_the_callers_is_not(dialog: Dialog) -> None:
+def test_the_stored_message_is_stamped_the_callers_is_not(dialog: Dialog) -> None:
     """R30: appending stamps a copy; the same object appended to two dialogs is in both, each under its own id."""
     message = UserMessage(content="hi", metadata={"mine": 1})
     for into in (dialog, Dialog(owner="other")):
@@ -156,7 +156,7 @@ def test_media_travel_with_their_message(dialog: Dialog) -> None:
     assert len(other.messages) == 1
 
 
-def test_r29_messages_are_a_snapshot_that_cannot_change_the_log(five: Dialog) -> None:
+def test_messages_are_a_snapshot_that_cannot_change_the_log(five: Dialog) -> None:
     """R29: what is handed out is a read-only sequence, stays as it was, and nothing done to it reaches the store."""
     messages, plain = five.messages, tuple(five.messages)
     five.put_text("later")
@@ -173,7 +173,7 @@ def test_r29_messages_are_a_snapshot_that_cannot_change_the_log(five: Dialog) ->
     assert five.messages[:5] == plain
 
 
-def test_c19_a_prompt_is_a_contract_and_a_message_formats_itself(dialog: Dialog) -> None:
+def test_a_prompt_is_a_contract_and_a_message_formats_itself(dialog: Dialog) -> None:
     """C19: a Prompt has no messages; the chat form is the message's own."""
     assert not hasattr(Prompt(path="p", prompt="x"), "format_messages")
     call = ToolCallContent(id="c", name="ls", args={"a": 1})

@@ -19,7 +19,7 @@ def _texts(dialog: Dialog) -> list[str]:
     return [message.text_content() for message in dialog.messages]
 
 
-def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
+def test_nodes_survive_alone_and_together(five: Dialog) -> None:
     """A10, R65: a node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree, or a circle."""
     child = five.fork(last_n=2)
     leaf = child.fork()
@@ -48,8 +48,8 @@ def test_r65_nodes_survive_alone_and_together(five: Dialog) -> None:
         _ = circle["x"].depth
 
 
-def test_a11_windows_are_exact(five: Dialog) -> None:
-    """A11: the first and the last are kept, in order, none twice; C28: split_point is how many, and `kept` says which."""
+def test_windows_are_exact(five: Dialog) -> None:
+    """A11, C28: the first and the last are kept, in order, none twice; split_point is how many, and `kept` says which."""
     for last_n, first_k, kept in ((0, 1, "01234"), (3, 1, "0234"), (2, 0, "34"), (1, 3, "0124"), (9, 9, "01234")):
         child = five.fork(last_n=last_n, first_k=first_k)
         assert _texts(child) == [f"m{digit}" for digit in kept]
@@ -59,8 +59,8 @@ def test_a11_windows_are_exact(five: Dialog) -> None:
     assert Dialog(owner="x").fork(last_n=3).messages == []
 
 
-def test_r74_windows_that_are_none(five: Dialog) -> None:
-    """Negative numbers are a ValueError, other things than whole numbers a TypeError; nothing was forked."""
+def test_wrong_windows_are_refused(five: Dialog) -> None:
+    """R74: negative numbers are a ValueError, other things than whole numbers a TypeError; nothing was forked."""
     for wrong in (-1, -5):
         with pytest.raises(ValueError, match="last_n"):
             five.fork(last_n=wrong)
@@ -171,10 +171,10 @@ R1, R2 = "assistant:r1", "assistant:r2"
 @example([((0, [R1, "tool", R1, "user"]), (0, 1, 1))])  # a fragment behind the cut
 @example([((0, [R1, R2, R1, "tool", R1]), (0, 2, 1)), ((0, ["user"]), (1, 1, 1))])  # the same id again, behind a gap
 @given(steps=STEPS)
-def test_a11_forks_of_forks_hold_exactly_what_lists_would(
+def test_forks_of_forks_hold_exactly_what_lists_would(
     steps: list[tuple[tuple[int, list[str]], tuple[int, int, int]]],
 ) -> None:
-    """Whatever is said, in fragments or whole, and forked with whatever window: every dialog holds what a copied list holds."""
+    """A11: whatever is said, in fragments or whole, and forked with whatever window: every dialog holds what a copied list holds."""
     dialogs = [Dialog(owner="o")]
     plains = [Plain([])]
     for number, ((speaking, kinds), (forked, last_n, first_k)) in enumerate(steps):

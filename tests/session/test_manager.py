@@ -62,7 +62,7 @@ def talk(manager: SessionManager, *texts: str) -> list[str]:
     return [manager.append_message(answer(text) if index % 2 else said(text)) for index, text in enumerate(texts)]
 
 
-def test_a33_session_only_messages(manager: SessionManager) -> None:
+def test_session_only_messages(manager: SessionManager) -> None:
     """A33, C14, R217: the context has the typed messages in order; what is sent has the summaries' texts and custom messages in context."""
     manager.append_message(SystemMessage(content="You are careful."))
     talk(manager, "old question", "old answer")
@@ -109,7 +109,7 @@ def test_a33_session_only_messages(manager: SessionManager) -> None:
         manager.dialog.request(profile, "m", max_tokens=64)
 
 
-def test_r218_a_branch_summary_says_where_it_is_from(manager: SessionManager) -> None:
+def test_a_branch_summary_says_where_it_is_from(manager: SessionManager) -> None:
     """R218, R227: the summary stands where the branch goes on, names the branch and its entries, and has the lowest trust among them."""
     first, *_ = talk(manager, "question", "answer")
     left = manager.dialog.dialog_id
@@ -125,7 +125,7 @@ def test_r218_a_branch_summary_says_where_it_is_from(manager: SessionManager) ->
     assert manager.get_entry(str(manager.leaf_id)).parent_id is None
 
 
-def test_r219_the_newest_compaction_alone_is_shown(manager: SessionManager) -> None:
+def test_the_newest_compaction_alone_is_shown(manager: SessionManager) -> None:
     """R219, R225: an older summary in the kept window is not shown again; a first kept entry that is not there keeps what comes later."""
     first, *_ = talk(manager, "q0", "a0", "q1", "a1")
     manager.append_compaction("first summary", first, 10)
@@ -140,7 +140,7 @@ def test_r219_the_newest_compaction_alone_is_shown(manager: SessionManager) -> N
     assert shown(manager) == ["without None", "q3", "q4", "a4"]
 
 
-def test_r225_levels_and_models(manager: SessionManager) -> None:
+def test_levels_and_models_follow_the_branch(manager: SessionManager) -> None:
     """R225: the last thinking level and model on the way count, a model that answered too; other branches do not."""
 
     def state() -> tuple[object, object]:
@@ -157,8 +157,8 @@ def test_r225_levels_and_models(manager: SessionManager) -> None:
     assert state() == ("off", None)
 
 
-def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager) -> None:
-    """R226, R224: a move is a fork and no entry; the next append goes after the entry; unknown ids are a KeyError."""
+def test_branching_moves_the_leaf_and_removes_nothing(manager: SessionManager) -> None:
+    """R224, R226: a move is a fork and no entry; the next append goes after the entry; unknown ids are a KeyError."""
     first, second = talk(manager, "q", "a")
     manager.branch(first)
     assert manager.leaf_id == first
@@ -176,7 +176,7 @@ def test_r226_branching_moves_the_leaf_and_removes_nothing(manager: SessionManag
     assert manager.leaf_id == fourth
 
 
-def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
+def test_a_branch_becomes_a_session(manager: SessionManager) -> None:
     """R228: the way to an entry becomes a session that names this one, with the labels on the way and the view as it was; unknown: ValueError."""
     _, second = talk(manager, "q", "a")
     manager.append_compaction("so far", second, 100)
@@ -193,7 +193,7 @@ def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
         manager.create_branched_session("nope")
 
 
-def test_r229_r230_the_tree_is_walked_without_recursion() -> None:
+def test_the_tree_is_walked_without_recursion() -> None:
     """R229, R230: a session of thousands of entries, each after the other, has its tree; children are sorted by time."""
     manager = SessionManager.in_memory()
     ids = [manager.append_custom("n", number) for number in range(1500)]
@@ -208,7 +208,7 @@ def test_r229_r230_the_tree_is_walked_without_recursion() -> None:
     assert [entry.id for entry in manager.get_children(ids[5])] == [ids[6], other]
 
 
-def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
+def test_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
     """R231: the recent session of a folder is gone on with at its newest entry; without one a session is made; a fork names its source."""
     address = str(tmp_path / "s.db")
     with SessionManager.continue_recent("/a", address) as manager:
@@ -229,7 +229,7 @@ def test_r231_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
         SessionManager.open("nothing like it", address)
 
 
-def test_r232_what_a_compaction_keeps(manager: SessionManager) -> None:
+def test_a_compaction_keeps_exchanges_whole(manager: SessionManager) -> None:
     """R232: details are kept; an exchange is kept whole; what was left out can be recalled; the newest words of the user always stay."""
     talk(manager, "q0", "a0", "q1")
     manager.append_message(AssistantMessage(contents=(ToolCallContent(id="c1", name="ls", args={}),)))
@@ -244,7 +244,7 @@ def test_r232_what_a_compaction_keeps(manager: SessionManager) -> None:
     assert [message.text_content() for message in manager.dialog.messages] == ["q0", "a0", "q1", "", "a.py"]
 
 
-def test_r233_labels(manager: SessionManager) -> None:
+def test_the_last_label_wins(manager: SessionManager) -> None:
     """R233: the last label wins, None takes it away, they survive reopening, and no model sees one."""
     first, second = talk(manager, "q", "a")
     for target, label in ((first, "one"), (first, "two"), (second, "gone"), (second, None)):
@@ -261,8 +261,8 @@ def test_r233_labels(manager: SessionManager) -> None:
         manager.append_label("nope", "x")
 
 
-def test_r234_every_message_comes_back(manager: SessionManager) -> None:
-    """R220, R234, R221: what was appended is what is read, in this process and in another object for the same session."""
+def test_every_message_comes_back(manager: SessionManager) -> None:
+    """R220, R221, R234: what was appended is what is read, in this process and in another object for the same session."""
     given: list[Message] = [
         UserMessage.with_images("see", [PNG]),
         AssistantMessage(content="x", usage={"input_tokens": 3}, stop_reason="stop", model="m", response_id="r1"),
@@ -278,8 +278,8 @@ def test_r234_every_message_comes_back(manager: SessionManager) -> None:
         assert type(found) is type(message)
 
 
-def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
-    """R223, bug 25: words of the user are there for others before any answer, and a session before any word."""
+def test_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
+    """R223: words of the user are there for others before any answer, and a session before any word."""
     with SqliteStore(tmp_path / "s.db") as store, SqliteStore(tmp_path / "s.db") as other:
         manager = SessionManager.create("/a", store)
         assert SessionManager.open(manager.session_id, other).leaf_id is None
@@ -290,7 +290,7 @@ def test_r223_nothing_waits_for_the_first_answer(tmp_path: Path) -> None:
         assert shown(SessionManager.open(manager.session_id, other)) == ["do not lose this", "nor this"]
 
 
-def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
+def test_a_leaf_is_a_dialog(manager: SessionManager) -> None:
     """C11: the manager and dialogs are two faces of one log: what one writes the other has."""
     first, _ = talk(manager, "q", "a")
     manager.branch(first)
@@ -302,7 +302,7 @@ def test_c11_a_leaf_is_a_dialog(manager: SessionManager) -> None:
     assert shown(manager.reload()) == ["q", "through the dialog", "by another"]
 
 
-def test_r226_a_moved_leaf_is_durable(manager: SessionManager) -> None:
+def test_a_moved_leaf_is_durable(manager: SessionManager) -> None:
     """R226: a move of the leaf, a reset too, is found by whoever opens the session next; after a reset both beginnings are roots."""
     first, second = talk(manager, "q", "a")
     manager.branch(first)

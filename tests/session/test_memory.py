@@ -58,7 +58,7 @@ def used(tools: Sequence[Function], name: str, dialog: Dialog | None = None, **a
 # --- core memory ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r325_limits_hold_for_every_way_to_write(dialog: Dialog) -> None:
+def test_limits_hold_for_every_way_to_write(dialog: Dialog) -> None:
     """R325: making, adding, replacing and writing anew are refused beyond the limit, and nothing is written."""
     memory, long = begun(dialog), "x" * 41
     acts: list[Callable[[], object]] = [
@@ -82,7 +82,7 @@ def test_r325_limits_hold_for_every_way_to_write(dialog: Dialog) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "write", "replace"]), st.text(max_size=30)), max_size=8))
-def test_r325_no_edit_leaves_more_than_the_limit(edits: list[tuple[str, str]]) -> None:
+def test_no_edit_leaves_more_than_the_limit(edits: list[tuple[str, str]]) -> None:
     """R325: after any edits the value is within the limit, and is what the newest accepted edit says; every state can be read."""
     memory = CoreMemory(Dialog(owner="m"))
     states = [memory.create("b", "start", limit=30)]
@@ -116,7 +116,7 @@ def test_an_edit_of_what_changed_is_a_conflict(store: Store) -> None:
     assert [block.label for block in one.blocks] == ["persona"]
 
 
-def test_r330_one_memory_for_several_agents() -> None:
+def test_one_memory_for_several_agents() -> None:
     """R330: an update by one is seen by the others; rendered, the same blocks give the same bytes, and no text ends its block."""
     session = Session.create(name="s")
     place = session.new_dialog("memory")
@@ -165,7 +165,7 @@ def test_a_fork_has_the_memory_there_was(dialog: Dialog) -> None:
 # --- files ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r310_files_are_kept_and_found(dialog: Dialog) -> None:
+def test_files_are_kept_and_found(dialog: Dialog) -> None:
     """R310: files are written, read, edited, listed by glob, searched by grep and deleted; every earlier text stays in the log."""
     files = Files(dialog)
     files.write("notes/plan.md", "one\ntwo", by="ada")
@@ -208,7 +208,7 @@ def test_law_12_no_name_or_pattern_of_a_model_does_harm(dialog: Dialog) -> None:
 # --- the archive ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r325_the_archive_is_searched_by_similarity() -> None:
+def test_the_archive_is_searched_by_similarity() -> None:
     """R325: the most similar passage comes first, a page at a time; tags narrow; what is removed is not found and stays in the log."""
     place = Dialog(owner="m")
     archive = ArchivalMemory(place)
@@ -253,7 +253,7 @@ def test_memory_of_a_subject_is_nobody_elses(store: Store) -> None:
 # --- tools ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r326_the_model_pages_by_tools(dialog: Dialog) -> None:
+def test_the_model_pages_by_tools(dialog: Dialog) -> None:
     """R326: the tools have Letta's names; a limit, a conflict or a missing block is an error that the model reads."""
     tools = (*core_memory_tools(begun(dialog)), *archival_tools(ArchivalMemory(dialog)))
     names = "core_memory_append core_memory_replace archival_memory_insert archival_memory_search"

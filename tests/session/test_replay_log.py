@@ -33,7 +33,7 @@ def grown(log: Path | ReplayLog | str | None = None) -> Dialog:
 # --- dictionaries -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_r37_r181_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
+def test_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
     """R37, R38, R181: topology, messages, fragments, media, marks and ids come back, from any dialog's dictionary and from the log."""
     root = grown(tmp_path / "log")
     written = json.loads(json.dumps(root.to_dict()))
@@ -50,7 +50,7 @@ def test_r37_r181_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
     assert rebuild(tmp_path / "again").root.messages == again.messages
 
 
-def test_r39_an_unknown_prompt_is_a_warning() -> None:
+def test_an_unknown_prompt_is_a_warning() -> None:
     """R38, R39: a registered prompt is found by its path; one that the runtime lacks is None and a warning, a temporary one neither."""
     runtime = Runtime()
     runtime.register_prompt(prompt := Prompt(path="research/agent", prompt="Research."))
@@ -88,7 +88,7 @@ def test_what_is_not_a_dictionary_of_ours(store: Store, tmp_path: Path) -> None:
 # --- following ------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_c26_a_path_a_text_and_a_follower_serve(tmp_path: Path) -> None:
+def test_a_path_a_text_and_a_follower_serve(tmp_path: Path) -> None:
     """C26: log_base takes a folder in either spelling, a replay log, or anything that follows."""
     logs: list[str | Path | ReplayLog] = [str(tmp_path / "0"), tmp_path / "1", ReplayLog(tmp_path / "2", fsync=True)]
     for number, log in enumerate(logs):
@@ -110,7 +110,7 @@ def test_c26_a_path_a_text_and_a_follower_serve(tmp_path: Path) -> None:
     assert told == [(dialog.dialog_id, seq) for seq in (-1, 0, 1)]
 
 
-def test_r180_a_file_is_private_and_begins_with_its_node(tmp_path: Path) -> None:
+def test_a_file_is_private_and_begins_with_its_node(tmp_path: Path) -> None:
     """R180: each file begins with the session and the whole node, holds the own entries in order, and is its owner's alone."""
     child = grown(tmp_path / "log").children[0]
     lines = [json.loads(line) for line in (tmp_path / "log" / f"{child.dialog_id}.jsonl").read_text().splitlines()]
@@ -135,7 +135,7 @@ def test_a_session_opened_with_a_log_writes_what_it_lacks(tmp_path: Path) -> Non
     assert len(file.read_text().splitlines()) == 3
 
 
-def test_r183_a_log_that_cannot_be_written_catches_up(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_catches_up(tmp_path: Path) -> None:
     """R183: the call succeeds, a warning says which dialog, and once the folder can be written nothing is missing."""
     blocked = tmp_path / "log"
     blocked.write_text("a file where the folder should be")
@@ -162,7 +162,7 @@ def agent_log(folder: Path) -> Dialog:
     return dialog
 
 
-def test_d20_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
+def test_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
     """D20: of a log that ends anywhere every whole line is used, and the next write does not stick to a torn one."""
     dialog = agent_log(tmp_path / "log")
     (file,) = (tmp_path / "log").glob("*.jsonl")
@@ -180,7 +180,7 @@ def test_d20_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
             assert len(rebuild(tmp_path / "log").root.messages) == whole + 1
 
 
-def test_d20_a_damaged_line_loses_itself_alone(tmp_path: Path) -> None:
+def test_a_damaged_line_loses_itself_alone(tmp_path: Path) -> None:
     """D20: whichever line is damaged, entries before and after it keep their numbers, and a warning names what is lost."""
     dialog = agent_log(tmp_path / "log")
     (file,) = (tmp_path / "log").glob("*.jsonl")

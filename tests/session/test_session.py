@@ -60,7 +60,7 @@ def test_addresses_are_opened_and_closed(tmp_path: Path, store: Store) -> None:
     assert list(store.sessions())
 
 
-def test_c09_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
+def test_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
     """C9: depth, parent, children and the subtree survive: ids are 32 digits, and each dialog is one object."""
     path = tmp_path / "s.db"
     with Session.create(path, "demo") as session:
@@ -117,8 +117,8 @@ def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> No
     assert Session.open(store, "demo").resume(session.root.dialog_id[:6]).dialog_id == session.root.dialog_id
 
 
-def test_r34_costs_of_shared_messages_count_once(store: Store) -> None:
-    """The whole tree's cost counts what branches share once; each branch's own cost counts all it holds."""
+def test_costs_of_shared_messages_count_once(store: Store) -> None:
+    """R34: the whole tree's cost counts what branches share once; each branch's own cost counts all it holds."""
     session = Session.create(store, "demo")
     usage = {"prompt_tokens": 10, "completion_tokens": 1, "response_cost": 0.25}
     session.root.append(Message(role="assistant", content="a", usage=usage))

@@ -105,8 +105,8 @@ def test_unreadable_disk_raises(known: History, quick_path: Path) -> None:
 # --- damaged files ----------------------------------------------------------------------------------------------------------------
 
 
-def test_d20_file_cut_anywhere_raises_or_says_so(known: History, quick_path: Path) -> None:
-    """A file that was cut short, or in which a byte or a page changed, gives an error or verifies with a fault; never less without a word."""
+def test_file_cut_anywhere_raises_or_says_so(known: History, quick_path: Path) -> None:
+    """D20: a file that was cut short, or in which a byte or a page changed, gives an error or verifies with a fault; never less without a word."""
     path = quick_path / "damaged.db"
     with SqliteStore(path) as store:
         for step in known.steps:

@@ -45,8 +45,8 @@ def test_one_holder_at_a_time(leasing: Leasing) -> None:
             acquire(leasing, "other", holder=holder, seconds=seconds)
 
 
-def test_d19_ended_lease_is_taken_over_and_fences(leasing: Leasing, begun: Begun) -> None:
-    """After its end anybody may take it, with a larger token; its earlier holder writes, renews and releases nothing any more."""
+def test_ended_lease_is_taken_over_and_fences(leasing: Leasing, begun: Begun) -> None:
+    """D19: after its end anybody may take it, with a larger token; its earlier holder writes, renews and releases nothing any more."""
     old = acquire(leasing, "n", holder="sleeper", seconds=SHORT)
     assert renew(leasing, old, seconds=SHORT).token == old.token
     new = taken_over(leasing)

@@ -199,8 +199,8 @@ def test_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path) == ["notes.txt"]
 
 
-def test_d20_damaged_page_spares_the_rest(path: Path, begun: Begun) -> None:
-    """Reading what lies on a broken page is damage; what lies elsewhere is read as ever."""
+def test_damaged_page_spares_the_rest(path: Path, begun: Begun) -> None:
+    """D20: reading what lies on a broken page is damage; what lies elsewhere is read as ever."""
     begun.say(*(b"%d " % number * 1200 for number in range(30)))
     begun.store.close()
     raw = bytearray(path.read_bytes())

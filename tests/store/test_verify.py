@@ -254,8 +254,8 @@ def test_what_is_appended_meanwhile_is_no_fault() -> None:
     assert told(store) == told(store) == []
 
 
-def test_d20_memory_stays_however_long_the_log(tmp_path: Path) -> None:
-    """Ten times as many entries are verified in about the same memory: pages are read and let go."""
+def test_memory_stays_however_long_the_log(tmp_path: Path) -> None:
+    """D20: ten times as many entries are verified in about the same memory: pages are read and let go."""
     peaks = []
     for number in (150, 1_500):
         with SqliteStore(tmp_path / f"{number}.db") as store:

@@ -71,7 +71,7 @@ def test_every_vocabulary_divides_every_window(model: ModelInfo) -> None:
 
 
 def test_the_words_of_each_source() -> None:
-    """S000, S004, R155, R264, R265, R304, R316: windows less buffers, shares, reserves and headroom, each as its source divides."""
+    """R155, R264, R265, R304, R316: windows less buffers, shares, reserves and headroom, each as its source divides."""
     cases: list[tuple[Budget, int]] = [
         (Budget.from_window("gpt-4o", max_tokens=32_000), 27_000),
         (Budget.from_window("gpt-4o"), 128_000 - 16_384 - 5_000),
@@ -99,7 +99,7 @@ READ: list[tuple[Any, Budget]] = [
 
 
 def test_a_configuration_in_any_vocabulary() -> None:
-    """Every vocabulary of C16 is read, and gives what its constructor gives."""
+    """C16: every vocabulary of the sources is read, and gives what its constructor gives."""
     for config, budget in READ:
         assert Budget.parse(config, "gpt-4o") == budget
         assert Budget.parse(budget) is budget

@@ -30,7 +30,7 @@ SPELLINGS = [
 
 
 def test_every_spelling_finds_the_model() -> None:
-    """Host prefixes, dates, regions and suffixes lead to the model; the input is the window's, never the answer's (R155)."""
+    """R155: host prefixes, dates, regions and suffixes lead to the model; the input is the window's, never the answer's."""
     for name, *expected in SPELLINGS:
         info = model_info(name, strict=True)
         found = [info.provider, info.context_window, info.max_input, info.max_output, info.family]
@@ -39,7 +39,7 @@ def test_every_spelling_finds_the_model() -> None:
 
 
 def test_an_unknown_model_has_a_default_window_and_says_so() -> None:
-    """Not a silent 4,096: the family's default, `known` false, and a warning with the figure and close names (R155)."""
+    """R155: not a silent 4,096: the family's default, `known` false, and a warning with the figure and close names."""
     for name, window in (
         ("claude-sonnet-99", 200_000),
         ("gpt-4o-ultra", 128_000),

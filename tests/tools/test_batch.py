@@ -41,7 +41,7 @@ def test_calls_run_side_by_side_and_are_reported_when_done() -> None:
 
 
 def test_a_repeat_is_not_run_unless_something_changed() -> None:
-    """R138, C22: it is answered with the earlier result, until a call that is not idempotent; `allow_repeat` and failures run again."""
+    """C22, R138: it is answered with the earlier result, until a call that is not idempotent; `allow_repeat` and failures run again."""
     runs: list[str] = []
 
     def read(path: str) -> str:

@@ -45,8 +45,8 @@ class Options(TypedDict, total=False):
     deep: bool
 
 
-def test_r125_declared_by_signature() -> None:
-    """R126: name, docstring, types and defaults are what the model reads; what is required is what has no default."""
+def test_declared_by_signature() -> None:
+    """R125, R126: name, docstring, types and defaults are what the model reads; what is required is what has no default."""
     city = {"type": "string", "description": "The city's name."}
     days = {"type": "integer", "default": 3, "description": "(default: 3)"}
     declared = weather.to_tool()["function"]
@@ -67,8 +67,8 @@ STREET = {
 }
 
 
-def test_r125_types_have_schemas() -> None:
-    """Each type is declared as JSON Schema has it; classes stand closed among the definitions."""
+def test_types_have_schemas() -> None:
+    """R125: each type is declared as JSON Schema has it; classes stand closed among the definitions."""
     where = Annotated[Street, Field(description="Where.")]
     cases: list[Any] = [
         (list, {"type": "array", "items": {}}),
@@ -85,8 +85,8 @@ def test_r125_types_have_schemas() -> None:
     assert thaw(taking(where).parameters["$defs"]) == {"Street": STREET}
 
 
-def test_r125_optional_is_its_type() -> None:
-    """`Optional[X]` is declared as X; the default is shown, and a call may leave it out or pass null."""
+def test_optional_is_its_type() -> None:
+    """R125: `Optional[X]` is declared as X; the default is shown, and a call may leave it out or pass null."""
 
     def take(
         a: Optional[int] = None,  # noqa: UP045 - the older way too
@@ -118,8 +118,8 @@ def test_values_arrive_as_their_types() -> None:
     )
 
 
-def test_r125_without_annotation_a_text() -> None:
-    """Without an annotation a string; with a plain default, its type."""
+def test_without_annotation_a_text() -> None:
+    """R125: without an annotation a string; with a plain default, its type."""
 
     def take(a, b=2, c=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - that is the point
         return f"{a!r} {b!r} {c!r}"
@@ -193,8 +193,8 @@ def test_unusable_callable_is_refused() -> None:
         assert caught.value.hint
 
 
-def test_r123_names_without_white_space_and_marks() -> None:
-    """White space and the marks of references have no place in a name."""
+def test_names_without_white_space_and_marks() -> None:
+    """R123: white space and the marks of references have no place in a name."""
     cases: list[Any] = ["", "two words", "a/b", "a:b", "a%b", "a;b", "a\\b", "a\nb"]
     for name in cases:
         with pytest.raises(InvalidInput, match="is not allowed"):
@@ -222,8 +222,8 @@ def test_a_wrong_declaration_is_refused() -> None:
             tool(prop_desc=wrong)(Shop.buy)  # type: ignore[arg-type] # that is the point
 
 
-def test_r120_an_implementation_is_linked_later() -> None:
-    """By `link_function` on the tool itself, by `extend` on a copy; one that does not accept what is declared is refused."""
+def test_an_implementation_is_linked_later() -> None:
+    """R120: by `link_function` on the tool itself, by `extend` on a copy; one that does not accept what is declared is refused."""
     declared = Function("add", "Add.", {"a": {"type": "integer"}, "b": {"type": "integer"}}, ["a", "b"])
     copy = declared.extend(function=lambda a, b: a + b)
     assert (copy.linked, declared.linked) == (True, False)
@@ -267,8 +267,8 @@ def test_strict_is_claimed_where_it_can_hold() -> None:
         assert taking(kind).extend(strict=False).to_tool()["function"]["strict"] is False
 
 
-def test_r122_a_processor_makes_the_text() -> None:
-    """It gets what was returned and the call; `labelled` writes what LLLM writes by default."""
+def test_a_processor_makes_the_text() -> None:
+    """R122: it gets what was returned and the call; `labelled` writes what LLLM writes by default."""
     outcome = run(Function("say", function=lambda: 3, processor=labelled))
     assert outcome.result.text() == "Return of calling function say with arguments {}:\n---\n3\n---\n"
     assert outcome.function_call.result == 3

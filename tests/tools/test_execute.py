@@ -102,15 +102,15 @@ def search(query: str, limit: int = 5, order: Literal["new", "old"] = "new") -> 
     return f"{query} {limit} {order}"
 
 
-def test_r137_an_unknown_tool_is_an_error_result() -> None:
-    """It names the close tool and all tools; nothing ran."""
+def test_an_unknown_tool_is_an_error_result() -> None:
+    """R137: it names the close tool and all tools; nothing ran."""
     outcome = run(search, ToolCallContent("c", "serach"))
     assert outcome.error == "There is no tool 'serach'. Did you mean 'search'? The tools are: search."
     assert (outcome.ending, outcome.executed, outcome.result.is_error) == ("unknown_tool", False, True)
 
 
-def test_r121_wrong_arguments_are_an_error_result() -> None:
-    """Each fault with its place; of typed functions and of declared schemas alike."""
+def test_wrong_arguments_are_an_error_result() -> None:
+    """R121: each fault with its place; of typed functions and of declared schemas alike."""
     typed = str(run(search, limit="many", order="newest", quary="x").error)
     assert [line.partition(":")[0] for line in typed.splitlines()[1:-1]] == ["- query", "- limit", "- order", "- quary"]
     declared = Function("search", parameters=search.parameters, function=search.function)
@@ -120,8 +120,8 @@ def test_r121_wrong_arguments_are_an_error_result() -> None:
     assert "'quary' is not an expected property. Expected: query, limit, order" in found
 
 
-def test_r312_unavailable_tools_stay_declared() -> None:
-    """They are in the declarations, and a call is refused with the reason; a check that breaks refuses."""
+def test_unavailable_tools_stay_declared() -> None:
+    """R312: they are in the declarations, and a call is refused with the reason; a check that breaks refuses."""
 
     def broken() -> bool:
         raise OSError("no network")
@@ -225,8 +225,8 @@ def test_any_outcome_of_a_tool_is_a_result(name: str, asynchronous: bool, max_by
     outcome.result.text().encode()
 
 
-def test_r121_an_exception_keeps_its_class_and_cause() -> None:
-    """The model reads what kind of failure it was, and where it came from."""
+def test_an_exception_keeps_its_class_and_cause() -> None:
+    """R121: the model reads what kind of failure it was, and where it came from."""
 
     @tool
     def fail() -> None:

@@ -85,8 +85,8 @@ def test_a_server_over_http_that_dies_and_comes_back() -> None:
             with_server(MCP("odd", f"http://127.0.0.1:{port}/mcp"), work)
 
 
-def test_r113_a_wrong_declaration_is_refused() -> None:
-    """A label, exactly one of address and program, lists as lists, and no unknown field."""
+def test_a_wrong_declaration_of_a_server_is_refused() -> None:
+    """R113: a label, exactly one of address and program, lists as lists, and no unknown field."""
     for wrong in (
         {"server_label": "two words", "command": "x"},
         {"server_label": "x"},
@@ -100,8 +100,8 @@ def test_r113_a_wrong_declaration_is_refused() -> None:
             MCP.from_dict(wrong)
 
 
-def test_r113_words_for_approval() -> None:
-    """LLLM's words, names of tools, and the mapping of OpenAI's hosted tool."""
+def test_approval_is_said_in_every_vocabulary() -> None:
+    """R113: LLLM's words, names of tools, and the mapping of OpenAI's hosted tool."""
     cases: list[Any] = [
         ("never", []),
         ("manual", ["read", "write"]),

@@ -112,7 +112,7 @@ _BUNDLE = bundle(sample())
 
 @settings(max_examples=200)
 @given(st.integers(0, len(_BUNDLE) - 1), st.integers(0, 7))
-def test_d20_flipped_bit_anywhere_is_found(place: int, bit: int) -> None:
+def test_flipped_bit_anywhere_is_found(place: int, bit: int) -> None:
     """D20: no flipped bit goes unseen."""
     flipped = bytearray(_BUNDLE)
     flipped[place] ^= 1 << bit

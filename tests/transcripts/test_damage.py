@@ -37,7 +37,7 @@ def log() -> Log:
 
 
 @pytest.mark.parametrize("every", EVERY)
-def test_d20_damaged_compressed_bundle_is_refused_or_whole(tmp_path: Path, log: Log, every: int) -> None:
+def test_damaged_compressed_bundle_is_refused_or_whole(tmp_path: Path, log: Log, every: int) -> None:
     """D20: where the damage is in nothing that counts, it is taken whole."""
     path = tmp_path / "session.bundle.gz"
     for where, data in damaged(gzip.compress(bundle(log), mtime=0), every):

@@ -28,8 +28,8 @@ from palaver.testing.logs import Log, assert_closed, model, result, sketch, syst
 from palaver.view import fold
 
 
-def test_d20_damaged_or_lost_entry_loses_only_itself() -> None:
-    """Whatever entry it is, the others are shown, calls keep their results, and a line of the harness names the place."""
+def test_damaged_or_lost_entry_loses_only_itself() -> None:
+    """D20: whatever entry it is, the others are shown, calls keep their results, and a line of the harness names the place."""
     whole = fold((log := talked()).store, log.dialog)
     said = ["rules", "go", "I look", "done", "done", "and?"]
     for seq in range(6):
@@ -72,8 +72,8 @@ def test_d20_damaged_or_lost_entry_loses_only_itself() -> None:
         assert any(f"{log.dialog[:12]}:{lost}" in line and "lost" in line for line in sketch(view)), lost
 
 
-def test_d20_damaged_state_is_told_in_the_instructions() -> None:
-    """What decides how others are shown and cannot be read leaves a line, and everything else is shown."""
+def test_damaged_state_is_told_in_the_instructions() -> None:
+    """D20: what decides how others are shown and cannot be read leaves a line, and everything else is shown."""
     entries: list[Entry] = [
         Instructions(sections=(Section(name="a", text="b"),)),
         Toolset(tools=(ToolSpec(name="t"),)),

@@ -21,7 +21,7 @@ from palaver.view import Reason
 from tests.view.growing import seen
 
 
-def test_d15_empty_messages_are_omitted_with_a_reason() -> None:
+def test_empty_messages_are_omitted_with_a_reason() -> None:
     """D15: empty messages and failed responses never reach a provider, and each is an omission."""
     log = Log()
     failed = AssistantMessage(contents=(), stop_reason=StopReason.ERROR, error="overloaded")
@@ -38,8 +38,8 @@ def test_turn_names_the_model_and_provider_of_its_response() -> None:
     assert (turn.model, turn.provider) == ("m", "p")
 
 
-def test_r76_fork_that_parts_a_pair_says_so() -> None:
-    """The call is an omission with its handle; the derived result says that it is elsewhere and claims no error. A window has the same rule."""
+def test_fork_that_parts_a_pair_says_so() -> None:
+    """R76: the call is an omission with its handle; the derived result says that it is elsewhere and claims no error. A window has the same rule."""
     parent = Log()
     parent.put(user("hi"), model("", "a"), user("never mind"), model("", "b"))
     fork, window = parent.fork(), Log(parent, (Span(parent.dialog, 2, 4),))

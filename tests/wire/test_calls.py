@@ -111,8 +111,8 @@ def test_tool_names_lead_back_to_ours() -> None:
 # --- cache marks ---------------------------------------------------------------------------------------------------------
 
 
-def test_r311_cache_marks_stand_where_the_caller_wants() -> None:
-    """Anthropic's marks: on the last tool, the last section, and the user's two newest messages or the named blocks; never more than four."""
+def test_cache_marks_stand_where_the_caller_wants() -> None:
+    """R311: Anthropic's marks: on the last tool, the last section, and the user's two newest messages or the named blocks; never more than four."""
     scene = Scene(system=["a", "b"], tools=[BASH])
     for number in range(5):
         scene.user(f"{number}").model_says("well")
@@ -141,8 +141,8 @@ BIRD = Format(Bird)
 OPEN = Format(dict[str, int], "counts")
 
 
-def test_r111_the_schema_is_really_sent() -> None:
-    """Each provider gets the schema in its own field: OpenAI strict and complete, Anthropic closed, Gemini beside the content type."""
+def test_the_schema_is_really_sent() -> None:
+    """R111: each provider gets the schema in its own field: OpenAI strict and complete, Anthropic closed, Gemini beside the content type."""
     chat = body("openai-chat", format=BIRD)["response_format"]["json_schema"]
     assert (chat["name"], chat["strict"], chat["schema"]["required"]) == ("Bird", True, ["name", "count", "ring"])
     assert body("openai-responses", format=BIRD)["text"] == {"format": {"type": "json_schema", **chat}}
@@ -200,8 +200,8 @@ def test_format_is_not_asked_for_twice() -> None:
 # --- tools of the provider's own -----------------------------------------------------------------------------------------
 
 
-def test_r114_provider_tools_in_each_providers_words() -> None:
-    """One name for all providers, options in the provider's own words, a version of one's own with `type`."""
+def test_provider_tools_in_each_providers_words() -> None:
+    """R114: one name for all providers, options in the provider's own words, a version of one's own with `type`."""
     low, newer = {"search_context_size": "low"}, {"type": "web_search_20260318"}
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
     cases: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

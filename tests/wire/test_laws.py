@@ -153,10 +153,10 @@ def test_same_bytes_from_memory_and_from_a_store(names: tuple[str, ...], data: s
 @EVERY
 @FEW
 @given(data=st.data(), view=closed_views(most=7), size=st.integers(1, 7))
-def test_law_7_d23_request_begins_like_the_one_before(
+def test_law_7_request_begins_like_the_one_before(
     names: tuple[str, ...], data: st.DataObject, view: View, size: int
 ) -> None:
-    """When exchanges are appended, the units of the longer request begin with those of the shorter one.
+    """D23: when exchanges are appended, the units of the longer request begin with those of the shorter one.
 
     (What happens when media grow past a limit has a test of its own: these views are far below every one.)
     """
@@ -197,8 +197,8 @@ def test_law_1_next_words_compile_like_logged_ones(names: tuple[str, ...], data:
 @EVERY
 @FEW
 @given(data=st.data(), view=views())
-def test_r311_cache_marks_are_few_and_optional(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
-    """Marks change nothing but themselves, there are no more than the provider takes, and without `cache` there are none."""
+def test_cache_marks_are_few_and_optional(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
+    """R311: marks change nothing but themselves, there are no more than the provider takes, and without `cache` there are none."""
     name = data.draw(st.sampled_from(names))
     call = data.draw(calls(name))
     marked, plain = (compiled(view, name, replace(call, cache=cache)) for cache in (True, False))

@@ -13,8 +13,8 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
 ENCRYPTED = ThinkingContent(provider="openai", artefact=REASONING)
 
 
-def test_a34_r241_signature_is_sent_before_the_call() -> None:
-    """Anthropic gets its thinking back whole, before the call it led to; others do not get it, and the report says so."""
+def test_signature_is_sent_before_the_call() -> None:
+    """A34, R241: Anthropic gets its thinking back whole, before the call it led to; others do not get it, and the report says so."""
     scene = Scene(tools=[BASH]).user("go").model_says(SIGNED, "Looking.", call(), results=["a.py"], by=CLAUDE)
     said = scene.request("anthropic").body["messages"][1]["content"]
     assert thaw(said[0]) == {"type": "thinking", "thinking": "I should look.", "signature": "c2lnbmVk"}
@@ -23,8 +23,8 @@ def test_a34_r241_signature_is_sent_before_the_call() -> None:
         assert [change.how for change in scene.request(name).report.about(at(1, 0))] == [How.DROPPED]
 
 
-def test_r200_r241_signed_thinking_without_a_model_goes_back() -> None:
-    """Nothing says who thought it; only Anthropic signs blocks, so Anthropic gets it, whatever model is in force."""
+def test_signed_thinking_without_a_model_goes_back() -> None:
+    """R200, R241: nothing says who thought it; only Anthropic signs blocks, so Anthropic gets it, whatever model is in force."""
     for model in ["", "gpt-5.2", "claude-sonnet-4-5"]:
         bare = ThinkingContent(content="Hm.", signature="c2lnbmVk")
         scene = Scene(tools=[BASH], model=model).user("go").model_says(bare, call(), results=["x"])
@@ -75,7 +75,7 @@ def test_thinking_is_off_in_a_turn_that_began_without() -> None:
     assert after.body["thinking"]["type"] == "enabled"
 
 
-def test_reasoning_items_go_out_once_and_before_what_they_led_to() -> None:
+def test_reasoning_items_go_out_once_before_what_they_led_to() -> None:
     """An item that two turns hold goes with the first; two items in a row, or one without a whole record, stay here."""
     other = ThinkingContent(provider="openai", artefact=REASONING | {"id": "rs_2"})
     bare = ThinkingContent(provider="openai", artefact={"type": "reasoning", "id": "rs_3", "summary": []})

@@ -40,8 +40,8 @@ def compiled(view: View, name: str, model: str, store: MemoryStore) -> Request:
 
 
 @pytest.mark.parametrize("recording", ALL)
-def test_law_7_d23_recorded_session_compiles_and_grows(recording: Recording) -> None:
-    """Every view of every dialog is a valid request, for models of today and for those that were recorded.
+def test_law_7_recorded_session_compiles_and_grows(recording: Recording) -> None:
+    """D23: every view of every dialog is a valid request, for models of today and for those that were recorded.
 
     As it was recorded, exchange by exchange in six steps, every request begins like the one before it.
     """
