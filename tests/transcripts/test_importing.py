@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.browsing.sessions import session_row
 from palaver.errors import StoreError
 from palaver.ids import DialogId
 from palaver.log import Draft, Header, MessageEntry, decode_entry, draft
@@ -130,6 +131,39 @@ def test_rewritten_branch_keeps_what_it_shares(tmp_path: Path) -> None:
             "unchanged",
             0,
         )
+
+
+def _sums(store: MemoryStore, one: Imported) -> tuple[int, int, int | None, float | None, int]:
+    """Return the messages, tokens and dollars of a session, as the report, the list and the session say them."""
+    row, cost = session_row(store, store.session(one.session_id)), Session.open(store, one.session_id).cost
+    assert (cost.total_tokens or None) == row["tokens"]
+    return one.messages, row["messages"], row["tokens"], row["dollars"], cost.total_tokens
+
+
+def test_rewritten_file_counts_each_response_once(tmp_path: Path) -> None:
+    """An edited or removed record, one put back, a rewound part that follows another past, a file cut short that grows again: every message and its usage count once."""
+    lines = talk(8, rewound=True)
+    edits = {
+        "response": [*lines[:1], lines[1].replace("answer 1", "edited"), *lines[2:]],
+        "question": [*lines[:2], lines[2].replace("question 2", "edited"), *lines[3:]],
+        "removed": [*lines[:4], lines[5].replace('"r4"', '"r3"'), *lines[6:]],
+        "cut and edited": [*lines[:2], lines[2].replace("question 2", "edited"), *lines[3:5]],
+    }
+    for name, changed in edits.items():
+        store = MemoryStore()
+        sums = _sums(store, imported(store, written(tmp_path / "s.jsonl", lines)))
+        assert sums[:2] == (10, 10)
+        for version in (changed, lines, [*changed[:2], lines[2].replace("question 2", "again"), *lines[3:]]):
+            assert _sums(store, imported(store, written(tmp_path / "s.jsonl", version))) == sums, name
+
+
+def test_rewritten_list_without_times_counts_once(tmp_path: Path) -> None:
+    """Messages are known by their content: what moved up counts once, what is new counts."""
+    path, store = tmp_path / "messages.json", MemoryStore()
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"words {n % 4}"} for n in range(8)]
+    for messages, count in ((said, 8), (said[2:], 8), ([*said[2:], {"role": "user", "content": "new"}], 9)):
+        path.write_text(json.dumps(messages))
+        assert _sums(store, imported(store, path))[:2] == (count, count)
 
 
 def test_dialog_that_was_continued_here_is_not_mixed(tmp_path: Path) -> None:

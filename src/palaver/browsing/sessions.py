@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
+from palaver.session.rewrites import count_messages
 from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
 from palaver.store.titles import title
@@ -68,7 +69,7 @@ def session_row(store: Store, record: SessionRecord) -> SessionRow:
         "updated_at": record.updated_at,
         "trashed_at": record.trashed_at,
         "dialogs": len(nodes),
-        "messages": sum(store.last(node.dialog_id).number for node in nodes),
+        "messages": count_messages(store, nodes),
         "tokens": used.get("tokens") or None,
         "dollars": used.get("cost") or None,
         "estimated": bool(used.get("estimated")),

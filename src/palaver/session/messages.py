@@ -176,7 +176,11 @@ class Messages(Sequence[Message]):
 
     def bare(self) -> Iterator[Message]:
         """Yield the messages without the bytes of their media."""
-        return (message for _, message in _joined(_fragments(self._store, self._held)))
+        return (message for _, message in self.placed())
+
+    def placed(self) -> Iterator[tuple[Handle, Message]]:
+        """Yield the messages without the bytes of their media, each with the handle of the entry that begins it."""
+        return _joined(_fragments(self._store, self._held))
 
     def handle(self, index: int) -> Handle:
         """Return the handle of the entry that begins a message."""

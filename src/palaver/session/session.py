@@ -19,10 +19,11 @@ from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
 from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
-from palaver.session.messages import Messages, Stretch, cost_of_messages
+from palaver.session.messages import cost_of_messages
 from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
 from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
+from palaver.session.rewrites import own_messages
 from palaver.session.tree import Tree, tree_lines, tree_of
 from palaver.store import Hit, SessionRecord, Store
 from palaver.store.connect import StoreLike, find_session, opened_store
@@ -310,13 +311,12 @@ class Session:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all its dialogs, summaries included; a message that branches share counts once. Reads all messages. As for dialogs, some dollars are estimated."""
+        """Tokens and dollars of all its dialogs, summaries included; a message that branches share, or that a rewritten file repeats, counts once. Reads all messages. As for dialogs, some dollars are estimated."""
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
-            last = self.store.last(node.dialog_id)
-            own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
-            total += cost_of_messages(Messages(self.store, (own,), last.number).bare())
-            total = sum((usage.invoke_cost for usage in _of_summaries(self.store, own.span)), total)
+            total += cost_of_messages(own_messages(self.store, node))
+            own = Span(node.dialog_id, 0, self.store.last(node.dialog_id).seq + 1)
+            total = sum((usage.invoke_cost for usage in _of_summaries(self.store, own)), total)
         return total
 
     def extent(self, *, verify: bool = False) -> Extent:

@@ -16,6 +16,7 @@ from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
 from palaver.messages.usage import InvokeCost
 from palaver.session.erasure import ERASED_MARK
+from palaver.session.rewrites import count_messages
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
@@ -43,7 +44,7 @@ class Imported:
         dialogs: The number of dialogs in the session.
         entries: The number of entries that this import wrote; 0 if all existed.
         records: The number of the format's own message records in the file; 0 for an unchanged session of a database, which is not read.
-        messages: The number of messages, with the fragments of a response merged.
+        messages: The number of messages, with the fragments of a response merged. Those that a rewritten file repeats count once.
         main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
         losses: Content that could not be imported completely, or was repaired, each with its place.
@@ -221,7 +222,7 @@ class Importer:
             session_id=record.session_id,
             name=record.name,
             dialogs=len(nodes),
-            messages=sum(self.store.last(node.dialog_id).number for node in nodes),
+            messages=count_messages(self.store, nodes),
             main=record.root,
             outcome=outcome,
             **about,
@@ -231,8 +232,7 @@ class Importer:
         into = self.store if self.redactor is None else redacting(self.store, self.redactor)
         done = import_bundle_file(into, path, self.limits)
         record, nodes = self.store.session(done.session_id), self.store.nodes(done.session_id)
-        lasts = [self.store.last(node.dialog_id) for node in nodes]
-        total = sum(last.seq + 1 for last in lasts)
+        total = sum(self.store.last(node.dialog_id).seq + 1 for node in nodes)
         return Imported(
             path=path,
             format="palaver-bundle",
@@ -241,7 +241,7 @@ class Importer:
             dialogs=done.dialogs,
             entries=done.entries,
             records=total,
-            messages=sum(last.number for last in lasts),
+            messages=count_messages(self.store, nodes),
             main=record.root,
             outcome="unchanged" if not done.entries + done.added else "new" if done.added == done.dialogs else "grown",
             losses=(),

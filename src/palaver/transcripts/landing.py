@@ -10,6 +10,7 @@ from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Draft, Entry, Header, MessageEntry, Node, Span, child_of, draft, rule
 from palaver.messages.usage import InvokeCost
+from palaver.session.rewrites import REWRITE, Repeats
 from palaver.store.protocol import Store
 from palaver.tokens.pricing import cost_of
 from palaver.transcripts.places import Landed, Places
@@ -31,7 +32,7 @@ class Landing:
         added: The number of entries written.
         rewritten: The number of dialogs that continue on a branch, because earlier records differ from the imported ones.
         shrunk: Whether the file has fewer records than were imported before; known at the end.
-        cost: The tokens and dollars of the added entries.
+        cost: The tokens and dollars of the added entries, without those that repeat entries of a dialog which they replace.
         losses: The losses found here.
     """
 
@@ -48,6 +49,7 @@ class Landing:
     _seen: dict[str, int] = field(default_factory=dict)
     _parted: dict[str, int] = field(default_factory=dict)
     _last: dict[DialogId, Header] = field(default_factory=dict)
+    _repeats: dict[DialogId, Repeats] = field(default_factory=dict)
     _pending: list[tuple[Put, Draft]] = field(default_factory=list)
     _size: int = 0
 
@@ -66,7 +68,7 @@ class Landing:
             self._make(event.dialog, event.owner, parent, ranges, relation, event.metadata)
         elif forks and self._parted.get(str(event.parent), event.at) < event.at:
             # the shared part differs from the imported one: follow the branch on which its parent continues
-            self._make(event.dialog, event.owner, known, self._shared(str(event.parent), event.at), "rewrite")
+            self._make(event.dialog, event.owner, known, self._shared(str(event.parent), event.at), REWRITE)
             self.places.landed[event.dialog] = []
             self._parted[event.dialog] = -1
             self.rewritten += 1
@@ -104,7 +106,7 @@ class Landing:
     def _inherited(self, dialog: DialogId) -> tuple[Span, ...]:
         """Return the part that a dialog shared before any rewrite."""
         node = self.store.node(dialog)
-        while node.relation == "rewrite" and node.parent_id is not None:
+        while node.relation == REWRITE and node.parent_id is not None:
             node = self.store.node(node.parent_id)
         return node.ranges
 
@@ -143,7 +145,7 @@ class Landing:
         self.flush()
         old, kept = self.places.dialogs[key], self.places.landed[key][:index]
         ranges = self._upto(kept[-1]) if kept else self._inherited(old)
-        self._make(key, self.store.node(old).owner, old, ranges, "rewrite")
+        self._make(key, self.store.node(old).owner, old, ranges, REWRITE)
         self.places.landed[key] = kept
         self._parted[key] = min(index, self._parted.get(key, index))
         self.rewritten += 1
@@ -186,7 +188,10 @@ class Landing:
         self.places.landed[event.dialog].append(Landed(event.record, event.digest, dialog, header.seq))
         self._last[dialog] = header
         self.added += 1
-        if isinstance(event.entry, MessageEntry) and (said := event.entry.message).usage:
+        if dialog not in self._repeats:
+            self._repeats[dialog] = Repeats(self.store, self.store.node(dialog), header.seq)
+        repeated = self._repeats[dialog].repeats(dialog, header)
+        if isinstance(event.entry, MessageEntry) and (said := event.entry.message).usage and not repeated:
             self.cost += cost_of(said.usage, said.model or "", said.timestamp)
 
     def _newest(self, dialog: DialogId) -> Header:

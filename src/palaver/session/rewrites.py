@@ -1,0 +1,90 @@
+"""Rewritten files: which messages of an imported branch repeat those of the dialog that it replaces, so that each counts once in a session."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from palaver.ids import DialogId
+from palaver.log import Handle, Header, MessageEntry, Node, Reader, Span, entry_at, every_header, lineage
+from palaver.messages import Message, canonical_json
+from palaver.session.messages import Messages, Stretch, begins
+from palaver.store.protocol import Store
+
+__all__ = ["REWRITE", "Repeats", "count_messages", "own_messages"]
+
+REWRITE = "rewrite"
+"""The relation of a dialog that continues an imported one whose file was changed before its end."""
+
+
+class Repeats:
+    """The messages that a dialog of a rewritten file may repeat: those that the dialogs it replaces hold, and that it does not share.
+
+    A message is recognized by its role, time and calls, because a rewritten file may have it at another place or with edited text. Where no
+    time is recorded, it is recognized by its content.
+
+    Args:
+        reader: The log.
+        node: The dialog.
+        own: How many of its own entries to pass over: those that are not asked about.
+    """
+
+    def __init__(self, reader: Reader, node: Node, own: int = 0) -> None:
+        self._reader = reader
+        self._left: Counter[tuple[object, ...]] = Counter()
+        if node.relation == REWRITE:
+            for older in _replaced(reader, node):
+                self._left |= self._marks(lineage(older, reader.last(older.dialog_id).seq + 1))
+            self._left -= self._marks(lineage(node, own))
+
+    def repeats(self, dialog_id: DialogId, header: Header) -> bool:
+        """Return whether an entry of the dialog repeats one. Ask in order, and once for each entry."""
+        if header.kind != "message" or not self._left:
+            return False
+        mark = self._mark(dialog_id, header)
+        self._left[mark] -= 1
+        return self._left[mark] >= 0
+
+    def _marks(self, spans: Iterable[Span]) -> Counter[tuple[object, ...]]:
+        headers = ((span.dialog, header) for span in spans for header in every_header(self._reader, span))
+        return Counter(self._mark(dialog, header) for dialog, header in headers if header.kind == "message")
+
+    def _mark(self, dialog_id: DialogId, header: Header) -> tuple[object, ...]:
+        if header.at:
+            return header.role, header.at, header.calls
+        entry = entry_at(self._reader, Handle(dialog_id, header.seq))
+        return header.role, canonical_json(entry.message.contents if isinstance(entry, MessageEntry) else None)
+
+
+def _replaced(reader: Reader, node: Node) -> Iterator[Node]:
+    """Yield the dialogs that the dialog of a rewritten file replaces, the newest first."""
+    while node.relation == REWRITE and node.parent_id is not None:
+        node = reader.node(node.parent_id)
+        yield node
+
+
+def _repeated(reader: Reader, node: Node) -> frozenset[int]:
+    """Return the numbers of the own entries with which a dialog begins to repeat a message."""
+    found: set[int] = set()
+    if node.relation == REWRITE:
+        repeats, number = Repeats(reader, node), 0
+        for header in every_header(reader, Span(node.dialog_id, 0, reader.last(node.dialog_id).seq + 1)):
+            if repeats.repeats(node.dialog_id, header) and begins(header, number):
+                found.add(header.seq)
+            number = max(number, header.number)
+    return frozenset(found)
+
+
+def count_messages(reader: Reader, nodes: Iterable[Node]) -> int:
+    """Return the number of messages of a session's dialogs; one that dialogs share or repeat counts once.
+
+    Reads one header of each dialog, and all headers of one that a rewritten file made.
+    """
+    return sum(reader.last(node.dialog_id).number - len(_repeated(reader, node)) for node in nodes)
+
+
+def own_messages(store: Store, node: Node) -> Iterator[Message]:
+    """Yield the messages of a dialog's own entries, without those that repeat others."""
+    last, repeated = store.last(node.dialog_id), _repeated(store, node)
+    own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
+    return (said for handle, said in Messages(store, (own,), last.number).placed() if handle.seq not in repeated)
