@@ -1,4 +1,4 @@
-"""The tree of errors: 25 classes, each an error with facts and a hint."""
+"""The tree of errors: 26 classes, each an error with facts and a hint."""
 
 import inspect
 import pickle
@@ -21,6 +21,7 @@ EXAMPLES: list[PalaverError] = [
     errors.Erased("session", "a" * 32, 1.7e9, "receipt-1"),
     errors.Ambiguous("run", ["run-1", "run-2"]),
     errors.Conflict("d" * 32, expected=3, actual=5),
+    errors.Busy("d" * 32, expected=3, actual=5),
     errors.StoreError("No space is left.", reason="full"),
     errors.StoreDamaged("page 4", "its sum is wrong"),
     errors.StoreBusy("Busy."),
@@ -42,7 +43,7 @@ def test_every_class_is_exported_and_has_an_example() -> None:
     """DESIGN 6.12: each can be imported, and the properties below hold for every class."""
     assert sorted(errors.__all__) == sorted(kind.__name__ for kind in CLASSES)
     assert {type(example) for example in EXAMPLES} == set(CLASSES)
-    assert len(CLASSES) == 25
+    assert len(CLASSES) == 26
 
 
 def test_an_error_reads_as_a_sentence_with_a_hint() -> None:

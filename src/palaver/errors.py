@@ -14,6 +14,7 @@ invariant of palaver itself raises :class:`InvalidRequest` or :class:`StoreDamag
     ├── Erased                           it existed and was erased; a receipt says when
     ├── Ambiguous                        a name matches several things
     ├── Conflict                         another writer was first: reload or fork
+    │   └── Busy                         another request is being answered in the dialog
     ├── StoreError                       the store failed (`reason`)
     │   ├── StoreDamaged                 stored bytes are not the bytes that were written
     │   └── StoreBusy                    another process holds the store
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentFailure",
     "Ambiguous",
+    "Busy",
     "Conflict",
     "ContextOverflow",
     "DecisionNeeded",
@@ -251,6 +253,17 @@ class Conflict(PalaverError):
         self.dialog_id = dialog_id
         self.expected = expected
         self.actual = actual
+
+
+class Busy(Conflict):
+    """Another request is being answered in the dialog ``dialog_id``, by this process or another. Nothing was written."""
+
+    hint = "Ask again later, receive() a message for the running turn, or fork the dialog."
+
+    def __init__(self, dialog_id: str, expected: int = -1, actual: int = -1, *, why: str = "", hint: str = "") -> None:
+        """Say which dialog."""
+        said = why or f"Another request is being answered in dialog {dialog_id}."
+        super().__init__(dialog_id, expected, actual, why=said, hint=hint)
 
 
 # --- the store -------------------------------------------------------------------------------------

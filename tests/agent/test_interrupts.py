@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 import anyio
@@ -15,7 +15,8 @@ import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore
 from palaver.agent import Agent, ProviderInvoker
-from palaver.errors import AgentFailure, Conflict, InvalidInput, RateLimited
+from palaver.errors import AgentFailure, Busy, Conflict, InvalidInput, RateLimited
+from palaver.ids import now
 from palaver.log.entries import ErrorEntry, LateResult, TurnEnded, TurnStarted
 from palaver.messages import Message
 from palaver.models import ScriptedProvider
@@ -251,8 +252,11 @@ def test_two_processes_and_one_turn() -> None:
     assert len(provider.requests) == 1, "whoever has lost the turn finds that out before the model is asked"
 
 
-def test_a_dialog_is_answered_in_once_at_a_time() -> None:
-    """A second turn in the same dialog is refused at once, for another agent too; so is one within a transaction."""
+def test_a_second_request_is_busy_and_leaves_nothing() -> None:
+    """A request to a dialog that is being answered is refused at once, for another agent too, and its text is not stored.
+
+    Within a transaction a turn is refused as well.
+    """
     store = MemoryStore()
     agents: list[Agent] = []
 
@@ -260,8 +264,11 @@ def test_a_dialog_is_answered_in_once_at_a_time() -> None:
     async def again() -> str:
         """Try to answer meanwhile."""
         for each in agents:
-            with pytest.raises(InvalidInput, match="already"):
-                await each.arespond()
+            for text in ("", "And this?"):
+                with pytest.raises(Busy) as refused:
+                    await each.arespond(text)
+                assert isinstance(refused.value, Conflict)
+                assert refused.value.dialog_id == agent.current_dialog.dialog_id
         return "refused"
 
     agent, _ = scripted([calling("again"), "ok", "later"], tools=[again], store=store)
@@ -269,10 +276,92 @@ def test_a_dialog_is_answered_in_once_at_a_time() -> None:
     agents.extend((agent, other.adopt("same", agent.current_dialog)))
     assert agent.respond("go").content == "ok"
     assert results(agent.current_dialog) == ["refused"]
+    assert roles(agent.current_dialog) == ["system", "user", "tool_call", "tool", "assistant"]
     before = kinds(agent.current_dialog)
+    assert "inbox" not in before
     with store.transaction(), pytest.raises(InvalidInput, match="transaction"):
         agent.respond("And?")
     assert kinds(agent.current_dialog) == before
+    assert agent.respond("And this?").content == "later", "a client that asks again says it once"
+    assert roles(agent.current_dialog)[5:] == ["user", "assistant"]
+
+
+ANSWERING = """
+import sys
+from palaver import Agent, ScriptedProvider, SqliteStore, tool
+
+store = SqliteStore(sys.argv[1])
+
+@tool
+def wait() -> str:
+    "Wait for the parent."
+    print("waiting", flush=True)
+    return sys.stdin.readline().strip()
+
+script = [{"tool_calls": [{"name": "wait", "arguments": {}}]}, "done"]
+agent = Agent("tester", "You are tested.", "gpt-4o-mini", ScriptedProvider(script), store=store, tools=[wait])
+agent.open("main", session_name="two processes").respond("first")
+store.close()
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_request_of_another_process_is_busy(tmp_path: Path, killed: bool) -> None:
+    """While a process answers, another one's request is refused and leaves nothing; it is answered once that process ended or died."""
+    path = tmp_path / "store.db"
+    program = [sys.executable, "-c", ANSWERING, str(path)]
+    with subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        with closing(SqliteStore(path)) as store:
+            agent, provider = scripted(["fine"], store=store)
+            agent.resume("two processes")
+            before = kinds(agent.current_dialog)
+            for _ in range(2):
+                with pytest.raises(Busy):
+                    agent.respond("second")
+            assert kinds(agent.current_dialog.reload()) == before
+            assert provider.requests == []
+            if killed:
+                process.kill()
+            else:
+                process.stdin.write("go on\n")
+                process.stdin.close()
+            process.wait()
+            assert agent.respond("second").content == "fine"
+            said = [message.text_content() for message in agent.current_dialog.messages if message.role == "user"]
+            assert said == ["first", "second"]
+            assert process.returncode == (-signal.SIGKILL if killed else 0)
+
+
+def test_a_request_that_loses_the_beginning_is_busy() -> None:
+    """Another process begins a turn just before this one does: the request is refused, and its text is not stored."""
+    store = MemoryStore()
+
+    def first(event: object) -> None:
+        if getattr(event, "type", "") == "turn_starting":
+            Session.open(store, agent.current_dialog.session_id).root.record(TurnStarted(agent="other"))
+
+    agent, provider = scripted(["never"], store=store, stream_handler=first)
+    top = agent.current_dialog.top_prompt
+    with pytest.raises(Busy):
+        agent.respond("go")
+    assert kinds(agent.current_dialog.reload()) == ["system", "turn_started"]
+    assert agent.current_dialog.top_prompt is top
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize(("minutes", "busy"), [(9, True), (11, False)])
+def test_a_turn_of_another_machine_is_free_after_silence(minutes: int, busy: bool) -> None:
+    """A turn whose process cannot be asked is being answered until its last step is ten minutes old. Then the next request continues it."""
+    agent, _ = scripted(["fine"])
+    agent.receive("go")
+    dialog = Session.open(agent.store, agent.current_dialog.session_id).root
+    dialog.record(TurnStarted(agent="other", at=now() - 60 * minutes))
+    with pytest.raises(Busy) if busy else nullcontext():
+        agent.respond("And this?")
+    assert roles(dialog.reload()) == ["system", "user"] + ([] if busy else ["user", "assistant"])
 
 
 # --- threads, loops and processes -------------------------------------------------------------------------------------

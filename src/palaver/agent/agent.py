@@ -12,8 +12,9 @@ from typing import Any, Generic, Literal, Self, Unpack, overload
 from pydantic import TypeAdapter
 
 from palaver.agent.answer import Answer, OutputT
-from palaver.agent.approvals import BUSY, Decision, annotate, decide, open_calls, require_no_transaction
+from palaver.agent.approvals import Decision, annotate, decide, open_calls
 from palaver.agent.call_session import AgentCallSession
+from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
 from palaver.agent.run import (
@@ -44,7 +45,16 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.models import Provider, connect_model
-from palaver.prompts import Format, Prompt, PromptRef, Runtime, get_default_runtime, require_tool, verbatim_prompt
+from palaver.prompts import (
+    Format,
+    Prompt,
+    PromptRef,
+    Runtime,
+    get_default_runtime,
+    require_tool,
+    temporary_prompt,
+    verbatim_prompt,
+)
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.head import mapping, media_from, message_of, stamped
@@ -336,8 +346,8 @@ class Agent(Generic[OutputT]):
         """
         self._require_free(child_alias)
         dialog = self._named(alias)
-        with BUSY.lock:
-            if dialog.dialog_id not in BUSY:
+        with RUNNING.lock:
+            if dialog.dialog_id not in RUNNING:
                 dialog.reload()
         return self._add(child_alias, dialog.fork(last_n, first_k), switch=switch)
 
@@ -412,8 +422,8 @@ class Agent(Generic[OutputT]):
         def in_turn() -> bool:
             return dialog.store.last(dialog.dialog_id).open_turn >= 0
 
-        with BUSY.lock:
-            if dialog.dialog_id not in BUSY and not in_turn():
+        with RUNNING.lock:
+            if dialog.dialog_id not in RUNNING and not in_turn():
                 dialog.reload()
                 try:
                     return put()
@@ -504,6 +514,7 @@ class Agent(Generic[OutputT]):
             DecisionNeeded: A call waits for a person, and `return_session` is False.
             InfeasibleBudget: The content that must be sent is larger than the budget.
             PolicyFailed: The context manager raised.
+            Busy: Another call, in this process or another, is answering in the dialog. The text was not stored.
             Conflict: Another process continued the turn.
             StoreError: The store failed. All of these errors have the trace as `session`.
         """
@@ -526,8 +537,8 @@ class Agent(Generic[OutputT]):
         if unknown:
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
         settings = self._settings(call)  # raises before anything is written
-        dialog = self._with_input(text, call)
-        session, work = self._call(dialog, settings)
+        dialog, said = self._with_input(text, call)
+        session, work = self._call(dialog, settings, said)
 
         async def delivered(handler: StreamHandler | None = None) -> None:
             await work(handler)
@@ -536,8 +547,10 @@ class Agent(Generic[OutputT]):
 
         return session, delivered
 
-    def _call(self, dialog: Dialog, settings: CallSettings) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
-        """Return the trace of a call, and the function that runs it."""
+    def _call(
+        self, dialog: Dialog, settings: CallSettings, text: str = ""
+    ) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
+        """Return the trace of a call, and the function that runs it. The turn begins with the text, if there is one."""
         session = AgentCallSession(
             agent_name=self.name,
             dialog_id=dialog.dialog_id,
@@ -546,10 +559,10 @@ class Agent(Generic[OutputT]):
             max_interrupt_steps=settings.max_interrupt_steps,
             max_llm_recall=settings.max_llm_recall,
         )
-        return session, partial(self._answer, dialog, session, settings)
+        return session, partial(self._answer, dialog, session, settings, text)
 
-    def _with_input(self, text: str, call: CallArguments) -> Dialog:
-        """Return the dialog to answer in, with the call's messages appended."""
+    def _with_input(self, text: str, call: CallArguments) -> tuple[Dialog, str]:
+        """Return the dialog to answer in, a new one with the call's messages, and the text with which the turn begins."""
         messages, alias, given = call.get("messages"), call.get("alias"), text
         if not isinstance(given, str):
             raise InvalidInput(f"input is {given!r}.", hint="Pass a string; messages=[...] accepts a conversation.")
@@ -558,19 +571,17 @@ class Agent(Generic[OutputT]):
                 if not text:
                     raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
                 require_no_transaction(self.store)
-                return self.open(_MAIN, first=text).current_dialog
+                return self.open(_MAIN, first=text).current_dialog, ""
             dialog = self._named(alias)
             require_no_transaction(dialog.store)
-            if text:
-                self.receive(text, alias)
-            return dialog
+            return dialog, text
         found = _conversation(messages, text)
         store = self.store if self._durable else MemoryStore()
         require_no_transaction(store)
         with store.transaction():
             dialog = self._opened(store, f"{self.name}_messages", call.get("prompt_args"))
             dialog.append(found)
-        return dialog
+        return dialog, ""
 
     def _settings(self, call: CallArguments) -> CallSettings:
         """Return the settings of a call. Every value is checked before anything is written."""
@@ -589,14 +600,19 @@ class Agent(Generic[OutputT]):
         )
 
     async def _answer(
-        self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None = None
+        self,
+        dialog: Dialog,
+        session: AgentCallSession,
+        settings: CallSettings,
+        text: str,
+        handler: StreamHandler | None = None,
     ) -> None:
         self.last_call = session
         if self.on_session is not None:
             self.on_session(session)
-        with BUSY.turn(dialog.store, dialog.dialog_id):
+        with RUNNING.turn(dialog.store, dialog.dialog_id):
             try:
-                await self._turn(dialog, session, settings, handler)
+                await self._turn(dialog, session, settings, text, handler)
             except Exception as error:  # the trace records every failure
                 if session.state == "initial":  # it failed before the turn began: a tool, a server, the store
                     session.state, session.error = "failure", error
@@ -609,36 +625,53 @@ class Agent(Generic[OutputT]):
         return turn.over and turn.response is not None and self._delivered.get(dialog.dialog_id) == turn.response.id
 
     async def _turn(
-        self, dialog: Dialog, session: AgentCallSession, settings: CallSettings, handler: StreamHandler | None
+        self,
+        dialog: Dialog,
+        session: AgentCallSession,
+        settings: CallSettings,
+        text: str,
+        handler: StreamHandler | None,
     ) -> None:
         dialog.reload()
-        turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id))
-        if not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
+        turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id, asked=bool(text)))
+        require_unclaimed(dialog.store, dialog.dialog_id, turn)
+        if not text and not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
             raise _nothing_new()
         session.resumed = turn.began >= 0
-        task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)
+        former, seen = dialog.top_prompt, turn.seen
+        said = None
+        if text:
+            (said,) = stamped(message_of(dialog.dialog_id, text), dialog.dialog_id, dialog.store)
+        if text and not turn.open:
+            dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt
+        task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)
         measured, memo = self._last.get(dialog.dialog_id, (None, Memo()))
-        async with AsyncExitStack() as stack:
-            prompt = task.resolve(self.runtime)
-            if self.output is not None:
-                prompt = prompt.extend(path=prompt.path, format=self.output)
-            run = AgentRun(
-                settings=settings,
-                dialog=dialog,
-                turn=turn,
-                prompt=prompt,
-                toolbox=await offered(prompt, settings, stack),
-                session=session,
-                listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
-                unsaved=self._unsaved,
-                measured=measured,
-                memo=memo,
-            )
-            try:
-                await go(run)
-            finally:
-                self._last = {dialog.dialog_id: (run.measured, memo)}
+        try:
+            async with AsyncExitStack() as stack:
+                prompt = task.resolve(self.runtime)
+                if self.output is not None:
+                    prompt = prompt.extend(path=prompt.path, format=self.output)
+                run = AgentRun(
+                    settings=settings,
+                    dialog=dialog,
+                    turn=turn,
+                    prompt=prompt,
+                    toolbox=await offered(prompt, settings, stack),
+                    session=session,
+                    said=said,
+                    listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
+                    unsaved=self._unsaved,
+                    measured=measured,
+                    memo=memo,
+                )
+                try:
+                    await go(run)
+                finally:
+                    self._last = {dialog.dialog_id: (run.measured, memo)}
+        finally:
+            if turn.seen == seen:  # nothing was written
+                dialog.top_prompt = former
         if dialog.top_prompt is before:  # no prompt was put meanwhile: the one that governed the answer stays
             dialog.top_prompt = task
 

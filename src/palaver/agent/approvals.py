@@ -6,9 +6,8 @@ Both are entries of the log, stored at once. Nothing waits in memory, so the pro
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -22,9 +21,7 @@ from palaver.session import Dialog
 from palaver.store.protocol import Store
 
 __all__ = [
-    "BUSY",
     "Approver",
-    "Busy",
     "Decision",
     "Verdict",
     "annotate",
@@ -32,7 +29,6 @@ __all__ = [
     "deliveries",
     "open_calls",
     "question",
-    "require_no_transaction",
 ]
 
 # --- messages -----------------------------------------------------------------------------------------------------------
@@ -56,51 +52,6 @@ def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
     about = {DELIVERED: seq, "dialog_id": dialog_id, **copy_of([Handle(dialog_id, seq)])}
     metadata = FrozenDict({**message.metadata, **about})
     return message.model_copy(update={"metadata": metadata})
-
-
-def require_no_transaction(store: Store) -> None:
-    """Raise if this thread is inside a transaction of the store. A turn uses several threads, and each step must be durable."""
-    if store.in_transaction:
-        raise InvalidInput(
-            "A turn cannot run inside a transaction of its store.",
-            hint="Use the transaction only around your own writes.",
-        )
-
-
-class Busy:
-    """The dialogs in which a turn runs in this process: at most one turn per dialog, across all agents and objects."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self._dialogs: set[DialogId] = set()
-
-    def __contains__(self, dialog_id: object) -> bool:
-        return dialog_id in self._dialogs
-
-    @contextmanager
-    def turn(self, store: Store, dialog_id: DialogId) -> Iterator[None]:
-        """Reserve a dialog for a turn.
-
-        Raises:
-            InvalidInput: A turn is running in it, or this thread is inside a transaction.
-        """
-        require_no_transaction(store)
-        with self.lock:
-            if dialog_id in self._dialogs:
-                raise InvalidInput(
-                    "This process is already answering in this dialog.",
-                    hint="receive() a message for the running turn, or fork the dialog.",
-                )
-            self._dialogs.add(dialog_id)
-        try:
-            yield
-        finally:
-            with self.lock:
-                self._dialogs.discard(dialog_id)
-
-
-BUSY = Busy()
-"""The dialogs of this process that have a running turn."""
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------------

@@ -11,17 +11,18 @@ from typing import Any, TypeAlias, TypedDict
 import anyio
 
 from palaver.agent.answer import Answer
-from palaver.agent.approvals import Approver, deliveries
+from palaver.agent.approvals import Approver, annotate, deliveries
 from palaver.agent.call_session import AgentCallSession
+from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.agent.turn import CALL, TurnState
 from palaver.context.policy import ContextManager, policy
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
-from palaver.errors import AgentFailure, InvalidInput
+from palaver.errors import AgentFailure, Busy, Conflict, InvalidInput
 from palaver.log import Entry
-from palaver.log.entries import Custom, TurnEnded, TurnStarted
+from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStarted
 from palaver.messages import APITypes, Message, ToolMessage
 from palaver.messages.frozen import EMPTY
 from palaver.models.retry import Retry
@@ -294,6 +295,7 @@ class AgentRun:
         prompt: The prompt that governs the call from beginning to end.
         toolbox: The tools of the prompt and the agent.
         session: The trace.
+        said: The message with which the turn begins, until it is written; None if there is none.
         listeners: The listeners of its events.
         unsaved: Results that the store refused, by dialog and call. They are written first when it accepts writes again.
         undecided: Calls that the approver did not decide.
@@ -310,6 +312,7 @@ class AgentRun:
     toolbox: Toolbox
     session: AgentCallSession
     listeners: Listeners
+    said: Message | None = None
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)
@@ -352,15 +355,31 @@ class AgentRun:
         self.turn.catch_up(self.dialog.store, self.dialog.dialog_id)
 
     def begin(self) -> None:
-        """Begin or resume the turn. If another process runs it, that process gets a `Conflict` at its next step."""
+        """Begin or resume the turn, in one step with its message. A process that ran it until now gets a `Conflict` at its next step.
+
+        Raises:
+            Busy: Another process was first; nothing was written.
+        """
+        store, dialog_id = self.dialog.store, self.dialog.dialog_id
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
-        seq = self.dialog.store.last(self.dialog.dialog_id).seq + 1
+        said = () if self.said is None else (self.said,)
         data = {
             "began": self.turn.began if self.turn.began >= 0 else None,
-            "inbox": min(self.turn.inbox, default=seq),
+            "inbox": min(self.turn.inbox, default=store.last(dialog_id).seq + 1),
             "prompt": self.prompt.path,
+            "process": this_process(),
         }
-        self.record(*closing, TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data))
+        marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data)
+        try:
+            if closing and said:  # the calls of the turn that was cut off come before the message
+                with store.transaction():
+                    annotate(store, dialog_id, Inbox(message=said[0]))
+                    self.record(*closing, *marks)
+            else:
+                self.record(*closing, *(MessageEntry(message=message) for message in said), *marks)
+        except Conflict as error:
+            raise Busy(dialog_id, error.expected, error.actual) from error
+        self.said = None
 
     def end(self, outcome: str, *last: Entry) -> None:
         """End the turn. Messages that came too late for a final answer are appended after it."""

@@ -110,6 +110,7 @@ async def go(run: AgentRun) -> None:
 
     Raises:
         AgentFailure: The turn ended without an answer; the error has the session.
+        Busy: Another process was first to begin a turn; nothing was written.
         Conflict: Another process continued the turn.
         StoreError: The store failed; the dialog has every durable step.
         InfeasibleBudget: The content that must be sent is larger than the budget.
@@ -133,11 +134,10 @@ async def go(run: AgentRun) -> None:
 
 
 async def _steps(run: AgentRun) -> None:
-    first = next_step(run)
-    if isinstance(first, Wait):  # there is no decision yet, so there is nothing to write
+    if run.said is None and isinstance(next_step(run), Wait):  # there is no decision yet, so there is nothing to write
         await _wait(run)
         return
-    if not run.turn.over:
+    if run.said is not None or not run.turn.over:
         run.begin()
     while run.turn.open:
         step = next_step(run)

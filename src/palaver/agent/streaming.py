@@ -8,8 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from palaver.agent.approvals import require_no_transaction
 from palaver.agent.call_session import AgentCallSession
+from palaver.agent.claim import require_no_transaction
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
 from palaver.tools.portal import run_sync

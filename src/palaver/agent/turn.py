@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 CALL = "palaver.call"
-"""The custom entry after each `turn_started` of ours. It records where the agent call began and which prompt governs it."""
+"""The custom entry after each `turn_started` of ours. It records where the agent call began, which prompt governs it and which process runs it."""
 
 ATTEMPT = "palaver.attempt"
 """The custom entry of an answer that did not become a message: refused by a parser, cut off, or one round of tools too many."""
@@ -115,6 +115,7 @@ class TurnState:
         open: Whether a process is running it, or died while running it.
         outcome: How it last ended: `final`, `failed`, `interrupted` or `waiting`; empty before that.
         prompt: The path of the prompt that governs it, or empty.
+        process: The process that last began or continued it, or empty.
         response: The model's newest answer in it, or None.
         answers: The results of that answer's calls, by call id.
         started: The calls that began, by id. The value is whether they may begin again.
@@ -134,6 +135,7 @@ class TurnState:
     open: bool = False
     outcome: str = ""
     prompt: str = ""
+    process: str = ""
     response: Message | None = None
     answers: dict[str, ToolResultContent] = field(default_factory=dict)
     started: dict[str, bool] = field(default_factory=dict)
@@ -210,6 +212,7 @@ class TurnState:
             self._add_attempt(data)
         elif name == CALL:
             self.prompt = str(data.get("prompt") or "")
+            self.process = str(data.get("process") or "")
 
     def _add_message(self, message: Message) -> None:
         if message.is_assistant_side:
@@ -271,10 +274,10 @@ def subagent_dialog(nodes: Iterable[Node], parent: DialogId, task: Mapping[str, 
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_turn(store: Store, dialog_id: DialogId) -> TurnState:
+def read_turn(store: Store, dialog_id: DialogId, *, asked: bool = False) -> TurnState:
     """Return the state of a dialog's newest turn. It is a fresh state if there is no turn or a message followed the answer.
 
-    The cost depends on the turn and the entries since the oldest undelivered message, not on the length of the dialog.
+    A message follows if one is in the log, or is about to be written (`asked`). The cost depends on the turn and the entries since the oldest undelivered message, not on the length of the dialog.
 
     Raises:
         StoreDamaged: An entry of the turn cannot be read.
@@ -285,7 +288,7 @@ def read_turn(store: Store, dialog_id: DialogId) -> TurnState:
         turn.add(seq, entry)
     if 0 <= since < began:
         turn.inbox |= {seq: one for seq, one in _undelivered(store, dialog_id, since) if seq < began}
-    if began < 0 or (turn.over and (turn.said or turn.inbox)):
+    if began < 0 or (turn.over and (asked or turn.said or turn.inbox)):
         fresh = TurnState(seen=store.last(dialog_id).seq + 1, said=True)
         fresh.inbox = dict(_undelivered(store, dialog_id, since))
         return fresh
