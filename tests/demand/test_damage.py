@@ -29,7 +29,7 @@ def test_each_entry_of_a_store_spoilt_in_turn(tmp_path: Path) -> None:
         again = backend.open()
         session = Session.open(again, dialog.session_id)
         extent = session.extent(verify=True)
-        assert [handle.seq for handle in extent.damaged] == [seq]
+        assert [(span.start, span.stop) for span in extent.damaged] == [(seq, seq + 1)]
         assert extent.total - extent.reachable == 1
         found = session.root
         assert len(found.messages) == 6

@@ -9,8 +9,8 @@ import pytest
 
 from palaver import Message, Store, ToolMessage, ToolResultContent
 from palaver.errors import Ambiguous, NotFound, StoreError
-from palaver.ids import SessionId, now
-from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
+from palaver.ids import DialogId, SessionId, now
+from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, Span, TurnEnded, TurnStarted
 from palaver.messages import InvokeCost, TextContent, ToolCallContent, UserMessage
 from palaver.session import Dialog, Session, only_session
 from palaver.store import MemoryStore, SessionRecord, SqliteStore
@@ -142,8 +142,8 @@ def test_extent_names_what_is_damaged_or_cut_off() -> None:
     """A body that is not what was written is named when verified; a dialog that shares more than its ancestor has is cut off."""
 
     class Damaged(MemoryStore):
-        def verify(self, dialog_id: object) -> tuple[int, ...]:
-            return (1,) if dialog_id == root.dialog_id else ()
+        def verify(self, dialog_id: DialogId) -> tuple[Span, ...]:
+            return (Span(dialog_id, 1, 2),) if dialog_id == root.dialog_id else ()
 
         def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
             return tuple(node for node in super().nodes(session_id, after) if node.dialog_id not in lost)
@@ -157,7 +157,7 @@ def test_extent_names_what_is_damaged_or_cut_off() -> None:
     middle.fork().put_text("c")
     lost.add(middle.dialog_id)
     extent = session.extent(verify=True)
-    assert [handle.seq for handle in extent.damaged] == [1]
+    assert extent.damaged == (Span(root.dialog_id, 1, 2),)
     assert (extent.total, extent.reachable, extent.cut_off) == (3, 1, 1)
 
 

@@ -101,7 +101,7 @@ def whole(source: Source, session: str) -> Answer:
     """Return the entries of a session that are missing or damaged. Reads all of it."""
     store = source.store
     nodes = store.nodes(store.session(SessionId(session)).session_id)
-    damaged = [str(Handle(node.dialog_id, seq)) for node in nodes for seq in store.verify(node.dialog_id)]
+    damaged = [str(Handle(node.dialog_id, span.start)) for node in nodes for span in store.verify(node.dialog_id)]
     return {"damaged": damaged}
 
 

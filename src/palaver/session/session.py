@@ -47,21 +47,21 @@ class Extent:
     Attributes:
         dialogs: The number of its dialogs.
         total: The number of its entries.
-        damaged: Entries whose bytes are missing or differ from what was written; empty unless `verified`.
+        damaged: Runs of entries whose bytes are missing or differ from what was written; empty unless `verified`.
         cut_off: Entries of dialogs whose ancestors are missing.
         verified: Whether every entry's bytes were compared with their digest.
     """
 
     dialogs: int
     total: int
-    damaged: tuple[Handle, ...] = ()
+    damaged: tuple[Span, ...] = ()
     cut_off: int = 0
     verified: bool = False
 
     @property
     def reachable(self) -> int:
         """The number of entries that can be read."""
-        return self.total - self.cut_off - len(self.damaged)
+        return self.total - self.cut_off - sum(map(len, self.damaged))
 
 
 class Session:
@@ -334,7 +334,7 @@ class Session:
             and all(span.stop <= lengths.get(span.dialog, 0) for span in node.ranges)
         }
         damaged = (
-            [Handle(one, seq) for one in lengths if one in whole_ for seq in self.store.verify(one)] if verify else []
+            [span for dialog in lengths if dialog in whole_ for span in self.store.verify(dialog)] if verify else []
         )
         cut_off = sum(length for one, length in lengths.items() if one not in whole_)
         total = sum(lengths.values())

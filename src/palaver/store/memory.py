@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from palaver.errors import Ambiguous, InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import Draft, Handle, Header, Node, body_digest, next_header, rule
+from palaver.log import Draft, Handle, Header, Node, Span, body_digest, next_header, rule
 from palaver.store import text
 from palaver.store.contents import Contents, Log
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
@@ -315,12 +315,13 @@ class MemoryStore:
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 
-    def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
-        """Return the numbers of own entries that are missing or whose body does not match its digest."""
+    def verify(self, dialog_id: DialogId) -> tuple[Span, ...]:
+        """Return the own entries whose body does not match its digest."""
         with self.contents.using():
             log = self.contents.log(dialog_id)
             pairs = zip(log.headers, log.bodies, strict=True)
-            return tuple(header.seq for header, body in pairs if body_digest(body) != header.digest)
+            damaged = (header.seq for header, body in pairs if body_digest(body) != header.digest)
+            return tuple(Span(dialog_id, seq, seq + 1) for seq in damaged)
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`)."""

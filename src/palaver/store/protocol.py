@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Draft, Handle, Header, Node, Reader
+from palaver.log import Draft, Handle, Header, Node, Reader, Span
 
 
 class Durability(StrEnum):
@@ -331,8 +331,14 @@ class Store(Reader, Protocol):
 
     # --- health -----------------------------------------------------------------------------------------------------------------
 
-    def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
-        """Return the numbers of own entries that are missing or whose body does not match its digest; in constant memory."""
+    def verify(self, dialog_id: DialogId) -> tuple[Span, ...]:
+        """Return the own entries that are missing or whose body does not match its digest; a gap in the log is one span.
+
+        The memory it needs depends on the damage, not on the length of the log.
+
+        Raises:
+            StoreDamaged: The entries are out of order.
+        """
         ...
 
     def close(self) -> None:

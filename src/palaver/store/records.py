@@ -40,6 +40,9 @@ SHORT_DIGITS = 12
 MIN_PREFIX_DIGITS = 6
 """The fewest digits that name a dialog or session."""
 
+MOST_ENTRIES = 1 << 31
+"""Numbers of entries are below: a larger one is damage."""
+
 CHANGEABLE = frozenset({"name", "subject", "workdir", "metadata", "root", "trashed_at"})
 """What `update_session` may change."""
 
@@ -315,7 +318,7 @@ def header_in(row: Sequence[Any]) -> Header | None:
         for column in _LISTS:
             values[column] = () if values[column] is None else _ids_in(values[column])
         made = Header._make(values)
-        return made if header_sum(made) == check else None
+        return made if header_sum(made) == check and 0 <= made.seq < MOST_ENTRIES else None
     except Exception:  # noqa: BLE001 - whatever a damaged value makes of it
         return None
 

@@ -105,8 +105,9 @@ class Verification:
         held: dict[Span, int] = {}
         for node in nodes:
             self.dialogs += 1
-            yield from _place_in_tree(self.store, node, known, held)
-            yield from _continued(node.dialog_id[:SHORT_DIGITS], self._dialog(node.dialog_id, record.updated_at))
+            place = node.dialog_id[:SHORT_DIGITS]
+            yield from _continued(place, _place_in_tree(self.store, node, known, held))
+            yield from _continued(place, self._dialog(node.dialog_id, record.updated_at))
 
     def _dialog(self, dialog_id: DialogId, active: float) -> Iterator[Fault]:
         """Derive each header from its body and the header before it."""
@@ -115,9 +116,10 @@ class Verification:
         bodies = self.store.bodies(dialog_id, 0, stop)
         seq, body = next(bodies, (stop, None))
         for header in self.store.headers(dialog_id, 0, stop):
-            for lost in range(last.seq + 1, header.seq):
-                yield Fault(_at(dialog_id, lost), "lost_header", "The entry is not there, and later ones are.")
-                last = last._replace(seq=lost)
+            if (lost := header.seq - last.seq - 1) > 0:
+                what = f"{counted(lost, 'entry')} from here on {'is' if lost == 1 else 'are'} not there, and later ones are."
+                yield Fault(_at(dialog_id, last.seq + 1), "lost_header", what)
+                last = last._replace(seq=header.seq - 1)
             while seq < header.seq:
                 seq, body = next(bodies, (stop, None))
             found = body if seq == header.seq else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -15,7 +15,7 @@ from palaver.context import Meter
 from palaver.context.meter import Pieces
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle, MessageEntry, Node, decode_entry
+from palaver.log import Handle, MessageEntry, Node, Span, clip, decode_entry
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
@@ -112,7 +112,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
     broken = {name: store.verify(name) for name in needed}
     rootless = [node for node in chosen if node.parent_id is not None and node.parent_id not in known]
     sound = [node for node in chosen if node not in rootless and not _touched(store, node, broken)]
-    findings = [_damaged(name, seq) for name, seqs in broken.items() for seq in seqs]
+    findings = [_damaged(span) for spans in broken.values() for span in spans]
     findings.extend(
         _fault(node.dialog_id[:12], "dangling_parent", "The dialog it was forked from is not in the session.")
         for node in rootless
@@ -131,7 +131,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         session_id=session_id,
         dialogs=len(chosen),
         total=total,
-        reachable=total - sum(len(broken[node.dialog_id]) for node in chosen),
+        reachable=total - sum(len(span) for node in chosen for span in broken[node.dialog_id]),
         findings=tuple(dict.fromkeys(findings)),  # forks share entries: a fault shows in every dialog that holds it
         valid=valid,
     )
@@ -149,14 +149,13 @@ def _fault(place: str, code: str, what: str) -> Finding:
     return Finding(place=place, code=code, what=what, severity="fault")
 
 
-def _damaged(dialog_id: DialogId, seq: int) -> Finding:
-    return _fault(f"{dialog_id[:12]}:{seq}", "damaged_entry", "The store does not return what was written.")
+def _damaged(span: Span) -> Finding:
+    return _fault(str(Handle(span.dialog, span.start)), "damaged_entry", "The store does not return what was written.")
 
 
-def _touched(store: Store, node: Node, broken: Mapping[DialogId, Collection[int]]) -> bool:
+def _touched(store: Store, node: Node, broken: Mapping[DialogId, Sequence[Span]]) -> bool:
     """Return whether a dialog holds, itself or through its ancestors, a damaged entry: then it cannot be read."""
-    spans = held(store, node.dialog_id, None)
-    return any(span.start <= seq < span.stop for span in spans for seq in broken[span.dialog])
+    return any(any(clip([span], broken[span.dialog])) for span in held(store, node.dialog_id, None))
 
 
 def _of_sources(store: Store, session_id: SessionId) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from itertools import chain, count
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import Entry, Handle, MessageEntry, Node, child_of, copy_of, decode_entry, draft
+from palaver.log import Entry, Handle, MessageEntry, Node, child_of, clip, copy_of, decode_entry, draft
 from palaver.messages import (
     AudioContent,
     Content,
@@ -58,10 +58,9 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
 
 def _require_undamaged(store: Store, dialog_id: DialogId) -> None:
     for span in held(store, dialog_id, None):
-        for seq in store.verify(span.dialog):
-            if span.start <= seq < span.stop:
-                hint = "Import the transcript again into another store."
-                raise StoreDamaged(f"{span.dialog[:12]}:{seq}", "it is not what was written", hint=hint)
+        for damaged in clip([span], store.verify(span.dialog)):
+            hint = "Import the transcript again into another store."
+            raise StoreDamaged(f"{span.dialog[:12]}:{damaged.start}", "it is not what was written", hint=hint)
 
 
 def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:

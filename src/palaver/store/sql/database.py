@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, local
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreError
+from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreDamaged, StoreError
 from palaver.store.records import closed
 
 Row: TypeAlias = tuple[Any, ...]
@@ -181,6 +181,8 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Return the database's error in palaver's words; None for any other error."""
         if isinstance(error, UnicodeEncodeError):
             return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")
+        if isinstance(error, UnicodeDecodeError):
+            return StoreDamaged(self.place, f"a text is not UTF-8 ({error})")
         return self.translated(error, connection)
 
     def _borrow(self) -> Connection:

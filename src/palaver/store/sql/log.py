@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Handle, Header, body_digest
-from palaver.store.records import derived_header, header_in, unknown
+from palaver.log import NOTHING, Handle, Header, Span, body_digest
+from palaver.store.records import MOST_ENTRIES, derived_header, header_in, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, end
 
 _FIRST_ROWS, _PAGE_ROWS = 32, 512  # most readers that go backwards soon have what they look for
 _PAGE_BYTES = 1 << 20
-MOST = 1 << 31  # sequence numbers are below
+_DERIVED_AT_ONCE = (
+    64  # damaged headers before one, more than a page of SQLite has: whoever reads in order derives any number
+)
 
 
 def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
@@ -66,14 +68,15 @@ def judged(db: Database, place: Place, bounds: range) -> Iterator[Row]:
     return pages(db, place, bounds, "bodies_up", bytes=_PAGE_BYTES)
 
 
-def damaged(db: Database, dialog_id: DialogId) -> Iterator[int]:
-    """Return the numbers of entries that are missing or whose body does not match its digest."""
+def damaged(db: Database, dialog_id: DialogId) -> Iterator[Span]:
+    """Return entries whose body does not match its digest, one by one, and each gap in the log as a whole."""
     place, bounds = _bounds(db, dialog_id, 0, None)
     expected = 0
     for seq, body, _kind, digest in judged(db, place, bounds):
-        yield from range(expected, seq)
+        if seq > expected:
+            yield Span(dialog_id, expected, seq)
         if body is None or body_digest(body) != digest:
-            yield seq
+            yield Span(dialog_id, seq, seq + 1)
         expected = seq + 1
 
 
@@ -89,57 +92,85 @@ def pages(
     """Return rows of a dialog's entries, whose first column is their number.
 
     No statement and no transaction stays open between two pages: a slow reader hinders nobody.
+
+    Raises:
+        StoreDamaged: The rows are out of order. Each row must be within what is left to read, so reading always ends.
     """
-    start, stop, size = bounds.start, min(bounds.stop, MOST), _FIRST_ROWS
+    start, stop, size = bounds.start, min(bounds.stop, MOST_ENTRIES), _FIRST_ROWS
     numbers = {"session_no": place[1], "dialog_no": place[2], **more}
     while start < stop:
         page = db.all(statement, **numbers, start=start, stop=stop, rows=size)
         if not page:
             return
-        yield from page
+        for row in page:
+            seq = row[0]
+            if type(seq) is not int or not start <= seq < stop:
+                raise StoreDamaged(str(Handle(place[0], start)), f"entry {seq!r} is out of order")
+            if reverse:
+                stop = seq
+            else:
+                start = seq + 1
+            yield row
         size = min(4 * size, _PAGE_ROWS)
-        if reverse:
-            stop = page[-1][0]
-        else:
-            start = page[-1][0] + 1
 
 
 # --- damaged headers ----------------------------------------------------------------------------------------------------------------
 
 
 def _sound(db: Database, place: Place, found: Iterable[Row]) -> Iterator[Header]:
+    last = NOTHING
     for row in found:
         made = header_in(row)
         if made is None:
             with db.reading() as rows:
-                made = repaired(rows, place, row)
+                made = repaired(rows, place, row, last)
         yield made
+        last = made
 
 
-def repaired(rows: Rows, place: Place, row: Row) -> Header:
+def repaired(rows: Rows, place: Place, row: Row, last: Header = NOTHING) -> Header:
     """Return the header of a row that does not match its checksum: it is derived again from its body and the header before it.
 
+    Args:
+        rows: Where to read.
+        place: The dialog.
+        row: The row.
+        last: A header that was read already; it is used if it is the one before.
+
     Raises:
-        StoreDamaged: Its body, or one of a damaged header before it, is lost or not an entry.
+        StoreDamaged: Its body, or one of a damaged header before it, is lost or not an entry; or too many before it are damaged.
     """
-    seq, waiting, last = row[0], [row], NOTHING
     numbers = {"session_no": place[1], "dialog_no": place[2]}
-    while waiting[-1][0] > 0:
-        before = rows.one("header_get", **numbers, seq=waiting[-1][0] - 1)
-        if before is None:
-            raise StoreDamaged(str(Handle(place[0], seq)), "its header is damaged, and the one before it is lost")
-        sound = header_in(before)
-        if sound is not None:
-            last = sound
-            break
-        waiting.append(before)
-    for one in reversed(waiting):
-        found = rows.one("body_get", **numbers, seq=one[0])
-        if found is None or found[0] is None:
-            raise StoreDamaged(str(Handle(place[0], one[0])), "its header is damaged, and its body is lost")
+    waiting = [row]
+    if last.seq != row[0] - 1:
+        last, before = _last_sound(
+            place, row[0], rows.all("headers_down", **numbers, start=0, stop=row[0], rows=_DERIVED_AT_ONCE)
+        )
+        waiting += before
+    for damaged_row in reversed(waiting):
+        handle = str(Handle(place[0], damaged_row[0]))
+        body = rows.one("body_get", **numbers, seq=damaged_row[0])
+        if body is None or body[0] is None:
+            raise StoreDamaged(handle, "its header is damaged, and its body is lost")
         try:
-            hint = Header._make(one[:-1])._replace(calls=(), open_calls=())
-            last = derived_header(hint, found[0], last)
+            hint = Header._make(damaged_row[:-1])._replace(calls=(), open_calls=())
+            last = derived_header(hint, body[0], last)
         except InvalidInput as error:
-            raise StoreDamaged(str(Handle(place[0], one[0])), f"header and body are damaged ({error})") from error
+            raise StoreDamaged(handle, f"header and body are damaged ({error})") from error
     return last
+
+
+def _last_sound(place: Place, seq: int, before: Iterable[Row]) -> tuple[Header, list[Row]]:
+    """Return the newest sound header before an entry, and the rows of the damaged ones between, newest first."""
+    waiting: list[Row] = []
+    for expected, row in zip(range(seq - 1, -1, -1), before, strict=False):
+        if row[0] != expected:
+            break
+        sound = header_in(row)
+        if sound is not None:
+            return sound, waiting
+        waiting.append(row)
+    if len(waiting) == seq:
+        return NOTHING, waiting
+    why = "the one before it is lost" if len(waiting) < _DERIVED_AT_ONCE else f"so are the {len(waiting)} before it"
+    raise StoreDamaged(str(Handle(place[0], seq)), f"its header is damaged, and {why}")

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import NOTHING, Draft, Header, Node, next_header
+from palaver.log import NOTHING, Draft, Header, Node, Span, next_header
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
@@ -298,8 +298,8 @@ class SqlStore:
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 
-    def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
-        """Return the numbers of own entries that are missing or whose body does not match its digest."""
+    def verify(self, dialog_id: DialogId) -> tuple[Span, ...]:
+        """Return the own entries that are missing or whose body does not match its digest; a gap in the log is one span."""
         return tuple(log.damaged(self._db, dialog_id))
 
     def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:

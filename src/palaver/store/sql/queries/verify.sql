@@ -2,9 +2,11 @@
 SELECT version, name, sha256 FROM {s}migrations ORDER BY version;
 
 -- name: headers_loose
--- Headers of no dialog.
+-- Headers of no dialog, and those with a number that no entry has.
 SELECT e.dialog_no, e.seq FROM {s}{headers} AS e
-WHERE NOT EXISTS (SELECT 1 FROM {s}dialogs AS d WHERE d.dialog_no = e.dialog_no AND d.session_no = e.session_no)
+WHERE e.seq < 0 OR NOT EXISTS (
+  SELECT 1 FROM {s}dialogs AS d WHERE d.dialog_no = e.dialog_no AND d.session_no = e.session_no
+)
 LIMIT 1000;
 
 -- name: activity_loose
