@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -75,7 +75,7 @@ class Policy(ContextManager):
         parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
         acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
         complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
-        headings: The sections to ask of a summarizer.
+        headings: The sections to ask of a summarizer; a mapping says what belongs in each.
         restore_files: How many of the files that its tools read last an agent reads again after a compaction.
         restore_tokens: The most tokens of each of them.
     """
@@ -83,7 +83,7 @@ class Policy(ContextManager):
     acts_within_limit: ClassVar[bool] = True
     complete: ClassVar[bool] = False
     parameters: ClassVar[Parameters] = MappingProxyType({})
-    headings: ClassVar[tuple[str, ...]] = ()
+    headings: ClassVar[Collection[str]] = ()
     restore_files: int = 0
     restore_tokens: int = 0
 

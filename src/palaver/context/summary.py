@@ -7,8 +7,9 @@ the lowest trust of its sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from palaver.context.compose import Composed
@@ -37,15 +38,17 @@ __all__ = [
     "summarize",
 ]
 
-HEADINGS = (
-    "User Intent",
-    "Progress",
-    "Key Decisions & Findings",
-    "Errors & Resolutions",
-    "Current State",
-    "Next Steps",
+HEADINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "User Intent": "What the user asked for and any refinements to the original request.",
+        "Progress": "What has been accomplished so far, including successful tool calls and their key results.",
+        "Key Decisions & Findings": "Important technical decisions, discovered facts, and constraints.",
+        "Errors & Resolutions": "Any errors encountered and how they were resolved (or if they remain unresolved).",
+        "Current State": "The exact state of the work right now: what files exist, what has been modified, etc.",
+        "Next Steps": "What remains to be done to complete the task.",
+    }
 )
-"""The sections of a summary (source document 004, change 5)."""
+"""The sections of a summary, and what belongs in each (source document 004, change 5)."""
 
 _READ = 100_000
 """What a summarizer reads at once where nobody says: less than the window of any model in use."""
@@ -85,7 +88,7 @@ class SummaryRequest:
         transcript: What is new, as text.
         running: The summary so far, which the answer replaces; empty where there is none.
         record: The record that the view shows with the summary: the human's messages, files, commands.
-        headings: The sections of the answer.
+        headings: The sections of the answer; a mapping says what belongs in each.
         focus: What the caller wants in detail, or empty.
         words: The longest answer, in words.
         view: The view before anything leaves; None where the request is one of several.
@@ -94,7 +97,7 @@ class SummaryRequest:
     transcript: str
     running: str = ""
     record: str = ""
-    headings: tuple[str, ...] = HEADINGS
+    headings: Collection[str] = field(default_factory=lambda: HEADINGS)
     focus: str = ""
     words: int = 800
     view: View | None = None
@@ -102,7 +105,8 @@ class SummaryRequest:
     @property
     def instruction(self) -> str:
         """What is asked."""
-        sections = "\n".join(f"## {heading}" for heading in self.headings)
+        belongs = self.headings if isinstance(self.headings, Mapping) else {}
+        sections = "\n".join(f"## {heading}\n{belongs.get(heading, '')}".rstrip() for heading in self.headings)
         task = (
             "Update the summary with the new part of the conversation" if self.running else "Summarise the conversation"
         )
@@ -233,7 +237,7 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
     budget: Budget,
     meter: Meter,
     *,
-    headings: tuple[str, ...] = HEADINGS,
+    headings: Collection[str] = HEADINGS,
     focus: str = "",
     anew: bool = False,
 ) -> Summarized:
@@ -248,7 +252,7 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
         summarizer: Answers requests.
         budget: What one request may occupy.
         meter: Counts tokens.
-        headings: The sections.
+        headings: The sections; a mapping says what belongs in each.
         focus: What to dwell on.
         anew: Whether to summarise from scratch what was summarised before.
     """
