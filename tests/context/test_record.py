@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pytest
+
 from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
@@ -26,7 +28,7 @@ from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
 from palaver.view import fold_messages
 from tests.context.logged import committed, composed_from, text_of, view_of
-from tests.context.pencil import Characters, did, work
+from tests.context.pencil import METER, Characters, composed, did, work
 
 LIMIT = 20_000
 
@@ -76,19 +78,44 @@ def test_the_humans_messages_stand_word_for_word() -> None:
 
 
 def test_the_newest_words_have_a_quarter_of_the_target() -> None:
-    """The newest fit first; older ones are listed by handle."""
+    """The first stays and the newest fit; those between are listed by handle."""
     said = [UserMessage(content=f"{at:03} " + "w" * 400) for at in range(60)]
     text = folded(said)
     quoted = re.findall(r"^- (\d{3})", text, re.MULTILINE)
-    assert quoted == [f"{at:03}" for at in range(60 - len(quoted), 60)]
+    assert quoted == ["000", *(f"{at:03}" for at in range(61 - len(quoted), 60))]
     assert (
         LIMIT // 2 // 4 - 900 < sum(len(line) for line in text.splitlines() if line.startswith("- ")) <= LIMIT // 2 // 4
     )
     listed = re.search(r"\(earlier messages of the user: recall (.*)\)", text)
     assert listed is not None
     assert places(listed[1]) == tuple(
-        Handle(Handle.parse(f"{Handle(LIST, 0)}").dialog, at) for at in range(60 - len(quoted))
+        Handle(Handle.parse(f"{Handle(LIST, 0)}").dialog, at) for at in range(1, 61 - len(quoted))
     )
+
+
+def test_pasted_logs_shorten_before_words_leave() -> None:
+    """The task and every remark stay word for word beside pasted logs of 3,000 characters, which show beginning, end and handle."""
+    pasted = [f"log {at} " + "x" * 3_000 + f" failed {at}" for at in range(4)]
+    words = [f"please mind rule {at}" for at in range(8)]
+    said = ["the task", *(each for pair in zip(words[:4], pasted, strict=True) for each in pair), *words[4:]]
+    text = folded([UserMessage(content=each) for each in said])
+    assert "earlier messages" not in text
+    assert all(f"- {each} (" in text for each in ("the task", *words))
+    for at in range(4):
+        assert f"- log {at} " in text
+        assert f" failed {at} ({Handle(LIST, 2 * at + 2)})" in text
+        assert f"recall {Handle(LIST, 2 * at + 2)}]" in text
+
+
+def test_room_that_remains_shows_long_words_whole() -> None:
+    """Where all fit, nothing is shortened; the task comes before newer pastes."""
+    task, paste = "task " + "t" * 500, "log " + "x" * 500
+    assert f"- {task} (" in (text := folded([UserMessage(content=task), UserMessage(content=paste)]))
+    assert f"- {paste} (" in text
+    pastes = [UserMessage(content=paste) for _ in range(5)]
+    text = folded([UserMessage(content=task), *pastes])
+    assert f"- {task} (" in text
+    assert text.count(f"- {paste} (") < 5
 
 
 def test_files_are_listed_with_the_last_action() -> None:
@@ -149,6 +176,15 @@ def test_a_summary_in_the_log_is_carried_as_text() -> None:
     assert "- what was" not in text
 
 
+@pytest.mark.parametrize("by", ["openhands", "dynamiq", "opencode", "claude-code"])
+def test_a_record_does_not_outweigh_what_stays(by: str) -> None:
+    """With a user who says as much as the model, a record has its shares of what the preset leaves, not of half the window."""
+    said = [kind(content=f"{at:04} ".ljust(60, "w")) for at in range(1_200) for kind in (UserMessage, AssistantMessage)]
+    view = composed(said, by, 128_000).view
+    record = sum(METER.exchange(each) for each in view.exchanges if each.derived == "record")
+    assert 0 < record < sum(METER.exchange(each) for each in view.exchanges if not each.derived) // 2
+
+
 # --- compaction after compaction --------------------------------------------------------------------------------------------
 
 
@@ -171,7 +207,17 @@ def test_records_are_made_of_the_log_not_of_records() -> None:
         told = text_of(view) + "".join(words_of(block.content) for each in view.exchanges for block in each.blocks())
         assert all(f"ask {at}" in told for at in range(max(turn * 12 - 20, 0), turn * 12 + 12))
         assert len(text_of(view)) < 9_000 // 2
-    assert "the task" in text_of(view_of(log)) or "earlier messages of the user" in text_of(view_of(log))
+        assert "the task" in text_of(view)
+
+
+def test_the_first_words_stay_after_a_thousand_more() -> None:
+    """The task is read from the log again, however many exchanges left since; no older message of the human stays in the view."""
+    log = Log()
+    log.put(UserMessage(content="the task"))
+    for turn in range(4):
+        _rounds(log, turn * 200, 200)
+        committed(log, composed_from(log, "fold", 9_000))
+        assert f"- the task ({log.at(0)})" in text_of(view_of(log))
 
 
 def test_what_was_committed_is_not_cut_again() -> None:

@@ -69,15 +69,25 @@ def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) 
             found = _cut(layout, phase, last)
             if found is not None:
                 return found
-    return phases[-1].stage(layout, max(layout.end - 1, 0))
+    return _stage(layout, phases[-1])(layout, max(layout.end - 1, 0))
 
 
 def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
-    """Return the layout at the cut of a phase. The phase's target bounds the cut; a record has the room that the budget's target allows."""
+    """Return the layout at the cut of a phase."""
     aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
     last = stop if phase.stop is None else min(stop, phase.stop)
-    found = find_cut(aimed, lambda _, cut: phase.stage(layout, cut), stop=last)
+    found = find_cut(aimed, _stage(layout, phase), stop=last)
     return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
+
+
+_ROOM = 16_000
+"""The least tokens of which a record has its shares where a phase leaves less: a quarter of them is the longest summary (`summary.py`)."""
+
+
+def _stage(layout: Layout, phase: Phase) -> Stage:
+    """Return the stage of a phase, in which a record has its shares of the phase's target: it must not outweigh what the phase leaves."""
+    target = layout.target if phase.target is None else min(layout.target, max(phase.target, _ROOM))
+    return lambda _, cut: phase.stage(replace(layout, target=target), cut)
 
 
 def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout | None:

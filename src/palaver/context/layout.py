@@ -10,9 +10,24 @@ from itertools import accumulate, islice
 from typing import TypeAlias
 
 from palaver.context.meter import LOAD, Measure
+from palaver.ids import DialogId
 from palaver.log import Span, gaps
 from palaver.tokens import Budget
-from palaver.view import Columns, Drop, Exchange, Insert, Omission, Plan, Reason, Remove, Rewrite, View, apply, omitted
+from palaver.view import (
+    Columns,
+    Drop,
+    Exchange,
+    Insert,
+    Omission,
+    Plan,
+    Reason,
+    Remove,
+    Rewrite,
+    View,
+    apply,
+    omitted,
+    said_by_human,
+)
 
 __all__ = ["Facts", "Form", "Layout", "Rule"]
 
@@ -128,12 +143,30 @@ class Facts:
         """The entries that left the view before what is read, in the order of the log."""
         if len(self._folded) < _PAST or (first := self._folded[0].first) is None:
             return ()
-        ranks = {span.dialog: rank for rank, span in enumerate(self.view.shared)}
         spans = [each.span for each in self._left if each.span is not None]
-        spans.sort(key=lambda span: (ranks.get(span.dialog, len(ranks)), span.start))
+        spans.sort(key=lambda span: (self._rank(span.dialog), span.start))
         index = next((number for number, span in enumerate(spans) if first in span), len(spans))
         cut = [Span(first.dialog, spans[index].start, first.seq)] if index < len(spans) else []
         return tuple(span for span in (*spans[:index], *cut) if len(span))
+
+    def place(self, exchange: Exchange) -> tuple[int, int]:
+        """Return the place of an exchange in the log, by which two can be compared."""
+        first = exchange.first
+        return (-1, 0) if first is None else (self._rank(first.dialog), first.seq)
+
+    def _rank(self, dialog: DialogId) -> int:
+        return next(
+            (rank for rank, span in enumerate(self.view.shared) if span.dialog == dialog), len(self.view.shared)
+        )
+
+    @cached_property
+    def opening(self) -> Sequence[Exchange]:
+        """The human's first message, if it is one of those that are not read."""
+        if not self.older or self.view.reader is None:
+            return ()
+        reader, key = self.view.reader, ("opening", self.older)
+        made: Callable[[], Sequence[Exchange]] = lambda: tuple(islice(said_by_human(reader, self.older), 1))  # noqa: E731
+        return self.meter.remember(self.view.exchanges[0], key, made)
 
     @cached_property
     def older_messages(self) -> int:

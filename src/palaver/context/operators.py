@@ -210,7 +210,13 @@ StandIn: TypeAlias = Callable[[Layout], Insert]
 
 
 def drop(
-    layout: Layout, cut: int, *, first: int = 0, stand_in: StandIn = record, keep: frozenset[int] | None = None
+    layout: Layout,
+    cut: int,
+    *,
+    first: int = 0,
+    stand_in: StandIn = record,
+    keep: frozenset[int] | None = None,
+    room: int | None = None,
 ) -> Layout:
     """Leave out the exchanges before `cut`, except those to keep, with a record in their place.
 
@@ -222,12 +228,13 @@ def drop(
         first: How many exchanges at the beginning stay, too.
         stand_in: Makes the text in their place.
         keep: Indexes of exchanges that stay; by default the protected ones.
+        room: The tokens of which a record has its shares; by default the target.
     """
     reason = Reason.OVER_BUDGET if stand_in is note else Reason.FOLDED
     gone = layout.without(first, cut, reason, keep=keep)
     if all(layout.view.exchanges[index].derived in STAND_INS for each, _ in gone.dropped for index in each):
         return layout
-    return gone.without_stand_ins().with_insert(stand_in(gone))
+    return gone.without_stand_ins().with_insert(stand_in(gone if room is None else replace(gone, target=room)))
 
 
 def drop_with_note(layout: Layout, cut: int) -> Layout:

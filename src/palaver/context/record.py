@@ -30,6 +30,9 @@ HUMAN_SHARE = 4
 _LONGEST_SHARE = 4
 """One message of the human has at most a quarter of that; a longer one is shortened in the middle."""
 
+_SHORT = 300
+"""Characters of a long message where not all messages of the human fit: most are shorter (median 86 in recorded coding sessions), and a pasted text is longer."""
+
 _WORK_SHARE = 16
 """Files, commands and the plan have a sixteenth of the target each."""
 
@@ -43,7 +46,7 @@ _PARTS = 16
 """Parts of the log that the first line names, the newest; the view's omissions have a handle for each."""
 
 _LISTED = 200
-"""Messages of the human that are listed by handle beyond the quoted ones; the range in the first line covers older ones."""
+"""Messages of the human that are listed by handle beside the quoted ones, the newest; the range in the first line covers the others."""
 
 
 def note(layout: Layout) -> Insert:
@@ -179,37 +182,59 @@ class _Line(NamedTuple):
 
 
 def _said_by_human(layout: Layout, gone: _Gone) -> list[str]:
-    """Quote the human's messages, newest first within their share, and list the others by handle."""
+    """Quote the human's messages within their share: the first of the dialog always, then the newest. List the others by handle.
+
+    Long ones are shortened before any leaves. The room that remains shows them whole: the first, then the newest.
+    """
     facts, room = layout.facts, layout.target // HUMAN_SHARE
-    quoted: list[str] = []
-    older: list[Handle] = []
-    for index in gone.among(facts.columns.humans):
-        line = None if older else _quoted(facts, index, layout.target // HUMAN_SHARE // _LONGEST_SHARE)
-        if line is not None and line.size <= room:
-            room -= line.size
-            quoted.append(line.text)
-        elif (place := facts.whole[index].first) is not None:
-            older.append(place)
-            if len(older) > _LISTED:
-                break
-    if not quoted and not older:
+    most = room // _LONGEST_SHARE
+    said = [*(facts.whole[index] for index in gone.among(facts.columns.humans)), *facts.opening]
+    first = [said.pop()] if said and _opens(layout, said[-1]) else []
+    quoted = [(each, _quoted(facts, each, most, _SHORT)) for each in first]
+    room -= sum(line.size for _, line in quoted)
+    for each in said:
+        line = _quoted(facts, each, most, _SHORT)
+        if line.size > room:
+            break
+        room -= line.size
+        quoted.append((each, line))
+    lines = []
+    for each, short in quoted:
+        whole = _quoted(facts, each, most)
+        line = whole if whole.size - short.size <= room else short
+        room -= line.size - short.size
+        lines.append(line.text)
+    others = said[len(quoted) - len(first) :][:_LISTED]
+    older = [each.first for each in reversed(others) if each.first is not None]
+    if not lines and not older:
         return []
-    listed = [f"(earlier messages of the user: recall {_listed(older[::-1])})"] if older else []
-    return ["The user said, oldest first:", *listed, *reversed(quoted)]
+    listed = [f"(earlier messages of the user: recall {_listed(older)})"] if older else []
+    return ["The user said, oldest first:", *lines[: len(first)], *listed, *reversed(lines[len(first) :])]
 
 
-def _quoted(facts: Facts, index: int, most: int) -> _Line:
-    """Return one message of the human as a line of the record."""
-    exchange = facts.whole[index]
-    return facts.meter.remember(exchange, ("human", most), lambda: _quote(exchange, facts.meter, most))
+def _opens(layout: Layout, exchange: Exchange) -> bool:
+    """Return whether no message of the human that stays in the view is older."""
+    humans, start = layout.humans(), 0
+    for hole in (*(gone for gone, _ in layout.dropped), range(layout.end, layout.end)):
+        at = bisect_left(humans, start)
+        if at < len(humans) and humans[at] < hole.start:
+            return layout.facts.place(exchange) < layout.facts.place(layout.view.exchanges[humans[at]])
+        start = hole.stop
+    return True
 
 
-def _quote(exchange: Exchange, meter: Measure, most: int) -> _Line:
+def _quoted(facts: Facts, exchange: Exchange, most: int, characters: int = 0) -> _Line:
+    """Return one message of the human as a line of the record, in at most so many tokens; and, if the number is not 0, about so many characters."""
+    made: Callable[[], _Line] = lambda: _quote(exchange, facts.meter, most, characters)  # noqa: E731
+    return facts.meter.remember(exchange, ("human", most, characters), made)
+
+
+def _quote(exchange: Exchange, meter: Measure, most: int, characters: int) -> _Line:
     words = [_words(block.content) for block in exchange.blocks() if block.speaker is Speaker.HUMAN]
     text = "\n".join(filter(None, words))
-    if (size := meter.text(text)) > most:
-        text = head_and_tail(exchange.first, text, len(text) * most // size)
-    line = f"- {text} ({exchange.first})"
+    keep = len(text) * most // size if (size := meter.text(text)) > most else len(text)
+    short = head_and_tail(exchange.first, text, min(keep, characters or keep))
+    line = f"- {text if keep == len(text) and len(text) <= len(short) else short} ({exchange.first})"
     return _Line(line, meter.text(line))
 
 

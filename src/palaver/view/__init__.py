@@ -3,7 +3,7 @@
 from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.checkpoint import checkpoint, header_at, held
 from palaver.view.exchange import Exchange
-from palaver.view.fold import Fold, fold, fold_messages, omitted
+from palaver.view.fold import Fold, fold, fold_messages, omitted, said_by_human
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite, apply
 from palaver.view.view import Columns, Omission, View
@@ -34,4 +34,5 @@ __all__ = [
     "omitted",
     "patched",
     "restored",
+    "said_by_human",
 ]

@@ -7,6 +7,7 @@ exchanges of the view read their own bodies when they are first shown.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
@@ -23,7 +24,7 @@ from palaver.log import (
     message_draft,
     next_header,
 )
-from palaver.messages import Message, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.messages import Message, Role, Speaker, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 from palaver.view.checkpoint import find_start, header_at
 from palaver.view.exchange import Exchange
 from palaver.view.plan import DECIDED
@@ -111,6 +112,20 @@ def omitted(view: View) -> Iterator[Exchange]:
                 size *= 2
             yield from reversed(_exchanges(view.reader, span.dialog, headers))
             stop = headers[0].seq
+
+
+_OPENING = 512
+"""Entries from the beginning among which a dialog's first message of the human is looked for; it is nearly always the first."""
+
+
+def said_by_human(reader: Reader, spans: Iterable[Span]) -> Iterator[Exchange]:
+    """Return the messages of the human among the first entries of some spans, oldest first, from headers that are read as they are asked for."""
+    for dialog, header in islice(
+        ((span.dialog, each) for span in spans for each in every_header(reader, span)), _OPENING
+    ):
+        if header.kind == "message" and header.role == Role.USER:
+            said = _exchanges(reader, dialog, [header])
+            yield from (each for each in said if each.speaker is Speaker.HUMAN)
 
 
 def _from_first_exchange(reader: Reader, part: Span, span: Span) -> list[Header]:

@@ -82,7 +82,7 @@ class Aider(Preset):
 
     def _fold(self, layout: Layout, cut: int) -> Layout:
         """Drop what is old. The record has shares of the budget of finished work."""
-        return replace(drop(replace(layout, target=self._history(layout)), cut), target=layout.target)
+        return drop(layout, cut, room=self._history(layout))
 
     def _history(self, layout: Layout) -> int:
         return (

@@ -289,7 +289,12 @@ class OpenHands(Preset):
         cut = _reaching(layout, self.max_size + 1 - last + (steps - 1) * (self.max_size + 1 - left)) if steps else 0
         first = _reaching(layout, self.keep_first)
         forgotten = sum(_messages(layout.view.exchanges[index]) for index in range(first, cut))
-        return drop(layout, cut, first=first) if forgotten > self.minimum_progress * total else layout
+        if forgotten <= self.minimum_progress * total:
+            return layout
+        half = range(
+            cut, _reaching(layout, last // 2, cut)
+        )  # the older half of what stays: later messages do not change it
+        return drop(layout, cut, first=first, room=min(2 * sum(map(layout.size, half)), layout.target))
 
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Condense by tokens."""
@@ -301,9 +306,9 @@ def _messages(exchange: Exchange) -> int:
     return exchange.messages or 1
 
 
-def _reaching(layout: Layout, messages: int) -> int:
-    """Return the first boundary that comes after this many messages."""
-    index = 0
+def _reaching(layout: Layout, messages: int, start: int = 0) -> int:
+    """Return the first boundary that comes this many messages after `start`."""
+    index = start
     while index < layout.end - 1 and messages > 0:
         messages -= _messages(layout.view.exchanges[index])
         index += 1
