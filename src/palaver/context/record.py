@@ -182,17 +182,16 @@ class _Line(NamedTuple):
 
 
 def _said_by_human(layout: Layout, gone: _Gone) -> list[str]:
-    """Quote the human's messages within their share: the first of the dialog always, then the newest. List the others by handle.
+    """Quote the human's messages within their share: the first of the dialog, then the newest. List the others by handle.
 
     Long ones are shortened before any leaves. The room that remains shows them whole: the first, then the newest.
     """
     facts, room = layout.facts, layout.target // HUMAN_SHARE
     most = room // _LONGEST_SHARE
     said = [*(facts.whole[index] for index in gone.among(facts.columns.humans)), *facts.opening]
-    first = [said.pop()] if said and _opens(layout, said[-1]) else []
-    quoted = [(each, _quoted(facts, each, most, _SHORT)) for each in first]
-    room -= sum(line.size for _, line in quoted)
-    for each in said:
+    opens = bool(said) and _opens(layout, said[-1]) and _quoted(facts, said[-1], most, _SHORT).size <= room
+    first, quoted = [said.pop()] if opens else [], []
+    for each in (*first, *said):
         line = _quoted(facts, each, most, _SHORT)
         if line.size > room:
             break
