@@ -1,18 +1,17 @@
 """The agent itself: short forms of its constructor, adopted dialogs, and what goes to the provider end to end."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from palaver import Agent, Prompt, Session
-from palaver.agent import AgentWarning
+from palaver import Agent, CoreMemory, Prompt, Session
 from palaver.errors import InvalidInput, NotFound
+from palaver.messages import words_of
 from palaver.models import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import tool
-from tests.agent.helper import MODEL, roles, scripted
+from tests.agent.helper import MODEL, kinds, roles, scripted, sent, talkative
 
 
 @tool
@@ -58,17 +57,70 @@ def test_wrong_policy_or_budget_is_refused_at_once() -> None:
     assert roles(agent.current_dialog) == ["system"]
 
 
-def test_adopted_dialog_with_another_prompt_warns() -> None:
-    """R27: whoever owns it: another system prompt stays in force, and the agent says so; its own prompt is silent."""
-    cases: list[Any] = [("tester", 1), ("other", 1)]
-    for owner, warned in cases:
-        agent, _ = scripted(["ok"])
-        store = MemoryStore()
-        dialog = Session.create(store, "theirs", owner=owner).root
-        dialog.put_prompt(Prompt(path="theirs", prompt="You are somebody else."), role="system")
-        with pytest.warns(AgentWarning, match="another system prompt") as found:
-            agent.adopt("theirs", dialog)
-        assert len(found) == warned
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            agent.adopt("mine", agent.close("main"))
+def systems(agent: Agent) -> list[str]:
+    """Return the system texts that the model would see."""
+    return [words_of(block.content) for block in agent.current_dialog.view().system]
+
+
+def test_adopter_is_under_its_own_instructions() -> None:
+    """R27: In an empty dialog and in one that anybody else began; it is an entry of the log, once, and the agent's own prompt needs none."""
+    store = MemoryStore()
+    for owner, begun in (("tester", False), ("tester", True), ("other", True)):
+        agent, provider = scripted(["ok", "ok"], store=store)
+        dialog = Session.create(store, owner=owner).root
+        if begun:
+            dialog.put_prompt(Prompt(path="theirs", prompt="You are somebody else."), role="system")
+        agent.adopt("theirs", dialog).respond("go")
+        agent.respond("go on")
+        assert [content for role, content in sent(provider.requests[1]) if role == "system"] == ["You are tested."]
+        assert kinds(agent.current_dialog).count("instructions") == 1
+        assert len(agent.current_dialog.view().omissions) == begun
+        later, _ = scripted(["ok"], store=store)
+        later.adopt("again", Session.open(store, dialog.session_id).root).respond("and now?")
+        assert kinds(later.current_dialog).count("instructions") == 1
+    agent, _ = scripted(["ok"])
+    agent.adopt("mine", agent.close("main")).respond("go")
+    assert kinds(agent.current_dialog).count("instructions") == 0
+
+
+def test_adopter_may_keep_the_dialogs_instructions() -> None:
+    """`instructions="dialog"` writes nothing; another word is refused, and so are missing variables of a dialog that somebody else began."""
+    dialog = Session.create(MemoryStore(), owner="other").root
+    dialog.put_text("You are somebody else.", role="system")
+    named = Prompt(path="t/named", prompt="You are {name}.")
+    agent = Agent("tester", named, MODEL, ScriptedProvider(["ok", "ok"]))
+    with pytest.raises(InvalidInput, match="name"):
+        agent.adopt("theirs", dialog)
+    with pytest.raises(InvalidInput, match="both"):
+        agent.adopt("theirs", dialog, instructions="both")  # type: ignore[arg-type]
+    agent.adopt("theirs", dialog, instructions="dialog").respond("go")
+    assert systems(agent) == ["You are somebody else."]
+    agent.close("theirs")
+    agent.adopt("ours", dialog, {"name": "Ann"}).respond("go on")
+    assert systems(agent) == ["You are Ann."]
+
+
+def test_adopters_take_turns_under_their_own_instructions() -> None:
+    """Two agents with one dialog, one of them with core memory: each answers under its own; a compaction and a fork do not change that."""
+    store = MemoryStore()
+    memory = CoreMemory(Session.create(store, "memory").root)
+    memory.create("human", "Ada")
+    first, asked = scripted(["one", "two", "three"], store=store)
+    second = Agent("second", "You are second.", MODEL, ScriptedProvider(["a", "b"]), store=store, memory=memory)
+    dialog = first.close("main")
+    first.adopt("main", dialog).respond("go")
+    second.adopt("main", Session.open(store, dialog.session_id).root).respond("go")
+    assert systems(second)[0] == "You are second."
+    assert "Ada" in systems(second)[1]
+    memory.append("human", "likes tea")
+    second.respond("go")
+    assert systems(second)[0] == "You are second."
+    assert "tea" in systems(second)[1]
+    first.respond("go")
+    assert systems(first) == ["You are tested."]
+    talkative(first)
+    first.current_dialog.compaction.preview("fold", 3_000, model=MODEL).approve()
+    assert systems(first) == ["You are tested."]
+    first.fork("main", "child").respond("go")
+    assert systems(first) == ["You are tested."]
+    assert [content for role, content in sent(asked.requests[-1]) if role == "system"] == ["You are tested."]

@@ -21,7 +21,6 @@ from palaver import (
     SystemMessage,
     ThinkingContent,
 )
-from palaver.agent.agent import AgentWarning
 from palaver.context.compose import compose
 from palaver.context.meter import Meter
 from palaver.context.policy import policy
@@ -247,8 +246,7 @@ def test_floor_above_the_threshold_is_an_error_not_a_loop(heavy: Dialog) -> None
     words = {"type": "palaver", "context_usage_ratio": 0.75}
     system = Prompt(path="demand/heavy", prompt="You work.")
     agent = Agent("agent", system, "gpt-4o", ProviderInvoker(provider), context_manager=words)
-    with pytest.warns(AgentWarning, match="another system prompt"):
-        agent.adopt("main", heavy)
+    agent.adopt("main", heavy, instructions="dialog")
     agent.receive("go on")
     with pytest.raises(InfeasibleBudget) as caught:
         agent.respond()

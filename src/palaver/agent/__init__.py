@@ -1,6 +1,6 @@
 """Agents: dialogs that answer, turn by turn, with tools, approvals, sub-agents and tactics."""
 
-from palaver.agent.agent import Agent, AgentWarning
+from palaver.agent.agent import Agent
 from palaver.agent.answer import Answer
 from palaver.agent.approvals import Decision, decide, open_calls, question
 from palaver.agent.building import build_agents
@@ -39,7 +39,6 @@ __all__ = [
     "AgentCallSession",
     "AgentEvent",
     "AgentSpec",
-    "AgentWarning",
     "Answer",
     "AnswerRefused",
     "Asking",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
@@ -67,15 +66,11 @@ from palaver.tools import run_in_worker
 from palaver.tools.portal import run_sync
 from palaver.wire import Memo, Request
 
-__all__ = ["Agent", "AgentWarning"]
+__all__ = ["Agent"]
 
 
 _MAIN = "main"
 """The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
-
-
-class AgentWarning(UserWarning):
-    """An agent continues a dialog that another system prompt began."""
 
 
 class Agent(Generic[OutputT]):
@@ -172,6 +167,7 @@ class Agent(Generic[OutputT]):
         self._durable = store is not None
         self.active_alias: str | None = None
         self._dialogs: dict[str, Dialog] = {}
+        self._instructions: dict[DialogId, str] = {}
         self._delivered: dict[DialogId, str] = {}
         self._unsaved: dict[tuple[str, str], ToolMessage] = {}
         self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
@@ -275,8 +271,9 @@ class Agent(Generic[OutputT]):
                 dialog = self._opened(self.store, name, prompt_args, subject)
                 if first:
                     dialog.put_text(first)
-        add = self._add if known is None else self.adopt
-        return add(alias, dialog, switch=switch)
+        if known is not None:
+            return self.adopt(alias, dialog, prompt_args, switch=switch)
+        return self._add(alias, dialog, switch=switch)
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
         self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # raises before anything is created
@@ -285,7 +282,14 @@ class Agent(Generic[OutputT]):
         return dialog
 
     def resume(
-        self, reference: str, alias: str | None = None, *, dialog: str | None = None, switch: bool = True
+        self,
+        reference: str,
+        alias: str | None = None,
+        *,
+        dialog: str | None = None,
+        prompt_args: Mapping[str, Any] | None = None,
+        instructions: Literal["own", "dialog"] = "own",
+        switch: bool = True,
     ) -> Self:
         """Open a session of the agent's store. `respond()` then continues a turn that was cut off or waits.
 
@@ -293,6 +297,8 @@ class Agent(Generic[OutputT]):
             reference: The session's id or name, or the first digits of its id.
             alias: The agent's name for the dialog. Default: the reference.
             dialog: The id of the dialog. Default: the newest that this agent owns, or else the newest.
+            prompt_args: The variables of the system prompt; see `adopt`.
+            instructions: Whose instructions are in force; see `adopt`.
             switch: Whether it becomes the active dialog.
 
         Raises:
@@ -301,9 +307,10 @@ class Agent(Generic[OutputT]):
         """
         self._require_free(alias or reference)
         if dialog is None:
-            return self.adopt(alias or reference, self._newest(reference), switch=switch)
-        session = Session.open(self.store, reference, runtime=self.runtime)
-        return self.adopt(alias or reference, session.dialog(dialog), switch=switch)
+            place = self._newest(reference)
+        else:
+            place = Session.open(self.store, reference, runtime=self.runtime).dialog(dialog)
+        return self.adopt(alias or reference, place, prompt_args, instructions=instructions, switch=switch)
 
     def _newest(self, reference: str) -> Dialog:
         """Return the newest dialog of a session that this agent owns, or else the newest."""
@@ -311,20 +318,38 @@ class Agent(Generic[OutputT]):
         own = [one for one in session.dialogs if one.owner == self.name]
         return max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
 
-    def adopt(self, alias: str, dialog: Dialog, *, switch: bool = True) -> Self:
-        """Add a dialog that the program opened. Warn if it has another system prompt (R27).
+    def adopt(
+        self,
+        alias: str,
+        dialog: Dialog,
+        prompt_args: Mapping[str, Any] | None = None,
+        *,
+        instructions: Literal["own", "dialog"] = "own",
+        switch: bool = True,
+    ) -> Self:
+        """Add a dialog that the program or another agent began.
+
+        From the agent's next turn on, its own system prompt replaces the dialog's instructions, as an entry of the log; an entry is written only if
+        the prompt is not in force yet (R27).
+
+        Args:
+            alias: The agent's name for the dialog.
+            dialog: The dialog.
+            prompt_args: The variables of the system prompt. If it has any and none are passed, a dialog that this agent began keeps its
+                instructions.
+            instructions: `own` for the agent's system prompt, `dialog` to keep the dialog's instructions.
+            switch: Whether it becomes the active dialog.
 
         Raises:
-            InvalidInput: The alias is in use.
+            InvalidInput: The alias is in use, variables are missing, or `instructions` has another value.
         """
         self._require_free(alias)
-        head = dialog.head
-        if head is not None and head.role is Role.SYSTEM:
-            own = None if self.system_prompt.template_vars else self.system_prompt()
-            known = own is not None or dialog.owner != self.name
-            if known and head.text_content() != own:
-                text = f"{dialog.owner!r} began the dialog {alias!r} with another system prompt, which stays in force."
-                warnings.warn(text, AgentWarning, stacklevel=2)
+        if instructions not in {"own", "dialog"}:
+            raise InvalidInput(f"instructions is {instructions!r}.", hint='Use "own" or "dialog".')
+        rendered = self.system_prompt.template_vars and prompt_args is None and dialog.owner == self.name
+        keeps = instructions == "dialog" or rendered
+        text = "" if keeps else self.system_prompt.render(mapping(prompt_args, "prompt_args"))
+        self._instructions[dialog.dialog_id] = text
         return self._add(alias, dialog, switch=switch)
 
     def switch(self, alias: str) -> Self:
@@ -349,7 +374,9 @@ class Agent(Generic[OutputT]):
         with RUNNING.lock:
             if dialog.dialog_id not in RUNNING:
                 dialog.reload()
-        return self._add(child_alias, dialog.fork(last_n, first_k), switch=switch)
+        child = dialog.fork(last_n, first_k)
+        self._instructions[child.dialog_id] = self._instructions.get(dialog.dialog_id, "")
+        return self._add(child_alias, child, switch=switch)
 
     def close(self, alias: str) -> Dialog:
         """Remove an alias and return its dialog, which stays in the store.
@@ -661,6 +688,7 @@ class Agent(Generic[OutputT]):
                     session=session,
                     said=said,
                     listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
+                    instructions=self._instructions.get(dialog.dialog_id, ""),
                     unsaved=self._unsaved,
                     measured=measured,
                     memo=memo,

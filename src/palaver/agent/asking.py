@@ -23,14 +23,15 @@ from palaver.errors import (
     RepairFailed,
 )
 from palaver.ids import new_message_id
-from palaver.log import Entry, Handle, Instructions, Section, entry_at
+from palaver.log import Entry, Handle, Instructions, Place, Section, entry_at
 from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange
-from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
+from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent, words_of
 from palaver.models import Assembly, Event
 from palaver.models.retry import with_retries
 from palaver.plurals import a_type, counted
 from palaver.session.head import stamped
 from palaver.session.refusals import blamed
+from palaver.store.redacting import RedactingStore
 from palaver.tools import run_in_worker
 from palaver.view import View
 from palaver.wire import Request
@@ -39,6 +40,9 @@ __all__ = ["MEMORY_SECTION", "ask"]
 
 MEMORY_SECTION = "palaver.memory"
 """The name of the instructions' section with the core memory."""
+
+_OWN = "palaver.agent"
+"""The name of the instructions' section with the system prompt of an agent that adopted the dialog."""
 
 _MOST_REQUESTS = 3
 """How often a request is recompiled after an erasure or a compaction came between compiling and recording it."""
@@ -72,41 +76,62 @@ async def _deliver(run: AgentRun) -> None:
 
 
 async def _declare(run: AgentRun) -> None:
-    """Record tools, core memory and model if they differ from those in force."""
+    """Record tools, instructions, core memory and model if they differ from those in force."""
     view = await run_in_worker(run.dialog.view)
     changed: list[Entry] = []
     if view.tools != run.toolbox.specs:
         changed.append(run.toolbox.toolset)
-    changed += _remembered(run, view)
+    changed += _instructed(run, view)
     if view.model != run.settings.model:
         changed.append(ModelChange(model=run.settings.model, provider=run.settings.provider))
     if changed:
         run.record(*changed)
 
 
-def _remembered(run: AgentRun, view: View) -> Iterator[Entry]:
-    """Yield the instructions with the current core memory, unless they are in force already."""
-    memory = run.settings.memory
-    if memory is None:
-        return
-    core = memory.core(run.dialog) if hasattr(memory, "core") else memory
-    text = core.rendered()
-    before = _sections(run, view)
-    if text == next((section.text for section in before if section.name == MEMORY_SECTION), ""):
-        return
-    others = tuple(section for section in before if section.name != MEMORY_SECTION)
-    own = (Section(name=MEMORY_SECTION, text=text, behind=True),) if text else ()
-    yield Instructions(sections=(*others, *own))
+def _instructed(run: AgentRun, view: View) -> Iterator[Entry]:
+    """Yield the agent's instructions with the current core memory, unless they are in force already."""
+    before, memory = _in_force(run, view), run.settings.memory
+    sections, replaces = before.sections, before.replaces
+    own = _as_stored(run, Instructions(sections=(Section(name=_OWN, text=run.instructions),))).sections
+    if run.instructions and own[0].text not in {words_of(block.content) for block in view.system}:
+        sections = own
+        replaces = (*replaces, *(Place(dialog=place.dialog, seq=place.seq) for place in _leading(run, view)))
+    if memory is not None:
+        core = memory.core(run.dialog) if hasattr(memory, "core") else memory
+        text = core.rendered()
+        others = tuple(section for section in sections if section.name != MEMORY_SECTION)
+        sections = (*others, Section(name=MEMORY_SECTION, text=text, behind=True)) if text else others
+    after = _as_stored(run, Instructions(sections=sections, replaces=replaces))
+    if (after.sections, after.replaces) != (before.sections, before.replaces):
+        yield after
 
 
-def _sections(run: AgentRun, view: View) -> tuple[Section, ...]:
-    """Return the sections of the instructions in force."""
+def _as_stored(run: AgentRun, entry: Instructions) -> Instructions:
+    """Return instructions as the store keeps them, to compare them with those in force."""
+    store = run.dialog.store
+    return store.stored(entry) if isinstance(store, RedactingStore) else entry
+
+
+def _in_force(run: AgentRun, view: View) -> Instructions:
+    """Return the instructions in force that are an entry of their own."""
+    for place in _beside(run, view, "instructions"):
+        entry = entry_at(run.dialog.store, place)
+        if isinstance(entry, Instructions):
+            return entry
+    return Instructions()
+
+
+def _leading(run: AgentRun, view: View) -> Iterator[Handle]:
+    """Return the system messages before the conversation."""
+    return _beside(run, view, "message")
+
+
+def _beside(run: AgentRun, view: View, kind: str) -> Iterator[Handle]:
+    """Yield the entries of a kind that are in force beside the conversation."""
     for span in view.state:
         place = Handle(span.dialog, span.start)
-        if run.dialog.store.header(*place[:2]).kind == "instructions":
-            entry = entry_at(run.dialog.store, place)
-            return entry.sections if isinstance(entry, Instructions) else ()
-    return ()
+        if run.dialog.store.header(*place[:2]).kind == kind:
+            yield place
 
 
 def _closing(run: AgentRun) -> str:

@@ -297,6 +297,7 @@ class AgentRun:
         session: The trace.
         said: The message with which the turn begins, until it is written; None if there is none.
         listeners: The listeners of its events.
+        instructions: The system prompt that must be in force; empty to keep the dialog's.
         unsaved: Results that the store refused, by dialog and call. They are written first when it accepts writes again.
         undecided: Calls that the approver did not decide.
         suspended: Calls of sub-agents that wait for a decision.
@@ -312,6 +313,7 @@ class AgentRun:
     toolbox: Toolbox
     session: AgentCallSession
     listeners: Listeners
+    instructions: str = ""
     said: Message | None = None
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)

@@ -60,10 +60,16 @@ class MessageEntry(Entry):
 
 
 class Instructions(Entry):
-    """The system sections in force from here on; they replace the earlier ones."""
+    """The system sections in force from here on; they replace the earlier ones.
+
+    Attributes:
+        sections: The sections.
+        replaces: The system messages before the conversation that they replace, too.
+    """
 
     kind: Literal["instructions"] = "instructions"
     sections: tuple[Section, ...] = ()
+    replaces: tuple[Place, ...] = ()
 
 
 class Toolset(Entry):

@@ -299,7 +299,8 @@ def _edited(entry: Compaction | ContextEdit) -> dict[str, Any]:
 _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     **dict.fromkeys(("message", "inbox", "late_result"), lambda entry: {"message": _message(entry.message)}),
     "instructions": lambda entry: {
-        "sections": tuple(Section(name="erased", text=ERASED, behind=each.behind) for each in entry.sections)
+        **_fields(entry, "replaces"),
+        "sections": tuple(Section(name="erased", text=ERASED, behind=each.behind) for each in entry.sections),
     },
     "toolset": lambda entry: {"tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools)},
     "compaction": _compaction,

@@ -226,7 +226,7 @@ class Rule(NamedTuple):
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "message": Rule(turn=True, beside=False, searched=True),
-        "instructions": Rule(turn=True, beside=False, searched=True, holds="newest"),
+        "instructions": Rule(turn=True, beside=False, searched=True, holds="newest", places=True),
         "toolset": Rule(turn=True, beside=False, holds="newest"),
         "call_started": Rule(turn=True, beside=False, places=True, needs="open_call"),
         "turn_started": Rule(turn=True, beside=False, needs="no_open_turn"),

@@ -127,6 +127,11 @@ def _sections(place: Handle, entry: Instructions, *, behind: bool) -> Iterator[B
             yield Block(content=text, origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
 
 
+def _superseded(place: Handle) -> Omission:
+    """Return the omission of an entry that newer ones replace."""
+    return Omission(reason=Reason.SUPERSEDED, span=Span(place.dialog, place.seq, place.seq + 1))
+
+
 @dataclass(slots=True)
 class State:
     """The state after the entries read so far.
@@ -164,6 +169,7 @@ class State:
     _hidden: set[int] = field(default_factory=set)
     _settled: int = 0
     _beside: tuple[Handle, ...] | None = None
+    _replaced: tuple[Handle, ...] = ()
     _system: tuple[Block, ...] = ()
     _tools: tuple[ToolSpec, ...] = ()
     _model: str = ""
@@ -263,8 +269,7 @@ class State:
     def _supersede(self, place: Handle, kind: str) -> None:
         older = self.in_force.get(kind)
         if older is not None:
-            gone = Span(older.dialog, older.seq, older.seq + 1)
-            self.pairing.omissions.append(Omission(reason=Reason.SUPERSEDED, span=gone))
+            self.pairing.omissions.append(_superseded(older))
         self.in_force[kind] = place
 
     def _edit(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
@@ -283,7 +288,8 @@ class State:
     def view(self, at: int) -> View:
         """Return the view of the entries read so far."""
         self._read_beside()
-        state = (*self.in_force.values(), *self.leading, *self.marks.places())
+        leading = [place for place in self.leading if place not in self._replaced]
+        state = (*self.in_force.values(), *leading, *self.marks.places())
         exchanges = self._exchanges()
         response = self.pairing.response
         view = View(
@@ -295,11 +301,12 @@ class State:
             omissions=(
                 *self.omissions,
                 *self.pairing.omissions,
+                *map(_superseded, self._replaced),
                 *(self.pairing.parted | self.pairing.blocks | self.marks.removed).values(),
             ),
             model=self._model,
             state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),
-            leading=len(self.leading),
+            leading=len(leading),
             response=None if response is None else response.first,
             policies=tuple(self.policies),
             edited=self.edited - sum(1 for index in self._hidden if index < self.edited),
@@ -344,9 +351,12 @@ class State:
         said = [entries[place] for place in self.in_force.values()]
         sections = [(place, entry) for place, entry in entries.items() if isinstance(entry, Instructions)]
         lines = [place for place in places if place not in self.leading and isinstance(entries[place], MessageEntry)]
+        replaced = {place.handle for _, entry in sections for place in entry.replaces}
+        self._replaced = tuple(place for place in self.leading if place in replaced)
+        leading = [place for place in self.leading if place not in replaced]
         self._system = (
             *(block for each in sections for block in _sections(*each, behind=False)),
-            *(block for place in self.leading for block in blocks_of(place, entries[place])),
+            *(block for place in leading for block in blocks_of(place, entries[place])),
             *(block for each in sections for block in _sections(*each, behind=True)),
             *(block for place in lines for block in blocks_of(place, entries[place])),
         )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
-from palaver.agent import Agent, AgentWarning, ProviderInvoker
+from palaver.agent import Agent, ProviderInvoker
 from palaver.agent.turn import read_turn
 from palaver.cli.chat.screen import Screen
 from palaver.errors import InvalidInput
@@ -61,8 +60,7 @@ class Talk:
     def talk_on(self, dialog: Dialog) -> None:
         """Talk on a branch, and show where it ends."""
         if dialog.dialog_id not in self.agent.dialogs:
-            with warnings.catch_warnings(action="ignore", category=AgentWarning):  # the session's prompt stays in force
-                self.agent.adopt(dialog.dialog_id, dialog, switch=False)
+            self.agent.adopt(dialog.dialog_id, dialog, instructions="dialog", switch=False)
         self.agent.switch(dialog.dialog_id)
         if not self.new:
             last = "" if dialog.tail is None else self.screen.cut(dialog.tail.text_content(), 72)
