@@ -18,6 +18,6 @@ if sys.argv[1] == "ask":
     print(*(f"{call.name} {dict(call.args)}" for call in session.waiting))
 else:
     desk.resume("complaint 3")
-    for call in desk.waiting():
+    for call in desk.waiting:
         desk.approve(call.id)
     print(desk.respond().content)

@@ -43,11 +43,11 @@ def test_a_call_waits_until_it_is_allowed() -> None:
         agent.respond("pay 5")
     (call,) = caught.value.calls
     assert (caught.value.session.state, call.name, dict(call.args), paid) == ("waiting", "pay", {"amount": 5}, [])
-    assert agent.waiting() == (call,)
+    assert agent.waiting == (call,)
     assert agent.respond(return_session=True).state == "waiting"
     assert kinds(agent.current_dialog).count("turn_ended") == 1, "waiting on writes nothing"
     agent.approve(call.id, by="ann")
-    assert agent.waiting() == ()
+    assert agent.waiting == ()
     assert agent.respond().content == "Paid."
     assert (paid, len(provider.requests)) == ([5], 2)
 
@@ -97,7 +97,7 @@ def test_an_approver_decides_at_once() -> None:
     with pytest.raises(AgentFailure, match="approver") as caught:
         agent.respond()
     assert caught.value.kind == "callback"
-    assert ([call.name for call in agent.waiting()], paid) == (["pay"], [])
+    assert ([call.name for call in agent.waiting], paid) == (["pay"], [])
 
 
 def test_an_unknown_decision_decides_nothing() -> None:
@@ -120,7 +120,7 @@ def test_an_unknown_decision_decides_nothing() -> None:
             foreign = Approval(call_id=call.id, decision=word, arguments=arguments)
             annotate(agent.store, agent.current_dialog.dialog_id, foreign)
         assert agent.respond(return_session=True).state == "waiting"
-        assert (agent.waiting(), paid) == ((call,), [])
+        assert (agent.waiting, paid) == ((call,), [])
 
 
 def test_a_question_escapes_control_characters() -> None:

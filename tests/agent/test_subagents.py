@@ -140,7 +140,7 @@ def test_a_sub_agents_call_waits_for_a_decision_too() -> None:
     agent, provider = boss([calling("digger", task="Pay."), "All paid."], helper)
     session = agent.respond("go", return_session=True)
     assert session.state == "waiting"
-    (call,) = agent.waiting()
+    (call,) = agent.waiting
     assert call.name == "pay"
     agent.approve(call.id)
     assert agent.respond().content == "All paid."
@@ -163,14 +163,14 @@ def test_a_decision_reaches_the_call_that_waits() -> None:
     with pytest.raises(DecisionNeeded, match="pay") as caught:
         agent.respond("go")
     assert [call.name for call in caught.value.calls] == ["pay"]
-    assert caught.value.session.waiting == caught.value.calls == agent.waiting()
+    assert caught.value.session.waiting == caught.value.calls == agent.waiting
     (above,) = agent.current_dialog.messages[-1].tool_calls()
     for call_id in (above.id, "nowhere"):
         with pytest.raises(NotFound, match="open call"):
             agent.approve(call_id)
     agent.deny(caught.value.calls[0].id, "too much")
     assert agent.respond().content == "Not paid."
-    assert agent.waiting() == ()
+    assert agent.waiting == ()
 
 
 def test_an_id_that_several_waiting_calls_have_decides_none() -> None:

@@ -116,7 +116,7 @@ def test_compacting_makes_nobody_an_authority(place: Place, name: str) -> None:
     assert [(one.mode, one.value) for one in _entries(found) if isinstance(one, ModeChange)] == [
         (one.mode, one.value) for one in modes
     ]
-    assert [call.args["name"] for call in agent.waiting()] == ["users"]
+    assert [call.args["name"] for call in agent.waiting] == ["users"]
     assert agent.respond(return_session=True).state == "waiting"
     assert done == ["old"], "an approval of an earlier call with the same id is no approval of this one"
     assert sum(isinstance(entry, Approval) for entry in _entries(found)) == 1

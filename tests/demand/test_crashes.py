@@ -231,7 +231,7 @@ def test_a_message_while_an_approval_is_pending(place: Place) -> None:
     valid(reopened(place, agent.current_dialog), then="How late is it?")
     agent.receive("How late is it?")
     valid(agent.current_dialog, then=None)
-    assert [call.name for call in agent.waiting()] == ["pay"]
+    assert [call.name for call in agent.waiting] == ["pay"]
     assert agent.respond().content == "Never mind."
     assert paid == []
     (given_up,) = told(agent.current_dialog)[1]

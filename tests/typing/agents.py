@@ -37,11 +37,12 @@ async def an_agent_answers_in_a_loop(agent: Agent) -> None:
             break
 
 
-def a_trace_is_read(session: AgentCallSession) -> None:
+def a_trace_is_read(session: AgentCallSession, agent: Agent) -> None:
     """State, delivery and cost have types without Any."""
     assert_type(session.delivery, Answer[Any] | None)
     assert_type(session.cost, InvokeCost)
     assert_type(session.waiting, tuple[ToolCallContent, ...])
+    assert_type(agent.waiting, tuple[ToolCallContent, ...])
 
 
 def what_agents_are_made_of(provider: Provider, agent: Agent, dialog: Dialog) -> None:

@@ -464,9 +464,16 @@ class Agent(Generic[OutputT]):
 
     # --- decisions ------------------------------------------------------------------------------------------------------------------
 
-    def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
-        """Return the calls, also of sub-agents, that have not begun and have neither a result nor a decision."""
-        return open_calls(self._named(alias))
+    @property
+    def waiting(self) -> tuple[ToolCallContent, ...]:
+        """The calls of the active dialog, also of sub-agents, that have not begun and have neither a result nor a decision.
+
+        `open_calls(agent.dialogs[alias])` returns those of another dialog.
+
+        Raises:
+            InvalidInput: No dialog is active.
+        """
+        return open_calls(self._named(None))
 
     def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
         """Approve a call; the next `respond()` runs it.

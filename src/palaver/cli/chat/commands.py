@@ -138,7 +138,7 @@ def _continue(talk: Talk, _words: str) -> str:
 
 
 def _decide(decision: str, talk: Talk, words: str) -> str:
-    waiting = talk.agent.waiting()
+    waiting = talk.agent.waiting
     if not waiting:
         raise InvalidInput("No call waits for a decision.")
     made = Decision(decision="deny", by="user", reason=words) if decision == "deny" else Decision(by="user")

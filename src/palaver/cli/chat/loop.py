@@ -149,7 +149,7 @@ def _show_result(screen: Screen, event: CallEnded) -> None:
 
 def _decided(talk: Talk) -> bool:
     """Have somebody decide about the calls that wait, and return whether all are decided."""
-    for call in talk.agent.waiting():
+    for call in talk.agent.waiting:
         talk.screen.note(f"? {talk.screen.cut(question(call), _LINES * _WIDTH)}", "yellow")
         said = "yes" if talk.yes else talk.screen.lines.ask("  Run it? y(es), n(o), or why not: ")
         if not said:
