@@ -43,11 +43,11 @@ def test_a_call_waits_until_it_is_allowed() -> None:
         agent.respond("pay 5")
     (call,) = caught.value.calls
     assert (caught.value.session.state, call.name, dict(call.args), paid) == ("waiting", "pay", {"amount": 5}, [])
-    assert agent.waiting == (call,)
+    assert [waiting.id for waiting in agent.waiting] == [call.id]
     assert agent.respond(return_session=True).state == "waiting"
     assert kinds(agent.current_dialog).count("turn_ended") == 1, "waiting on writes nothing"
     agent.approve(call.id, by="ann")
-    assert agent.waiting == ()
+    assert not agent.waiting
     assert agent.respond().content == "Paid."
     assert (paid, len(provider.requests)) == ([5], 2)
 

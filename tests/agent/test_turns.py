@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver import MemoryStore, Prompt, Session
+from palaver import MemoryStore, Prompt, Session, load_config
 from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
 from palaver.messages import UserMessage
@@ -154,6 +154,16 @@ def test_the_last_round_asks_for_the_answer() -> None:
     assert roles(agent.current_dialog) == ["system", "user", "tool_call", "tool"]
     assert [one["why"] for one in attempts(agent.current_dialog)] == ["exhausted"]
     assert agent.last_call is caught.value.session
+
+
+def test_a_turn_has_twenty_rounds_of_tools_by_default() -> None:
+    """Without `max_interrupt_steps` the model calls tools in twenty answers, and the next one is the last; a configuration has the same default."""
+    script = [calling("add", a=1, b=number) for number in range(20)]
+    agent, provider = scripted([*script, "done"], adder())
+    assert agent.respond("go").content == "done"
+    assert [request.body.get("tool_choice") for request in provider.requests] == [None] * 20 + ["none"]
+    config = load_config({"agent_configs": [{"name": "a", "model_name": MODEL, "system_prompt": "Go."}]})
+    assert config["a"].max_interrupt_steps == 20
 
 
 def test_a_paused_answer_is_continued() -> None:

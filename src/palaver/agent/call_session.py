@@ -14,7 +14,11 @@ from palaver.agent.invoking import InvokeResult
 from palaver.errors import ProviderError
 from palaver.messages import FunctionCall, InvokeCost, Message, ToolCallContent
 
-__all__ = ["AgentCallSession", "State", "TacticCallSession", "TacticState"]
+__all__ = ["USUAL_ROUNDS", "AgentCallSession", "State", "TacticCallSession", "TacticState"]
+
+USUAL_ROUNDS = 20
+"""The maximum number of rounds of tools in a turn where nobody sets one: the default of Vercel's AI SDK and of smolagents, between those of the
+OpenAI Agents SDK (10) and Pydantic AI (50 requests)."""
 
 State: TypeAlias = Literal[
     "initial", "exception", "interrupt", "llm_recall", "success", "failure", "interrupted", "waiting"
@@ -58,7 +62,7 @@ class AgentCallSession:
     dialog_id: str = ""
     dialog: Any = field(default=None, repr=False)
     max_exception_retry: int = 3
-    max_interrupt_steps: int = 5
+    max_interrupt_steps: int = USUAL_ROUNDS
     max_llm_recall: int = 0
     state: State = "initial"
     exception_retries: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
+from palaver.agent.call_session import USUAL_ROUNDS
 from palaver.errors import InvalidConfig, MissingFile, NotFound
 from palaver.messages import thaw
 
@@ -210,7 +211,7 @@ class AgentSpec(_ConfigSection):
     invoker: InvokerWords = Field(default_factory=lambda: {"invoker": _DEFAULT_INVOKER}, repr=False)
     retry: Annotated[RetrySpec | None, BeforeValidator(_retry)] = None
     max_exception_retry: Count = 3
-    max_interrupt_steps: Count = 5
+    max_interrupt_steps: Count = USUAL_ROUNDS
     max_llm_recall: Count = 0
     context_manager: Annotated[Words | None, BeforeValidator(_manager)] = None
     fallback: Name | None = None

@@ -12,7 +12,7 @@ import anyio
 
 from palaver.agent.answer import Answer
 from palaver.agent.approvals import Approver, annotate, deliveries
-from palaver.agent.call_session import AgentCallSession
+from palaver.agent.call_session import USUAL_ROUNDS, AgentCallSession
 from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import Invoker, StreamHandler
@@ -60,7 +60,7 @@ class AgentOptions(TypedDict, total=False):
     Attributes:
         approve: A function that decides at once about calls that need a decision. Without one they wait.
         max_exception_retry: The maximum number of repairs in a turn. Default: 3.
-        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. Default: 5.
+        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. Default: 20.
         max_llm_recall: The maximum number of retries when the provider fails; 0, the default, follows `retry`.
         retry: When and how often to retry, instead of the invoker's own policy.
         fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
@@ -143,7 +143,7 @@ class CallSettings:
     metadata: Mapping[str, Any] | None = None
     approve: Approver | None = None
     max_exception_retry: int = 3
-    max_interrupt_steps: int = 5
+    max_interrupt_steps: int = USUAL_ROUNDS
     max_llm_recall: int = 0
     retry: Retry | None = None
     fallback: str | None = None
