@@ -2,7 +2,7 @@
 
 import re
 
-from tools.requirements import PAGE, ROWS, rows_of, shown
+from tools.requirements import PAGE, ROOT, ROWS, rows_of, shown
 
 
 def test_every_row_is_named_by_a_test() -> None:
@@ -38,3 +38,12 @@ def test_only_a_list_at_the_beginning_names_rows() -> None:
         "R2",
     ):
         assert list(rows_of(text)) == []
+
+
+def test_names_say_the_property_and_no_number() -> None:
+    """A name is under 60 characters, once in its file, and has no number of a requirement: the docstring has those."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if "node_modules" not in path.parts:
+            names = re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert len(set(names)) == len(names), path
+            assert [name for name in names if len(name) >= 60 or re.search(r"_[rcadt]\d+(_|$)", name)] == [], path

@@ -78,7 +78,7 @@ def test_law_14_manager_that_raises_fails_the_turn() -> None:
 
 
 def test_overflow_leads_to_one_compaction_and_one_retry() -> None:
-    """Measured by the provider's figures: the second request is at most four fifths of its window."""
+    """R300: measured by the provider's figures: the second request is at most four fifths of its window."""
     agent, provider = scripted([OVERFLOW, "short enough"])
     talkative(agent)
     assert agent.respond("go").content == "short enough"
@@ -88,7 +88,7 @@ def test_overflow_leads_to_one_compaction_and_one_retry() -> None:
 
 
 def test_second_overflow_is_a_typed_failure() -> None:
-    """So is an overflow where nothing can be left out; then nothing is committed."""
+    """T8: so is an overflow where nothing can be left out; then nothing is committed."""
     agent, provider = scripted([OVERFLOW, OVERFLOW])
     talkative(agent)
     with pytest.raises(AgentFailure) as caught:
@@ -126,7 +126,7 @@ def test_reported_usage_corrects_the_budget() -> None:
 
 
 def test_another_model_writes_the_summary() -> None:
-    """R314, R328: asked in a request without tools; the summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
+    """R314, R328, T7: asked in a request without tools; the summary is in the next request, speaks as `summary`, and its cost is in the event; a failing model leaves the record alone."""
     events: list[Any] = []
     writer = ScriptedProvider([{"text": "They counted words.", "usage": {"prompt_tokens": 9, "completion_tokens": 4}}])
     agent, provider = scripted(
@@ -245,7 +245,7 @@ def test_restoring_continues_after_a_kill(write: int) -> None:
 
 
 def test_instructions_change_only_with_memory() -> None:
-    """While no block changes, no entry is written and a request begins with the one before it."""
+    """R325, R330: while no block changes, no entry is written and a request begins with the one before it."""
     memory = CoreMemory(Session.create(MemoryStore(), "m", owner="memory").root)
     memory.create("human", "Ada")
     agent, provider = scripted(["a", "b", "c"], memory=memory)

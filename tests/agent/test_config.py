@@ -158,7 +158,7 @@ def test_error_names_the_place(tmp_path: Path) -> None:
 
 
 def test_a_reference_that_leads_nowhere(runtime: Runtime) -> None:
-    """R174: it is a KeyError of its own kind, with what is close, and the place in the hint."""
+    """R147, R174: it is a KeyError of its own kind, with what is close, and the place in the hint."""
     cases: list[Any] = [
         ("    tools: [web:serach]\n", "web.tools:search", "line 6, agent_configs[0].tools[0]"),
         ("    context_manager: {type: defautl}\n", "default", "line 6, agent_configs[0].context_manager.type"),

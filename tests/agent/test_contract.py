@@ -81,7 +81,7 @@ def test_text_leaves_the_system_prompt_in_force() -> None:
 
 
 def test_a_refused_answer_is_repaired() -> None:
-    """A24, R130, R134: state, counts, cost and delivery; the dialog has the good answer only, the log keeps the refused one."""
+    """A24, R77, R130, R134: state, counts, cost and delivery; the dialog has the good answer only, the log keeps the refused one."""
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
     script = [{"text": "Hm.", "usage": usage}, {"text": "Answer yes", "usage": usage}, "Answer no"]
     agent, provider = scripted(script, STRICT)

@@ -109,7 +109,7 @@ def test_every_call_has_a_trace(relay: Relay) -> None:
 
 
 def test_either_attribute_names_it() -> None:
-    """C25: `tactic_type` and `name` mean the same; without either the class goes by its own name, and cannot be registered."""
+    """C25, R96: `tactic_type` and `name` mean the same; without either the class goes by its own name, and cannot be registered."""
 
     class ByName(Relay):
         name = "by-name"

@@ -9,7 +9,7 @@ import pytest
 
 from palaver import MemoryStore, Prompt, Session, load_config
 from palaver.agent import Agent, InvokeResult, ProviderInvoker
-from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, StoreDamaged
+from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, ParseError, StoreDamaged
 from palaver.messages import UserMessage
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler
@@ -39,7 +39,7 @@ def adder(**options: Any) -> Prompt:  # noqa: ANN401 - what a prompt takes
 
 
 def test_each_step_is_in_the_log_in_order() -> None:
-    """R129: answer, call started, result, answer, end of turn; nothing else moves the turn."""
+    """R129, R136: answer, call started, result, answer, end of turn; nothing else moves the turn."""
     agent, _ = scripted([calling("add", "I add.", a=1, b=2), "It is 3."], adder())
     assert agent.respond("1+2?", return_session=True).state == "success"
     opening = ["system", "user", "turn_started", "custom", "toolset", "model_change"]
@@ -111,7 +111,7 @@ def test_tools_of_the_prompt_come_before_the_agents() -> None:
 
 @pytest.mark.parametrize("profile", ["openai-chat", "anthropic"])
 def test_more_calls_than_one_message_takes(profile: str) -> None:
-    """G1: 150 calls in one answer are all run, and the next requests stay valid, where a provider takes 128 at once."""
+    """R136: 150 calls in one answer are all run, and the next requests stay valid, where a provider takes 128 at once."""
     many = {"tool_calls": [{"name": "add", "arguments": {"a": n, "b": 0}, "id": f"c{n}"} for n in range(150)]}
     agent, provider = scripted([many, "done", "again"], adder(), profile=profile)
     assert agent.respond("all of them").content == "done"
@@ -137,7 +137,7 @@ def test_a_handler_words_the_results() -> None:
 
 
 def test_the_last_round_asks_for_the_answer() -> None:
-    """C21, R139: at the cap the handler's words ask for the answer, tools stay declared, none may be called; calling on is a failure."""
+    """C21, R139, R142: at the cap the handler's words ask for the answer, tools stay declared, none may be called; calling on is a failure."""
     script = [calling("add", a=1, b=1), calling("add", a=2, b=2), "2 and 4"]
     agent, provider = scripted(script, adder(), max_interrupt_steps=2)
     assert agent.respond("go").content == "2 and 4"
@@ -305,8 +305,38 @@ def test_the_end_of_a_conversation_is_the_query() -> None:
             agent.respond(messages=wrong)  # type: ignore[arg-type]
 
 
+def test_an_unknown_tool_is_answered_and_the_turn_goes_on() -> None:
+    """R137: the model reads which tools there are, and the next answer ends the turn."""
+    agent, provider = scripted([calling("ad", a=1, b=2), "I cannot."], adder())
+    assert agent.respond("1+2?").content == "I cannot."
+    (result,) = results(agent.current_dialog)
+    assert "There is no tool 'ad'" in result
+    assert "add, fail" in result
+    assert len(provider.requests) == 2
+
+
+def test_each_answer_has_its_arguments_and_errors() -> None:
+    """R146: an `InvokeResult` has its message, the arguments of its request, what was wrong with it, and its cost."""
+
+    def one_letter(text: str) -> dict[str, object]:
+        if len(text) > 1:
+            raise ParseError("Too long.")
+        return {}
+
+    usage = {"prompt_tokens": 5, "completion_tokens": 2}
+    script = [{"text": text, "usage": usage} for text in ("long", "x")]
+    agent, _ = scripted(script, Prompt(path="t/i", prompt="Answer.", parser=one_letter))
+    refused, accepted = agent.respond("?", args={"temperature": 0.5}, return_session=True).invokes
+    assert (refused.has_errors, refused.error_message) == (True, "Too long.")
+    assert (accepted.has_errors, accepted.error_message, accepted.execution_errors) == (False, "", ())
+    for answer, text in ((refused, "long"), (accepted, "x")):
+        assert answer.message is not None
+        assert (answer.message.text_content(), answer.model_args["temperature"]) == (text, 0.5)
+        assert answer.cost.total_tokens == 7
+
+
 def test_an_invoker_without_an_answer() -> None:
-    """R146: what is not an `InvokeResult` with an assistant's message never becomes an answer; the error has the trace."""
+    """What is not an `InvokeResult` with an assistant's message never becomes an answer; the error has the trace."""
     user = InvokeResult(message=UserMessage(content="hello"))
     nonsense: list[object] = [None, "hello", user]
 

@@ -190,14 +190,14 @@ def test_results_that_lost_their_call_are_still_valid() -> None:
 
 
 def test_none_and_null_disable() -> None:
-    """A18, R170: then there is no manager."""
+    """R170: then there is no manager."""
     cases: list[object] = [None, {"type": None}, {"type": "null"}, {}]
     for config in cases:
         assert policy(config) is None, config  # type: ignore[arg-type]
 
 
 def test_what_is_not_a_policy_is_named_with_what_is_close() -> None:
-    """A18, R174: an error for each way to get it wrong, and what to do."""
+    """R174: an error for each way to get it wrong, and what to do."""
     cases: list[tuple[object, str]] = [
         ("pallaver", "Close: palaver"),
         ({"max_tokens": 5}, "has no 'type'"),

@@ -115,7 +115,7 @@ def test_pencil_clearing_that_suffices_ends_it() -> None:
 
 
 def test_only_what_is_too_much_after_clearing_is_folded() -> None:
-    """A39, R280, R331: 40 rounds are too many for lines: then, and only then, a record."""
+    """A39, R280, R308, R331: 40 rounds are too many for lines: then, and only then, a record."""
     for name in ("offload", "dynamiq", "manus"):
         assert "R" not in after(work(13), name, 10_000)
         assert set(after(work(80), name, 10_000)) & {"R", "N"}
@@ -249,7 +249,7 @@ def test_pencil_aider_folds_what_is_done() -> None:
 
 
 def test_pencil_dynamiq_keeps_request_and_end() -> None:
-    """R266, R274: when references are not enough: the original request, a record, the last two messages."""
+    """R266, R274, R334: when references are not enough: the original request, a record, the last two messages."""
     assert after(talk(11), "dynamiq", 10_999) == ".R.."
     assert after(talk(11), {"type": "dynamiq", "preserve_last_messages": 4}, 10_999) == ".R...."
     assert after(talk(11), {"type": "dynamiq", "max_preserved_tokens": 5_000}, 10_999) == ".R....."
@@ -311,7 +311,7 @@ def test_no_source_s_constant_fills_a_small_window() -> None:
 
 
 def test_law_10_ask_and_pins_are_in_every_view() -> None:
-    """T11, T19: the newest words of the user and what is pinned, as they were said; the task is shown or told."""
+    """R161, T11, T19: the newest words of the user and what is pinned, as they were said; the task is shown or told; the view fits."""
     for name in CUTTING:
         for share in (0.2, 0.5, 0.9):
             messages = work(30, task="Make the tests pass.", then="And now the docs.")

@@ -96,7 +96,7 @@ def test_a_wrong_call_is_answered() -> None:
 
 
 def test_search_finds_messages_with_all_words() -> None:
-    """Newest first as given, case aside; a query that finds nothing says so."""
+    """R325, R326: newest first as given, case aside; a query that finds nothing says so."""
     said = [Said(Handle(DialogId(ID), seq), "tool", f"Line {seq} of Text, " + "y" * 500) for seq in range(30, 0, -1)]
     found = searched({"query": "text LINE", "limit": 3}, said)
     assert found.splitlines()[0].startswith(f"{ID}:30 (tool): Line 30 of Text")

@@ -59,7 +59,7 @@ def test_the_first_line_says_how_much_and_where() -> None:
 
 
 def test_the_humans_messages_stand_word_for_word() -> None:
-    """T21: oldest first, each with its handle; what a tool, a harness or a model says is not among them."""
+    """T19: oldest first, each with its handle; what a tool, a harness or a model says is not among them."""
     text = folded(
         [
             UserMessage(content="never push\nto main"),

@@ -64,7 +64,7 @@ class Keeping:
 
 
 def test_a_summary_stands_before_the_record() -> None:
-    """R288: it is additive: the record is what it was, and the summary speaks as summary, with the lowest trust of what it covers."""
+    """It is additive: the record is what it was, and the summary speaks as summary, with the lowest trust of what it covers."""
     view, composed = fold(long_log())
     done = summarized(view, composed, Keeping(SummaryAnswer(text="what was done")))
     labels = [each.derived for each in done.composed.view.exchanges if each.derived]
@@ -76,7 +76,7 @@ def test_a_summary_stands_before_the_record() -> None:
 
 
 def test_a_failed_summary_leaves_the_record_alone() -> None:
-    """T6: whatever is wrong with the answer, the composed view stays, and the reason is told."""
+    """R288, T6, T7: whatever is wrong with the answer, the composed view stays, and the reason is told."""
     for why in sorted(FAILURES):
         view, composed = fold(long_log())
         done = summarized(view, composed, Keeping(FAILURES[why]))
@@ -86,7 +86,7 @@ def test_a_failed_summary_leaves_the_record_alone() -> None:
 
 
 def test_the_span_of_a_failed_summary_stays_due() -> None:
-    """T7: what left while the summarizer failed goes into the next request, with what leaves then; a good summary is not asked for again."""
+    """What left while the summarizer failed goes into the next request, with what leaves then; a good summary is not asked for again."""
     small = Keeping(SummaryAnswer(text="never asked"), window=700)  # its instructions alone take that
     for failing, why, asked in (
         (Keeping(RuntimeError("overloaded")), "RuntimeError: overloaded", 1),

@@ -54,7 +54,7 @@ def test_after_a_compaction_a_view_must_grow_first(tokens: int, compacted: int, 
 
 @given(COUNTS, COUNTS, COUNTS)
 def test_next_request_is_the_report_and_what_is_new(then: int, new: int, reported: int) -> None:
-    """C17, R156, R238, T1: without a report, or where the view no longer continues the last request, all of it is counted."""
+    """C17, R238, T1: without a report, or where the view no longer continues the last request, all of it is counted."""
     counted = then + new
     assert next_request(counted) == counted
     expected = reported + new if then and reported else counted

@@ -107,7 +107,7 @@ def _guarded(store: Store) -> tuple[Agent, Dialog, list[str]]:
 
 @pytest.mark.parametrize("name", ["default", "offload", "fold", "palaver", "claude-code"])
 def test_compacting_makes_nobody_an_authority(place: Place, name: str) -> None:
-    """D21, R279: compacted while a question waits in plan mode: still waiting, still that mode, the pin holds, nothing speaks as the user."""
+    """D21, R279, T10, T21: compacted while a question waits in plan mode: still waiting, still that mode, the pin holds, nothing speaks as the user."""
     agent, dialog, done = _guarded(place.open())
     modes = [entry for entry in _entries(dialog) if isinstance(entry, ModeChange)]
     composed = dialog.compaction.compose(name, 2_600, model=MODELS["openai-chat"])

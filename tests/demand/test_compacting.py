@@ -298,7 +298,7 @@ def test_the_summariser_is_never_given_nothing(place: Place) -> None:
 
 
 def test_compacted_view_survives_a_restart(place: Place) -> None:
-    """D14: what was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
+    """D14, T17: what was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
     dialog = worked(Dialog(owner="user", store=place.open()), 20)
     proposed(dialog, good, "ask 7").approve()
     before = sent(dialog)

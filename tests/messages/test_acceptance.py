@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from PIL import Image
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from palaver.errors import InvalidMessage
 from palaver.messages import (
     APITypes,
+    AssistantContent,
     AssistantMessage,
     AudioContent,
     BaseMessage,
@@ -30,17 +31,20 @@ from palaver.messages import (
     Roles,
     Speaker,
     StopReason,
+    SystemContent,
     SystemMessage,
     TextContent,
     ThinkingContent,
     TokenLogprob,
     ToolCallContent,
+    ToolContent,
     ToolKind,
     ToolMessage,
     ToolResultContent,
     UnknownContent,
     Usage,
     UsageCost,
+    UserContent,
     UserMessage,
     decode,
     encode,
@@ -64,7 +68,7 @@ class Opaque:
 
 
 def test_every_field_survives_a_dict() -> None:
-    """A2, R5, R8, R9, R11, R12, R18, R19: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
+    """A2, R5, R8, R9, R11, R12, R18, R19, R123: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
     call = FunctionCall("c1", "look", {"at": "it"}, result=Opaque(), result_str="seen", error_message="no")
     later: dict[str, Any] = {"later_field": {"kept": [True]}}
     image = {"type": "image_url", "image_url": {"url": f"data:;base64,{b64(PNG)}"}}
@@ -80,6 +84,7 @@ def test_every_field_survives_a_dict() -> None:
         vectors=[0.5, 1.0],
         stop_reason="tool_calls",
         modality="image",
+        model="gpt-4o",
     )
     fields = message.to_dict() | later
     again = Message.from_dict(json.loads(json.dumps(fields)))
@@ -93,7 +98,7 @@ def test_every_field_survives_a_dict() -> None:
 
 
 def test_block_defaults_are_not_shared() -> None:
-    """A27, R184-R187, R200-R202: each default, by keyword and by position; no default is shared or can be changed."""
+    """A27, R184, R186, R187, R200-R202: each default, by keyword and by position; no default is shared or can be changed."""
     defaults: dict[type, dict[str, Any]] = {
         TextContent: {"type": "text", "content": ""},
         ImageContent: {"type": "image", "images": ()},
@@ -132,8 +137,18 @@ def saved(image: Image.Image, kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def test_roles_do_not_restrict_their_blocks() -> None:
+    """R185: the blocks of each role have a name, for readers; a message of any role may have any block."""
+    assert (SystemContent, ToolContent) == (TextContent, ToolResultContent)
+    assert get_args(UserContent) == (TextContent, ImageContent, AudioContent, ToolResultContent)
+    assert get_args(AssistantContent) == (TextContent, ThinkingContent, ToolCallContent)
+    for kind in (SystemMessage, UserMessage, AssistantMessage, ToolMessage):
+        message = kind(contents=[ThinkingContent("why"), ToolCallContent("1", "look"), ToolResultContent("0", "x")])
+        assert decode(encode(message)[0]) == message
+
+
 def test_images_from_every_source(tmp_path: Path) -> None:
-    """A28, R187-R193: the pairs of to_base64() are exact, in order, and the label is what the bytes are."""
+    """A28, R187-R190, R192, R193: the pairs of to_base64() are exact, in order, and the label is what the bytes are."""
     path = tmp_path / "shot.png"
     path.write_bytes(PNG)
     block = ImageContent(["https://example.org/a.png", b64(JPEG), PNG, GIF, WEBP, path])
@@ -236,7 +251,7 @@ def test_user_message_with_sound_has_text_then_sound(tmp_path: Path) -> None:
 
 
 def test_roles_ids_times_and_factories() -> None:
-    """A31, R206-R215: fresh ids, the clock, role values, factories, accessors in order; the family shares one base."""
+    """A31, R206-R212, R215: fresh ids, the clock, role values, factories, accessors in order; the family shares one base."""
     made: list[Message] = [
         SystemMessage.text("You are a helpful assistant."),
         UserMessage.text("hello"),
@@ -284,7 +299,7 @@ def test_usage_defaults_are_zero() -> None:
 
 
 def test_a_message_has_content_or_calls() -> None:
-    """A35, R247-R252, R296: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
+    """A35, R247-R252: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
     calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":"it"}'}}]
     asking = Message(role="assistant", content=None, tool_calls=calls)
     assert asking.content is None
@@ -317,7 +332,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
 
 
 def test_content_is_a_view_of_blocks() -> None:
-    """C1: a string for one text block, parts for more, None for calls alone; the constructor takes all of them."""
+    """C1, R2: a string for one text block, parts for more, None for calls alone; the constructor takes all of them."""
     assert Message(role="user", content="hi").contents == (TextContent("hi"),)
     assert Message(role="user", contents=[TextContent("hi")]).content == "hi"
     assert Message(role="assistant", tool_calls=[CALL]).content is None
@@ -350,7 +365,7 @@ def test_one_role_enum_under_three_names() -> None:
 
 
 def test_tool_requests_keep_their_role() -> None:
-    """C4, R20, R24: TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
+    """C4, R15, R20, R24: TOOL_CALL and ASSISTANT are both on the assistant's side, is_function_call decides, the wire role is assistant."""
     kept = Message(role=Role.TOOL_CALL, tool_calls=[CALL])
     usual = Message(role=Role.ASSISTANT, tool_calls=[CALL])
     assert (kept.role, usual.role) == (Role.TOOL_CALL, Role.ASSISTANT)
@@ -365,7 +380,7 @@ def test_tool_requests_keep_their_role() -> None:
 
 
 def test_calls_are_views_of_blocks() -> None:
-    """C5, R291, R294: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
+    """C5, R124, R291, R294: tool_calls() and function_calls show the blocks; the dict form goes in and to_api_dict() comes out."""
     from_dicts = Message(role="assistant", tool_calls=[CALL])
     from_calls = Message(role="assistant", function_calls=[FunctionCall("c1", "look", {"at": "it"})])
     from_blocks = Message(role="assistant", contents=[ToolCallContent("c1", "look", args={"at": "it"})])

@@ -126,7 +126,7 @@ def everything_in(value: object) -> Iterator[object]:
 
 @given(some.messages())
 def test_law_3_nothing_handed_out_can_change(message: Message) -> None:
-    """R29, R335: fields, mappings, lists and extras inside a message refuse every change."""
+    """D11, R29, R335: fields, mappings, lists and extras inside a message refuse every change."""
     before = encode(message)[0]
     for thing in everything_in(message):
         assert type(thing) not in {dict, list, set}

@@ -25,7 +25,7 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 
 
 def test_doubled_braces_are_literal() -> None:
-    """A21, R106: doubled braces are literal and not variables, with variables or without; what is missing is known before."""
+    """A21, R50, R106, R108: doubled braces are literal and not variables, with variables or without; what is missing is known before."""
     prompt = Prompt(path="p", prompt="{{x}} {y}")
     assert prompt.template_vars == {"y"}
     assert prompt.validate_args({}) == ["y"]

@@ -6,6 +6,7 @@ import pytest
 
 from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_runtime
+from palaver.session import Dialog
 from palaver.tools import Function, tool
 
 
@@ -46,10 +47,12 @@ def test_context_managers_by_class_name() -> None:
 
 
 def test_default_runtime_is_the_one_that_was_set() -> None:
-    """R177: the default runtime is the one that was set."""
+    """R177: the default runtime is the one that was set; a dialog without a runtime looks up its prompts there."""
     before = set_default_runtime(mine := Runtime())
     try:
         assert get_default_runtime() is mine
+        mine.register_prompt(Prompt(path="only/here", prompt="Found."))
+        assert Dialog(owner="coder").put_prompt("only/here").content == "Found."
     finally:
         set_default_runtime(before)
 

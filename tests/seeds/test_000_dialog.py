@@ -60,11 +60,12 @@ def test_properties_are_computed() -> None:
     run(BLOCK_01, message=message)
     assert (message.cost.prompt_tokens, message.cost.completion_tokens) == (11, 5)
     assert not message.is_function_call
+    assert Message(role="assistant", tool_calls=[{"id": "c", "function": {"name": "look"}}]).is_function_call
     assert re.fullmatch(r"[A-Za-z0-9_-]+", message.sanitized_name)
 
 
 def test_a_message_has_the_fields_shown() -> None:
-    """R4-R6, R8, R11-R13, R17, R19, R21, R22: fields have the declared defaults; what belongs to a call is not among them."""
+    """R4-R6, R8, R9, R11-R13, R17, R21, R22: fields have the declared defaults; what belongs to a call is not among them."""
     message = Message(role="assistant", content="hi")
     assert (message.modality, message.api_type) == (lllm.Modalities.TEXT, lllm.APITypes.COMPLETION)
     assert (lllm.APITypes.COMPLETION, lllm.APITypes.RESPONSE) == ("completion", "response")
@@ -110,7 +111,7 @@ dialog.put_prompt('research/agent', {'topic': 'transformers'})  # path string re
 
 
 def test_put_prompt_renders_and_governs() -> None:
-    """A5, R41, R47, R48: both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
+    """A5, R28, R41, R47-R49: both are rendered and appended; the prompt in force is the very object; a path is looked up in the dialog's runtime."""
     runtime = Runtime()
     registered = Prompt(path="research/agent", prompt="Research {topic}.")
     runtime.register_prompt(registered)
@@ -143,7 +144,7 @@ dialog.put_image('screenshot.png', caption='Current state of the UI')
 
 
 def test_put_image_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A7, R4, R43, R53, R56: a file of the folder becomes an image message with its caption and its dialog's id."""
+    """A7, R4, R53, R56: a file of the folder becomes an image message with its caption and its dialog's id."""
     monkeypatch.chdir(tmp_path)
     Path("screenshot.png").write_bytes(PNG)
     dialog = a_dialog(1)
@@ -163,7 +164,7 @@ dialog.overview() # human-readable summary
 
 
 def test_inspection_shows_both_ends() -> None:
-    """A8, R31-R34: each is what its comment says; an empty dialog has no tail."""
+    """A8, R31-R33: each is what its comment says; an empty dialog has no tail."""
     dialog = a_dialog()
     run(BLOCK_07, dialog=dialog)
     assert (dialog.head, dialog.tail) == (dialog.messages[0], dialog.messages[-1])
@@ -201,7 +202,7 @@ node.to_dict()      # serialize for logging
 
 
 def test_a_tree_node_knows_its_place() -> None:
-    """A10, R59, R60, R62-R65: of a root with two children, one of them with a child."""
+    """A10, R59, R60, R62-R64: of a root with two children, one of them with a child."""
     dialog = a_dialog()
     one, two = dialog.fork(), dialog.fork()
     deep = one.fork()
@@ -226,7 +227,7 @@ child = dialog.fork(last_n=5, first_k=2)
 
 
 def test_forks_keep_exactly_their_window() -> None:
-    """A11, R66, R68-R73, R75, R78: all; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
+    """A11, R28, R66, R68-R73, R75, R78: all; the first and the last three; the first two and the last five: exactly these messages, and neither side changes the other."""
     dialog = a_dialog(12)
     run(BLOCK_10, dialog=dialog)
     whole, four, seven = dialog.children
@@ -521,7 +522,7 @@ assert "native runtime" in text
 
 
 def test_a_prompt_renders_and_keeps_its_metadata() -> None:
-    """A20, R108: made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
+    """A20, R104, R108: made, called, asserted as in the document; both arguments are in the text, and the metadata is kept."""
     assert imported(BLOCK_001_01) == ["Prompt"]
     names = run(BLOCK_001_01)
     prompt: Prompt = names["prompt"]

@@ -54,14 +54,14 @@ def talk() -> Dialog:
     return dialog
 
 
-def preview(dialog: Dialog, summarizer: Recorder, *, anew: bool = False) -> CompactionPreview:
+def preview(dialog: Dialog, summarizer: Recorder, *, anew: bool = False, focus: str = "") -> CompactionPreview:
     """Preview a compaction with a summary."""
-    ask = partial(dialog.compaction.apreview, summarizer, "fold", LIMIT, model="gpt-4o", anew=anew)
+    ask = partial(dialog.compaction.apreview, summarizer, "fold", LIMIT, model="gpt-4o", anew=anew, focus=focus)
     return asyncio.run(ask())
 
 
 def test_the_running_summary_goes_on() -> None:
-    """A37, R267-R270, R273, R293, R299, R315, R332: the result has the running summary; later passes, in other processes too, get it once."""
+    """A37, R267-R270, R273, R299, R315, R332: the result has the running summary; later passes, in other processes too, get it once."""
     dialog, recorder = talk(), Recorder()
     for number in (1, 2, 3):
         made = preview(dialog, recorder)
@@ -99,6 +99,13 @@ def test_a_summary_asks_for_six_headings() -> None:
     assert asked.endswith(SIX)
     assert f"at most {recorder.requests[0].words}" in asked
     assert "the language in which the user writes" in asked
+
+
+def test_a_focus_is_in_the_request_for_a_summary() -> None:
+    """R305: what a caller names as important is in what the model is asked."""
+    dialog, recorder = talk(), Recorder()
+    preview(dialog, recorder, focus="the question of the herons")
+    assert "the question of the herons" in recorder.requests[0].prompt()
 
 
 def test_a_branch_is_not_in_its_parents_summary() -> None:

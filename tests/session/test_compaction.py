@@ -58,7 +58,7 @@ def test_preview_writes_nothing(long: Dialog) -> None:
 
 
 def test_compaction_is_asked_for_below_the_limit(long: Dialog) -> None:
-    """A compaction that somebody asks for makes the view smaller although it fits; `claude-code` then folds, as its source does."""
+    """R305: a compaction that somebody asks for makes the view smaller although it fits; `claude-code` then folds, as its source does."""
     for policy in ("palaver", "claude-code"):
         assert long.compaction.preview(policy, model=MODEL).worthwhile
 

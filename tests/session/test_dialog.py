@@ -20,7 +20,8 @@ from palaver import (
 )
 from palaver.errors import InvalidInput, InvalidMessage, MissingFile
 from palaver.messages import InvokeCost, Media, Modalities
-from palaver.session import Dialog
+from palaver.session import Dialog, Session
+from palaver.wire import PROFILES
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -58,7 +59,7 @@ def _image(message: Message | None, block: int = 0) -> Media:
 
 
 def test_put_image_accepts_every_form(dialog: Dialog, tmp_path: Path) -> None:
-    """A7, R53, R56: every form gives an image message with its true type; the caption is kept, the dialog's id stamped, the top prompt left."""
+    """A7, R43, R53, R54, R56: every form gives an image message with its true type; the caption is kept, the dialog's id stamped, the top prompt left."""
     path = tmp_path / "screenshot.png"
     path.write_bytes(PNG)
     encoded = base64.b64encode(PNG).decode()
@@ -98,7 +99,7 @@ def test_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None:
 
 
 def test_inspection_and_overview(dialog: Dialog) -> None:
-    """A8, R31-R33, R35: head, tail, cost and overview; both ends are None when there is nothing; calls and images have a gist."""
+    """A8, R31-R35, R52: head, tail, cost and overview; both ends are None when there is nothing; calls and images have a gist."""
     assert (dialog.head, dialog.tail, dialog.overview()) == (None, None, "")
     first = dialog.put_text("You are brief.", role=Role.SYSTEM)
     dialog.put_text("x" * 150)
@@ -121,6 +122,25 @@ def test_inspection_and_overview(dialog: Dialog) -> None:
     assert stream.getvalue() == text + "\n"
     assert "[0. system (system)]: Y..." in text.splitlines()
     assert "[4." not in text
+
+
+def test_calls_without_words_are_safe_everywhere(dialog: Dialog) -> None:
+    """R296: a message whose content is None can be listed, searched, counted, copied, cut and sent."""
+    dialog.put_text("go")
+    for number in range(20):
+        call = ToolCallContent(id=f"c{number}", name="ls", args={"path": "notes"})
+        silent = dialog.append(Message(role="assistant", content=None, contents=(call,)))
+        dialog.append(ToolMessage.from_result(ToolResultContent(id=f"c{number}", content="words " * 60)))
+        assert (silent.content, silent.text_content()) == (None, "")
+    dialog.put_text("and now?")
+    assert "[call ls(" in dialog.overview()
+    assert Dialog.from_dict(dialog.to_dict()).messages == dialog.messages
+    assert Session.open(dialog.store, dialog.session_id).search("words", limit=5)
+    composed = dialog.compaction.compose("fold", 1_500, model="gpt-4o")
+    assert composed.plan.drops
+    dialog.compaction.commit(composed)
+    for profile in PROFILES:
+        dialog.request(profile, "m", max_tokens=64).check()
 
 
 def test_the_stored_message_is_stamped_the_callers_is_not(dialog: Dialog) -> None:

@@ -20,7 +20,7 @@ def _texts(dialog: Dialog) -> list[str]:
 
 
 def test_nodes_survive_alone_and_together(five: Dialog) -> None:
-    """A10, R65: a node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree, or a circle."""
+    """A10, R59, R60, R65: a node read alone knows its ids and says what it does not know; the nodes of a flat log give the whole tree, or a circle."""
     child = five.fork(last_n=2)
     leaf = child.fork()
     dicts = [dialog.tree_node.to_dict() for dialog in (leaf, five, child)]
@@ -49,7 +49,7 @@ def test_nodes_survive_alone_and_together(five: Dialog) -> None:
 
 
 def test_windows_are_exact(five: Dialog) -> None:
-    """A11, C28: the first and the last are kept, in order, none twice; split_point is how many, and `kept` says which."""
+    """A11, C28, R68-R71: the first and the last are kept, in order, none twice; split_point is how many, and `kept` says which."""
     for last_n, first_k, kept in ((0, 1, "01234"), (3, 1, "0234"), (2, 0, "34"), (1, 3, "0124"), (9, 9, "01234")):
         child = five.fork(last_n=last_n, first_k=first_k)
         assert _texts(child) == [f"m{digit}" for digit in kept]

@@ -63,7 +63,7 @@ def talk(manager: SessionManager, *texts: str) -> list[str]:
 
 
 def test_session_only_messages(manager: SessionManager) -> None:
-    """A33, C14, R217: the context has the typed messages in order; what is sent has the summaries' texts and custom messages in context."""
+    """A33, C14, R216, R217, R219: the context has the typed messages in order; what is sent has the summaries' texts and custom messages in context."""
     manager.append_message(SystemMessage(content="You are careful."))
     talk(manager, "old question", "old answer")
     kept = manager.append_message(said("kept question"))
@@ -261,8 +261,27 @@ def test_the_last_label_wins(manager: SessionManager) -> None:
         manager.append_label("nope", "x")
 
 
+def test_entries_have_types_ids_and_parents(manager: SessionManager) -> None:
+    """R221: each kind of entry has its type, an id, the entry before it and a time; labels and custom data reach no model."""
+    ids = [
+        manager.append_message(said("q")),
+        manager.append_thinking_level_change("high"),
+        manager.append_model_change("anthropic", "claude-sonnet-4-5"),
+        manager.append_custom("seen", {"by": "ann"}),
+        manager.append_custom_message("note", "for the screen"),
+    ]
+    ids += [manager.append_label(ids[0], "here"), manager.append_compaction("so far", ids[0], 9)]
+    entries = manager.get_branch()
+    words = "message thinking_level_change model_change custom custom_message label compaction"
+    assert [entry.type for entry in entries] == words.split()
+    assert [entry.id for entry in entries] == ids
+    assert [entry.parent_id for entry in entries] == [None, *ids[:-1]]
+    assert all(entry.timestamp > 1.7e9 for entry in entries)
+    assert len(sent(manager)) == 2
+
+
 def test_every_message_comes_back(manager: SessionManager) -> None:
-    """R220, R221, R234: what was appended is what is read, in this process and in another object for the same session."""
+    """R220, R234: what was appended is what is read, in this process and in another object for the same session."""
     given: list[Message] = [
         UserMessage.with_images("see", [PNG]),
         AssistantMessage(content="x", usage={"input_tokens": 3}, stop_reason="stop", model="m", response_id="r1"),

@@ -34,7 +34,7 @@ def grown(log: Path | ReplayLog | str | None = None) -> Dialog:
 
 
 def test_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
-    """R37, R38, R181: topology, messages, fragments, media, marks and ids come back, from any dialog's dictionary and from the log."""
+    """R37, R38, R181, R182: topology, messages, fragments, media, marks and ids come back, from any dialog's dictionary and from the log."""
     root = grown(tmp_path / "log")
     written = json.loads(json.dumps(root.to_dict()))
     assert written["tree_node"] == root.tree_node.to_dict()
@@ -51,7 +51,7 @@ def test_dictionaries_and_logs_hold_the_tree(tmp_path: Path) -> None:
 
 
 def test_an_unknown_prompt_is_a_warning() -> None:
-    """R38, R39: a registered prompt is found by its path; one that the runtime lacks is None and a warning, a temporary one neither."""
+    """A9, R38, R39: a registered prompt is found by its path; one that the runtime lacks is None and a warning, a temporary one neither."""
     runtime = Runtime()
     runtime.register_prompt(prompt := Prompt(path="research/agent", prompt="Research."))
     dialog = Dialog(owner="coder", runtime=runtime)

@@ -49,7 +49,7 @@ def test_a_budget_is_a_division_of_its_window_or_an_error(
 
 @given(st.integers(15_000, 10**6))
 def test_the_buffer_is_five_thousand_tokens(window: int) -> None:
-    """R160, R161: the limit is max_tokens less 5,000, and on small windows less is kept, never all of it."""
+    """R160: the limit is max_tokens less 5,000, and on small windows less is kept, never all of it."""
     assert Budget(max_tokens=window).limit == window - 5_000
     assert Budget(max_tokens=4_096).limit == 4_096 - 1_365
 

@@ -66,7 +66,7 @@ def test_a_message_is_its_blocks_and_its_frame(counting: ModelCounter, blocks: l
 def test_a_request_is_the_sum_of_its_parts(
     counting: ModelCounter, blocks: list[Content], system: str, tools: int
 ) -> None:
-    """Instructions, tool schemas and messages all count (langchain#34664), and adding any of them never counts less."""
+    """C17, D22, R156, T1: instructions, tool schemas and messages all count (langchain#34664), and adding any of them never counts less."""
     messages = [UserMessage.text("go"), AssistantMessage(contents=tuple(blocks))]
     schemas = [SCHEMA] * tools
     whole = count_request(messages, counting, system=system, tools=schemas)
@@ -77,7 +77,7 @@ def test_a_request_is_the_sum_of_its_parts(
 
 
 def test_an_image_counts_by_its_pixels_not_by_its_bytes() -> None:
-    """The figure is the provider's formula; base64 is never counted as text."""
+    """T14: the figure is the provider's formula; base64 is never counted as text."""
     image = ImageContent(images=(Media.from_bytes(picture("PNG", 1024, 1024)),))
     assert count_block(image, counter("gpt-4o")) == 765
     assert count_block(image, counter("claude-sonnet-4-5")) == 1399

@@ -103,7 +103,7 @@ def search(query: str, limit: int = 5, order: Literal["new", "old"] = "new") -> 
 
 
 def test_an_unknown_tool_is_an_error_result() -> None:
-    """R137: it names the close tool and all tools; nothing ran."""
+    """C21, R137: it names the close tool and all tools; nothing ran."""
     outcome = run(search, ToolCallContent("c", "serach"))
     assert outcome.error == "There is no tool 'serach'. Did you mean 'search'? The tools are: search."
     assert (outcome.ending, outcome.executed, outcome.result.is_error) == ("unknown_tool", False, True)
@@ -226,7 +226,7 @@ def test_any_outcome_of_a_tool_is_a_result(name: str, asynchronous: bool, max_by
 
 
 def test_an_exception_keeps_its_class_and_cause() -> None:
-    """R121: the model reads what kind of failure it was, and where it came from."""
+    """C21, R121: the model reads what kind of failure it was, and where it came from."""
 
     @tool
     def fail() -> None:

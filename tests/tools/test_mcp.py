@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest) -> MCP:
 
 
 def test_the_tools_are_listed_and_called(server: MCP) -> None:
-    """Every tool of the server is a function with the server's schema, and a call brings its answer."""
+    """R113: every tool of the server is a function with the server's schema, and a call brings its answer."""
 
     async def work(session: McpSession) -> None:
         names = [each.name for each in session.functions]

@@ -117,7 +117,7 @@ def test_approval_is_said_in_every_vocabulary() -> None:
 
 
 def test_only_allowed_tools_are_offered() -> None:
-    """`allowed_tools` leaves the others out; a name the server does not have is refused with what is close. Fields are a declaration."""
+    """R113: `allowed_tools` leaves the others out; a name the server does not have is refused with what is close. Fields are a declaration."""
     fields = {"type": "mcp", "server_label": "odd", "command": sys.executable, "args": [PROGRAM]}
 
     async def work(session: McpSession) -> None:

@@ -24,7 +24,7 @@ def snapshot(name: str) -> str:
 
 
 def test_every_history_is_compiled_as_it_was() -> None:
-    """R243: bodies and reports are those of the golden files, byte for byte, the order of keys included."""
+    """R239, R243: bodies and reports are those of the golden files, byte for byte, the order of keys included."""
     assert {path.stem for path in FOLDER.glob("*.json")} == set(HISTORIES)
     for name in HISTORIES:
         assert snapshot(name) == (FOLDER / f"{name}.json").read_text(encoding="utf-8"), name

@@ -81,7 +81,7 @@ RESULTS = {"openai-chat": '"tool_call_id"', "openai-responses": '"function_call_
 @EVERY
 @given(data=st.data(), view=views())
 def test_law_1_law_9_law_12_any_request(names: tuple[str, ...], data: st.DataObject, view: View) -> None:
-    """R203, R204, R244: whatever a view holds, its request is valid, tells every loss, keeps what is private, and cannot be changed.
+    """A34, R203, R204, R244: whatever a view holds, its request is valid, tells every loss, keeps what is private, and cannot be changed.
 
     One that ends on the assistant's words is valid as a history. Compiling is a function: keys, digest and report are the same every time.
     """
@@ -156,7 +156,7 @@ def test_same_bytes_from_memory_and_from_a_store(names: tuple[str, ...], data: s
 def test_law_7_request_begins_like_the_one_before(
     names: tuple[str, ...], data: st.DataObject, view: View, size: int
 ) -> None:
-    """D23: when exchanges are appended, the units of the longer request begin with those of the shorter one.
+    """D23, R311: when exchanges are appended, the units of the longer request begin with those of the shorter one.
 
     (What happens when media grow past a limit has a test of its own: these views are far below every one.)
     """
