@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,28 @@ def test_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
         assert shown(manager) == ["in a", "again in a"]
     with pytest.raises(NotFound):
         SessionManager.open("nothing like it", address)
+
+
+def test_manager_keeps_sessions_in_the_users_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a store, what is created is durable: it is found again, by its folder and by its id, where the command line looks."""
+    monkeypatch.setenv("PALAVER_STORE", str(tmp_path / "own.db"))
+    with SessionManager.create("/srv/site") as manager:
+        talk(manager, "remember this")
+        created = manager.session_id
+    with SessionManager.continue_recent("/srv/site") as manager:
+        assert (manager.session_id, shown(manager)) == (created, ["remember this"])
+    with SessionManager.open(created[:8]) as manager:
+        assert manager.session_id == created
+    assert [record.session_id for record in SessionManager.list(cwd="/srv/site")] == [created]
+    monkeypatch.delenv("PALAVER_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with SessionManager.fork_from(created, "/elsewhere", tmp_path / "own.db") as manager:
+        assert shown(manager) == ["remember this"]
+    with SessionManager.continue_recent("/srv/site") as manager:
+        assert manager.session_id != created
+    assert len(list(tmp_path.glob("data/palaver/palaver.db"))) == (sys.platform == "linux")
+    with SessionManager.in_memory("/srv/site") as manager:
+        assert manager.session_id not in {record.session_id for record in SessionManager.list()}
 
 
 def test_a_compaction_keeps_exchanges_whole(manager: SessionManager) -> None:

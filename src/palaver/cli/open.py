@@ -15,9 +15,10 @@ from urllib.parse import urlencode, urlsplit
 from typer import Argument, Option
 
 from palaver.cli.options import JsonOption, StoreOption, found, opened
-from palaver.cli.terminal import data_folder, emit, progress, store_url
+from palaver.cli.terminal import emit, progress, store_url
 from palaver.errors import MissingExtra
 from palaver.store import Durability, open_store
+from palaver.store.connect import data_folder
 
 if TYPE_CHECKING:
     from palaver.browsing.places import Found

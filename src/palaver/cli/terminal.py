@@ -1,4 +1,4 @@
-"""The terminal, the environment and the user's data folder: all that the command line reads of its surroundings."""
+"""The terminal and the environment: what the command line reads of its surroundings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 __all__ = [
     "complain",
-    "data_folder",
     "emit",
     "listed",
     "money",
@@ -40,26 +38,11 @@ __all__ = [
 # --- where things lie -----------------------------------------------------------------------------------------------------------------
 
 
-def data_folder() -> Path:
-    """Return the folder for the user's data, by the custom of the system.
-
-    Source: XDG Base Directory Specification 0.8; Apple, File System Programming Guide; Microsoft, Known Folders (LocalAppData).
-    """
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "palaver"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "palaver"
-    named = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(named) if named.startswith("/") else home / ".local" / "share"  # a relative value is to be ignored
-    return base / "palaver"
-
-
 def store_url(named: str | None) -> str:
-    """Return the store to use: the one named, else that of the environment, else the one file in the user's data folder."""
-    if named is not None:
-        return named
-    return os.environ.get("PALAVER_STORE") or str(data_folder() / "palaver.db")
+    """Return the store to use: the one named, else the user's own."""
+    from palaver.store.connect import user_store  # noqa: PLC0415 - what needs no store starts without it
+
+    return user_store() if named is None else named
 
 
 # --- what may be shown ----------------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from palaver.session.messages import stretches
 from palaver.session.portable import copied
 from palaver.session.session import Session
 from palaver.session.tree import apart, common, newest, path_to, runs_of
-from palaver.store.connect import StoreLike, opened_store
+from palaver.store.connect import StoreLike, opened_store, user_store
 from palaver.store.protocol import SessionRecord
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold
 
@@ -184,8 +184,14 @@ def _sent(message: Message) -> Message | None:
 # --- the manager --------------------------------------------------------------------------------------------------------------------------
 
 
+def _store(store: StoreLike | None) -> StoreLike:
+    return user_store() if store is None else store
+
+
 class SessionManager:
     """A session with a leaf, the end of a dialog, after which the next entry is appended. Moving the leaf forks that dialog.
+
+    Where no store is named, the user's own is used: the one of the command line.
 
     Attributes:
         session: The session.
@@ -215,32 +221,32 @@ class SessionManager:
 
         Args:
             cwd: The working folder.
-            store: A store, or the address of one. Default: in memory.
+            store: A store, or the address of one. Default: the user's own store, which the command line uses, too.
             name: A name for people. Default: made from the time.
             owner: The agent that owns it.
             runtime: Resolves paths of prompts.
         """
-        return cls(Session.create(store, name, owner=owner, workdir=cwd, runtime=runtime))
+        return cls(Session.create(_store(store), name, owner=owner, workdir=cwd, runtime=runtime))
 
     @classmethod
     def in_memory(cls, cwd: str = "") -> Self:
         """Create a session that ends with the process."""
-        return cls.create(cwd)
+        return cls.create(cwd, "memory:")
 
     @classmethod
-    def open(cls, reference: str, store: StoreLike, *, runtime: Runtime | None = None) -> Self:
+    def open(cls, reference: str, store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
         """Open a session by id, name or the first digits of its id, at its last leaf.
 
         Raises:
             NotFound: No session matches.
             Ambiguous: Several ids begin with these digits.
         """
-        return cls(Session.open(store, reference, runtime=runtime))
+        return cls(Session.open(_store(store), reference, runtime=runtime))
 
     @classmethod
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
         """Open the last active session of a working folder, or of all sessions without a folder. Create one if there is none."""
-        opened, owned = opened_store(store, create=True)
+        opened, owned = opened_store(_store(store), create=True)
         found = next((record.session_id for record in opened.sessions() if cwd in {"", record.workdir}), None)
         if found is None:
             session = Session.create(opened, workdir=cwd, runtime=runtime)
@@ -250,9 +256,9 @@ class SessionManager:
         return cls(session)
 
     @classmethod
-    def fork_from(cls, source: str, cwd: str, store: StoreLike) -> Self:
+    def fork_from(cls, source: str, cwd: str, store: StoreLike | None = None) -> Self:
         """Copy a session with all its branches into a new one for another working folder; `header.parent_session` names the old one."""
-        opened, owned = opened_store(store, create=False)
+        opened, owned = opened_store(_store(store), create=False)
         session = Session.open(opened, source)
         copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
         made = Session.open(opened, copy.session_id)
@@ -260,9 +266,9 @@ class SessionManager:
         return cls(made)
 
     @staticmethod
-    def list(store: StoreLike, cwd: str | None = None) -> tuple[SessionRecord, ...]:
+    def list(store: StoreLike | None = None, cwd: str | None = None) -> tuple[SessionRecord, ...]:
         """Return the records of sessions, last active first: all, or those of one working folder."""
-        opened, owned = opened_store(store, create=False)
+        opened, owned = opened_store(_store(store), create=False)
         try:
             return tuple(one for one in opened.sessions() if cwd in {None, one.workdir})
         finally:
