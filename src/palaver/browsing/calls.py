@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import NotRequired, TypeAlias, TypedDict, TypeGuard
 
 from palaver.errors import NotFound
-from palaver.log import Handle, MessageEntry, entry_at, every_header
+from palaver.log import Handle, MessageEntry, begins, entry_at, every_header
 from palaver.messages import Message, Role, Usage
 from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
-from palaver.session.messages import begins
 from palaver.store import Store
 from palaver.tokens.pricing import cost_of
 from palaver.view import View, fold, held

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypedDict
 
 from palaver.ids import DialogId, SessionId
-from palaver.log import Node
-from palaver.session.rewrites import count_messages
+from palaver.log import Node, count_messages
 from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
 from palaver.store.titles import title

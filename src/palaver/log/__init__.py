@@ -51,6 +51,7 @@ from palaver.log.headers import (
     NOTHING,
     Draft,
     Header,
+    begins,
     body_digest,
     draft,
     draft_of,
@@ -61,6 +62,7 @@ from palaver.log.headers import (
 )
 from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
 from palaver.log.redaction import PatternRedactor, Redactor
+from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "KINDS",
     "LOST",
     "NOTHING",
+    "REWRITE",
     "Approval",
     "BlockEdit",
     "BranchSummary",
@@ -100,6 +103,7 @@ __all__ = [
     "Quarantine",
     "Reader",
     "Redactor",
+    "Repeats",
     "Run",
     "Section",
     "Source",
@@ -110,10 +114,12 @@ __all__ = [
     "TurnEnded",
     "TurnStarted",
     "UnknownEntry",
+    "begins",
     "body_digest",
     "child_of",
     "clip",
     "copy_of",
+    "count_messages",
     "decode_entry",
     "decoded",
     "draft",
@@ -131,6 +137,7 @@ __all__ = [
     "note",
     "originals",
     "part_of",
+    "repeated",
     "rule",
     "stand_in",
     "without",

@@ -118,6 +118,11 @@ NOTHING = Header(-1, -1, -1, -1, "", "", 0, (), (), "", 0.0, 0, 0, b"")
 """The header before the first: that of an empty dialog."""
 
 
+def begins(header: Header, number: int) -> bool:
+    """Return whether the entry begins a message; `number` is the message count before it."""
+    return header.kind == "message" and header.number > number
+
+
 def body_digest(body: bytes) -> bytes:
     """Return the digest that a header keeps of a body."""
     return sha256(body).digest()[:DIGEST_BYTES]

@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import Handle, Header, MessageEntry, Reader, Span, decoded, every_body
+from palaver.log import Handle, MessageEntry, Node, Reader, Span, begins, decoded, every_body, repeated
 from palaver.messages import (
     Content,
     ImageContent,
@@ -22,7 +22,7 @@ from palaver.messages import (
 from palaver.plurals import counted
 from palaver.store.protocol import Store
 
-__all__ = ["Messages", "Stretch", "begins", "cost_of_messages", "message_line", "place_of_message", "stretches"]
+__all__ = ["Messages", "Stretch", "cost_of_messages", "message_line", "own_messages", "place_of_message", "stretches"]
 
 
 class Stretch(NamedTuple):
@@ -51,11 +51,6 @@ def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...
         found.append(Stretch(span, before, count, begun))
         count += begun
     return tuple(found), count
-
-
-def begins(header: Header, number: int) -> bool:
-    """Return whether the entry begins a message; `number` is the message count before it."""
-    return header.kind == "message" and header.number > number
 
 
 def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:
@@ -208,6 +203,13 @@ class Messages(Sequence[Message]):
         passed = index - first
         rest = Stretch(Span(span.dialog, seq, span.stop), before + passed, index, count - passed)
         return (rest, *self._held[at + 1 :])
+
+
+def own_messages(store: Store, node: Node) -> Iterator[Message]:
+    """Yield the messages of a dialog's own entries, without those that a rewritten file repeats."""
+    last, again = store.last(node.dialog_id), repeated(store, node)
+    own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
+    return (said for handle, said in Messages(store, (own,), last.number).placed() if handle.seq not in again)
 
 
 def message_line(index: int, message: Message, max_length: int) -> str:

@@ -19,11 +19,10 @@ from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
 from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
-from palaver.session.messages import cost_of_messages
+from palaver.session.messages import cost_of_messages, own_messages
 from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
 from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
-from palaver.session.rewrites import own_messages
 from palaver.session.tree import Tree, tree_lines, tree_of
 from palaver.store import Hit, SessionRecord, Store
 from palaver.store.connect import StoreLike, find_session, opened_store

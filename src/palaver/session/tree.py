@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, clip, lineage, rule
+from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, begins, clip, lineage, rule
 from palaver.messages import FrozenList
-from palaver.session.messages import Stretch, begins, place_of_message
+from palaver.session.messages import Stretch, place_of_message
 from palaver.store.protocol import Store
 
 __all__ = [

@@ -12,11 +12,11 @@ from typing import Any
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import Branch, Conversation, Event, Loss, Match, Put, ReadLimits, SourceFile, matches, open_source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
+from palaver.log import count_messages
 from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
 from palaver.messages.usage import InvokeCost
 from palaver.session.erasure import ERASED_MARK
-from palaver.session.rewrites import count_messages
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.log import Draft, Entry, Header, MessageEntry, Node, Span, child_of, draft, rule
+from palaver.log import REWRITE, Draft, Entry, Header, MessageEntry, Node, Repeats, Span, child_of, draft, rule
 from palaver.messages.usage import InvokeCost
-from palaver.session.rewrites import REWRITE, Repeats
 from palaver.store.protocol import Store
 from palaver.tokens.pricing import cost_of
 from palaver.transcripts.places import Landed, Places

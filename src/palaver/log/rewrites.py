@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Header, MessageEntry, Node, Reader, Span, entry_at, every_header, lineage
-from palaver.messages import Message, canonical_json
-from palaver.session.messages import Messages, Stretch, begins
-from palaver.store.protocol import Store
-
-__all__ = ["REWRITE", "Repeats", "count_messages", "own_messages"]
+from palaver.log.decoding import entry_at, every_header
+from palaver.log.entries import MessageEntry
+from palaver.log.handles import Handle, Span
+from palaver.log.headers import Header, begins
+from palaver.log.lineage import Node, Reader, lineage
+from palaver.messages import canonical_json
 
 REWRITE = "rewrite"
 """The relation of a dialog that continues an imported one whose file was changed before its end."""
@@ -63,7 +63,7 @@ def _replaced(reader: Reader, node: Node) -> Iterator[Node]:
         yield node
 
 
-def _repeated(reader: Reader, node: Node) -> frozenset[int]:
+def repeated(reader: Reader, node: Node) -> frozenset[int]:
     """Return the numbers of the own entries with which a dialog begins to repeat a message."""
     found: set[int] = set()
     if node.relation == REWRITE:
@@ -80,11 +80,4 @@ def count_messages(reader: Reader, nodes: Iterable[Node]) -> int:
 
     Reads one header of each dialog, and all headers of one that a rewritten file made.
     """
-    return sum(reader.last(node.dialog_id).number - len(_repeated(reader, node)) for node in nodes)
-
-
-def own_messages(store: Store, node: Node) -> Iterator[Message]:
-    """Yield the messages of a dialog's own entries, without those that repeat others."""
-    last, repeated = store.last(node.dialog_id), _repeated(store, node)
-    own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
-    return (said for handle, said in Messages(store, (own,), last.number).placed() if handle.seq not in repeated)
+    return sum(reader.last(node.dialog_id).number - len(repeated(reader, node)) for node in nodes)
