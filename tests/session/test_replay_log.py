@@ -2,6 +2,8 @@
 
 import json
 import stat
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from palaver.ids import SessionId
 from palaver.log import Node, Pin, Place
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Dialog, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
+from palaver.session.erasure import ErasureScope, erase, finish_erasures, preview_erasure
+from palaver.store import SqliteStore
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -218,3 +222,95 @@ def test_an_erasure_reaches_the_log(tmp_path: Path) -> None:
         assert [one for one in read["log"] if "seq" in one] == [one for one in kept["log"] if "seq" in one]
         session.erase()
     assert not list(log.iterdir())
+
+
+def words_in(folder: Path) -> str:
+    """Return all that is in a folder."""
+    return "".join(file.read_text() for file in folder.iterdir())
+
+
+@pytest.mark.parametrize("scope", ["entries", "dialog", "session", "subject"])
+def test_erasure_reaches_a_log_it_was_not_given(tmp_path: Path, scope: str) -> None:
+    """Whoever erases, the store knows where the log is: no word is left in it, nothing is pending, and `rebuild` brings back what stayed."""
+    path, log = tmp_path / "s.db", tmp_path / "log"
+    with Session.create(path, "s", subject="ada", log_base=log) as session:
+        session.root.put_text("kept")
+        child = session.root.fork()
+        child.put_text("secret-word")
+        child.marks.label(child.messages.handle(1), "secret-label")
+    scopes: dict[str, ErasureScope] = {
+        "entries": {"entries": [f"{child.dialog_id}:0"]},
+        "dialog": {"dialog": child.dialog_id},
+        "session": {"session": session.session_id},
+        "subject": {"subject": "ada"},
+    }
+    with SqliteStore(path) as store:
+        assert preview_erasure(store, **scopes[scope]).logs == (f"{log}/",)
+        receipt = erase(store, **scopes[scope])
+    assert receipt.complete
+    assert any("replay logs" in place for place in receipt.beyond)
+    assert "secret" not in words_in(log)
+    if scope in {"session", "subject"}:
+        with pytest.raises(MissingFile):
+            rebuild(log)
+    else:
+        left = [dialog.messages[0].text_content() for dialog in rebuild(log).dialogs]
+        assert left == ["kept"] * (2 if scope == "entries" else 1)
+
+
+def test_log_that_cannot_be_rewritten_is_pending(tmp_path: Path) -> None:
+    """Then the receipt names the log, and finishing the erasure does it; a log of a dialog that the store does not know stays."""
+    path, log = tmp_path / "s.db", tmp_path / "log"
+    with Session.create(path, "s", log_base=log) as session:
+        session.root.put_text("secret-word")
+        file = log / f"{session.root.dialog_id}.jsonl"
+        Dialog(owner="other", log_base=log).put_text("another's")
+    kept = file.read_bytes()
+    file.unlink()
+    file.mkdir()
+    with SqliteStore(path) as store:
+        receipt = erase(store, session=session.session_id)
+        assert receipt.pending == (f"what was erased is to be removed from the replay log {log}/",)
+        file.rmdir()
+        file.write_bytes(kept)
+        assert [finished.pending for finished in finish_erasures(store)] == [()]
+    assert "secret" not in words_in(log)
+    assert "another's" in words_in(log)
+
+
+_KILLED = """
+import os, sys
+from palaver.session.erasure import erase
+from palaver.store import SqliteStore
+
+path, dialog, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
+store = SqliteStore(path)
+
+def watch(event, _args):
+    global left
+    if event == "os.rename" and (left := left - 1) < 0:
+        os._exit(9)
+
+sys.addaudithook(watch)
+erase(store, entries=[f"{dialog}:0"])
+"""
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2])
+def test_crash_while_a_log_is_rewritten(tmp_path: Path, replaced: int) -> None:
+    """Each file is the old or the new one, the receipt waits in the store, and finishing the erasure leaves no word."""
+    path, log = tmp_path / "s.db", tmp_path / "log"
+    with Session.create(path, "s", log_base=log) as session:
+        root = session.root
+        root.put_text("secret-word")
+        for _ in range(2):
+            root.fork().put_text("kept")
+    killed = [sys.executable, "-c", _KILLED, str(path), root.dialog_id, str(replaced)]
+    assert subprocess.run(killed, check=False).returncode == 9
+    assert len(rebuild(log).dialogs) == 3
+    with SqliteStore(path) as store:
+        assert [finished.complete for finished in finish_erasures(store)] == [True]
+        assert "secret" not in words_in(log)
+        assert len(list(log.iterdir())) == 3
+        kept = [dialog.to_dict()["log"] for dialog in Session.open(store, "s").dialogs]
+        assert [dialog.to_dict()["log"] for dialog in rebuild(log).dialogs] == kept

@@ -77,7 +77,12 @@ def _row(preview: ErasurePreview) -> dict[str, Any]:
     row: dict[str, Any] = {name: list(getattr(preview, name)) for name in ("sessions", "dialogs")}
     row |= {"entries": preview.entries, "messages": preview.messages, "sources": _sources(preview)}
     row |= {name: [f"{one.dialog}:{one.seq}" for one in getattr(preview, name)] for name in ("tombstones", "touched")}
-    return row | {"preview": True, "payloads": len(preview.payloads), "files": list(preview.files)}
+    return row | {
+        "preview": True,
+        "payloads": len(preview.payloads),
+        "files": list(preview.files),
+        "logs": list(preview.logs),
+    }
 
 
 def _lines(preview: ErasurePreview) -> Iterator[str]:
@@ -88,6 +93,7 @@ def _lines(preview: ErasurePreview) -> Iterator[str]:
     yield from _names("loses what was derived from erased entries", map(str, preview.touched))
     yield f"  payloads: {len(preview.payloads):,}, except those that something else names; source files: {_sources(preview):,}"
     yield from _names("exported file, deleted with --files", preview.files)
+    yield from _names("replay log, rewritten", preview.logs)
     yield "--yes does it."
 
 

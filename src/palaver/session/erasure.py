@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from palaver.errors import InvalidInput, NotFound, StoreError
+from palaver.errors import InvalidInput, NotFound, PalaverError, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import (
     COPY_OF,
@@ -41,6 +41,7 @@ from palaver.log import (
     without,
 )
 from palaver.session.receipts import Receipt, Remaining, erasing_store, pending_of, read_pending, subject_digest
+from palaver.session.replay_log import follow_erasures
 from palaver.session.tree import joined
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile, Placed, source_name
 from palaver.store.protocol import SourceRecord, Store
@@ -52,6 +53,7 @@ ERASED_MARK = "palaver.erased"
 """The key in the metadata of a session with erased entries. A later import of it does not keep the source file."""
 
 _TO_SCRUB = "the storage still holds the bytes of what was deleted"
+_ELSEWHERE = "replay logs and exports that were moved or copied, or that an earlier palaver wrote"
 _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
 _DERIVED_KINDS = frozenset(
     {"approval", "compaction", "context_edit", "branch_summary", "label", "quarantine", "custom"}
@@ -79,7 +81,7 @@ class ErasurePreview:
         payloads: The payloads that they name. Payloads that other entries also name stay.
         forgotten: The imported conversations that would be forgotten.
         reduced: The imported conversations that would lose their source file.
-        noted: The files that the sessions were exported to.
+        noted: The files that the sessions were exported to, and the folders of their replay logs.
     """
 
     asked: Mapping[str, Any]
@@ -98,7 +100,12 @@ class ErasurePreview:
     @property
     def files(self) -> tuple[str, ...]:
         """The files that the sessions were exported to. `erase` deletes those passed to it, if they are unchanged."""
-        return tuple(file.path for file in self.noted)
+        return tuple(file.path for file in self.noted if not file.is_folder)
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The folders of the sessions' replay logs. `erase` removes from them what it erases."""
+        return tuple(file.path for file in self.noted if file.is_folder)
 
 
 class ErasureScope(TypedDict, total=False):
@@ -374,7 +381,7 @@ def _finished(store: Erasing, files: Iterable[str | os.PathLike[str]], *, thorou
     if not waiting:
         return {}
     named = {os.path.realpath(path) for path in files}
-    left = {kept.receipt_id: _undeleted(read_pending(kept)[0], named) for kept in waiting}
+    left = {kept.receipt_id: _undeleted(store, read_pending(kept)[0], named) for kept in waiting}
     with store.erasing() as eraser:  # remove names of deleted files before the storage is scrubbed
         for kept in waiting:
             eraser.keep_receipt(_waiting(kept, left[kept.receipt_id], [_TO_SCRUB]))
@@ -425,7 +432,7 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         kept_blobs=len(plan.payloads) - len(loose),
         sources=tuple(sources),
         entries=plan.entries,
-        beyond=store.beyond,
+        beyond=(*store.beyond, _ELSEWHERE),
         summaries=summaries,
     )
 
@@ -499,10 +506,16 @@ def _summary_of(entry: Entry) -> object:
 # --- files --------------------------------------------------------------------------------------------------------------------------------
 
 
-def _undeleted(files: Iterable[NotedFile], named: set[str]) -> list[NotedFile]:
-    """Delete the files that the caller named, and return those that still exist."""
+def _undeleted(store: Erasing, files: Iterable[NotedFile], named: set[str]) -> list[NotedFile]:
+    """Delete the files that the caller named, remove what was erased from replay logs, and return what is still to be done."""
     left = []
     for file in files:
+        if file.is_folder:
+            try:
+                follow_erasures(store, Path(file.path))
+            except (OSError, PalaverError):
+                left.append(file)
+            continue
         if file.path in named:
             with suppress(OSError):
                 _delete(file)

@@ -129,7 +129,8 @@ def subject_digest(salt: str, subject: str) -> str:
 def pending_of(kept: KeptReceipt) -> tuple[str, ...]:
     """Return the pending work of a receipt, as text."""
     files, work = read_pending(kept)
-    return (*work, *(f"the file {file.path} is to be deleted" for file in files))
+    due = {True: "what was erased is to be removed from the replay log {}", False: "the file {} is to be deleted"}
+    return (*work, *(due[file.is_folder].format(file.path) for file in files))
 
 
 def read_pending(kept: KeptReceipt) -> tuple[list[NotedFile], list[str]]:

@@ -12,21 +12,25 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError
+from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.log import LOST, Custom, Handle, Node, draft
 from palaver.messages import canonical_json
 from palaver.session.head import erased_since
 from palaver.session.portable import VERSION, PortableDialog, PortableEntry, ReplayLogWarning, records
+from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follower_of", "read_log"]
+__all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follow_erasures", "follower_of", "read_log"]
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
+_SUFFIX, _UNFINISHED = ".jsonl", ".new"
+_ID = re.compile("[0-9a-f]{32}")
 
 
 class Follower(Protocol):
@@ -60,6 +64,7 @@ class ReplayLog:
         self.folder = Path(folder)
         self.fsync = fsync
         self._next: dict[DialogId, int] = {}
+        self._noted: set[tuple[str, SessionId]] = set()
         self._lock = threading.RLock()
 
     def follow(self, store: Store, node: Node, upto: int) -> None:
@@ -69,51 +74,112 @@ class ReplayLog:
                 self._follow(store, node, upto)
         except (OSError, PalaverError) as error:
             self._next.pop(node.dialog_id, None)
+            if isinstance(error, Erased):
+                self._path(node).unlink(missing_ok=True)  # it was erased while its lines were written
             _warn(f"The replay log of dialog {node.dialog_id} in {self.folder} could not be written: {error}")
 
+    def _path(self, node: Node) -> Path:
+        return self.folder / f"{node.dialog_id}{_SUFFIX}"
+
     def _follow(self, store: Store, node: Node, upto: int) -> None:
-        path = self.folder / f"{node.dialog_id}.jsonl"
+        path = self._path(node)
+        self._note(store, node.session_id)
         seen = store.last(node.dialog_id).seq
         start, torn = self._next.get(node.dialog_id), False
         if path.exists() and erased_since(store, node.dialog_id, -1 if start is None else start - 1) is not None:
-            path.unlink()  # the erasure did not know of the log: start over
-        if start is None or not path.exists():
+            start = _rewrite(path, store, node)  # the erasure did not know of the log
+        elif start is None or not path.exists():
             start, torn = _end_of(path)
         written = [b""] if torn else []
         written += [_sealed(record, node) for record in records(store, node, start, upto + 1)]
         self._write(path, b"".join(line + b"\n" for line in written))
         self._next[node.dialog_id] = max(start, upto + 1)
-        if written and erased_since(store, node.dialog_id, seen) is not None:  # while it was read and written
-            path.unlink(missing_ok=True)
+        if erased_since(store, node.dialog_id, seen) is not None:  # while it was read and written
             self._next.pop(node.dialog_id, None)
             self._follow(store, node, upto)
 
-    def forget(self, store: Store, session_id: SessionId) -> None:
-        """Delete the files of erased dialogs, and rewrite those of the session's other dialogs."""
+    def _note(self, store: Store, session_id: SessionId) -> None:
+        """Let the store know of the folder before it exists, so that every erasure of the session reaches it."""
+        known = (store.url, session_id)
+        if known not in self._noted and isinstance(store, Erasing):
+            try:
+                store.note_file(session_id, NotedFile.of_folder(self.folder))
+            except StoreError as error:
+                if error.reason != "read_only":
+                    raise
+        self._noted.add(known)
+
+    def forget(self, store: Store, session_id: SessionId) -> None:  # noqa: ARG002 - of a follower
+        """Rewrite the files of dialogs in which something was erased, and delete those of erased dialogs. Warn on failure."""
         with self._lock:
-            for path in sorted(self.folder.glob("*.jsonl")):
-                try:
-                    node = store.node(DialogId(path.stem))
-                except (NotFound, Erased):
-                    node = None
-                if node is None and not _was_of(session_id, path):
-                    continue
-                if node is None or node.session_id == session_id:
-                    self._next.pop(DialogId(path.stem), None)
-                    path.unlink(missing_ok=True)
-                    if node is not None:
-                        self.follow(store, node, store.last(node.dialog_id).seq)
+            self._next.clear()
+            try:
+                follow_erasures(store, self.folder)
+            except (OSError, PalaverError) as error:
+                _warn(f"The replay log in {self.folder} may still hold what was erased: {error}")
 
     def _write(self, path: Path, data: bytes) -> None:
         if not data:
             return
         self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE_MODE)
+        _put(path, data, os.O_APPEND, flush=self.fsync)
+
+
+def follow_erasures(store: Store, folder: Path) -> None:
+    """Remove from a folder of replay logs what was erased from a store. Files of dialogs that the store does not know stay as they are.
+
+    A file is replaced in one step: after a crash it is the old or the new one, and the next call finishes the work.
+
+    Raises:
+        OSError: A file cannot be replaced or deleted.
+        StoreError: The store cannot be read.
+    """
+    for path in sorted(folder.glob(f"*{_SUFFIX}{_UNFINISHED}")):
+        path.unlink(missing_ok=True)  # a crash left it
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        dialog = DialogId(path.stem)
+        if _ID.fullmatch(dialog) is None:
+            continue
         try:
-            while data:
-                data = data[os.write(descriptor, data) :]
-            if self.fsync:
-                os.fsync(descriptor)
+            node = store.node(dialog)
+        except Erased:
+            path.unlink(missing_ok=True)
+        except NotFound:
+            continue
+        else:
+            if erased_since(store, dialog, -1) is not None:
+                _rewrite(path, store, node)
+    _flush_names(folder)
+
+
+def _rewrite(path: Path, store: Store, node: Node) -> int:
+    """Replace a file by what the store has, and return the number of the next entry."""
+    stop = store.last(node.dialog_id).seq + 1
+    data = b"".join(_sealed(record, node) + b"\n" for record in records(store, node, -1, stop))
+    if path.read_bytes() != data:
+        unfinished = path.with_name(f"{path.name}{_UNFINISHED}")
+        _put(unfinished, data, os.O_TRUNC, flush=True)
+        unfinished.replace(path)
+    return stop
+
+
+def _put(path: Path, data: bytes, how: int, *, flush: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, _FILE_MODE)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        if flush:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_names(folder: Path) -> None:
+    """Let replaced and deleted names survive a power cut."""
+    with suppress(OSError):  # folders cannot be flushed on Windows
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -165,19 +231,11 @@ def _end_of(path: Path) -> tuple[int, bool]:
     return needed, not last.endswith(b"\n")
 
 
-def _was_of(session_id: SessionId, path: Path) -> bool:
-    """Return whether the dialog of a file was part of a session."""
-    heads = (record["session"] for _, record in _records(path) if record and isinstance(record.get("session"), dict))
-    return any(each.get("session_id") == session_id for each in heads)
-
-
 def _warn(text: str) -> None:
     warnings.warn(text, ReplayLogWarning, stacklevel=4)
 
 
 # --- reading one back -------------------------------------------------------------------------------------------------------------------
-
-_ID = re.compile("[0-9a-f]{32}")
 
 
 class _LogFile:

@@ -9,10 +9,12 @@ Sweeping removes payloads that no entry names: a writer leaves one when it dies 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import Erased, InvalidInput, StoreError
@@ -79,7 +81,7 @@ class NotedFile(NamedTuple):
     """A file that a session was written to. Only a file that is still the same may be deleted with the session.
 
     Attributes:
-        path: Its absolute path.
+        path: Its absolute path; that of a folder of replay logs ends with a separator.
         digest: SHA-256 of its bytes, hexadecimal; empty while it is being written.
         inode: Its inode, 0 when unknown.
     """
@@ -87,6 +89,16 @@ class NotedFile(NamedTuple):
     path: str
     digest: str = ""
     inode: int = 0
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> NotedFile:
+        """Return the note of a folder of replay logs."""
+        return cls(f"{folder.resolve()}{os.sep}")
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of replay logs."""
+        return self.path.endswith(os.sep)
 
 
 class Stray(NamedTuple):
