@@ -25,6 +25,8 @@ MOVED = {
 }
 """The room of each name that is not in `palaver`."""
 
+__all__ = sorted({*palaver.__all__, *MOVED})  # noqa: PLE0605 - the names of another list
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
     """Return a name of LLLM's documents."""
@@ -36,4 +38,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
 
 
 def __dir__() -> list[str]:
-    return sorted({*palaver.__all__, *MOVED})
+    return __all__

@@ -1,5 +1,6 @@
 """The agent itself: short forms of its constructor, adopted dialogs, and what goes to the provider end to end."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,31 @@ def test_adopter_may_keep_the_dialogs_instructions() -> None:
     agent.close("theirs")
     agent.adopt("ours", dialog, {"name": "Ann"}).respond("go on")
     assert systems(agent) == ["You are Ann."]
+
+
+def test_prompt_args_are_used_or_refused() -> None:
+    """Law 14: arguments for a prompt that has no variables, or for one that is rendered already, are refused; nothing is written."""
+    store, named = MemoryStore(), Prompt(path="t/named", prompt="You are {name}.")
+    plain = Agent("plain", "You are {name}.", MODEL, ScriptedProvider([]), store=store)
+    agent = Agent("named", named, MODEL, ScriptedProvider(["ok", "ok"]), store=store)
+    given = {"name": "Ann"}
+    refused: list[Callable[[], object]] = [
+        lambda: plain.open("main", given),
+        lambda: plain.respond("Hi", prompt_args=given),
+        lambda: plain.respond(messages=[{"role": "user", "content": "Hi"}], prompt_args=given),
+        lambda: agent.respond("Hi", alias="main", prompt_args=given),
+        lambda: agent.receive_prompt(Prompt(path="p", prompt="Go."), given),
+        lambda: agent.current_dialog.put_prompt(Prompt(path="p", prompt="Go."), given),
+        lambda: agent.adopt("theirs", dialog, given, instructions="dialog"),
+    ]
+    assert agent.respond("Hi", prompt_args=given).content == "ok"
+    dialog = agent.current_dialog
+    assert systems(agent) == ["You are Ann."]
+    before, sessions = kinds(dialog), len(list(store.sessions()))
+    for each in refused:
+        with pytest.raises(InvalidInput, match="prompt_args"):
+            each()
+    assert (kinds(dialog), len(list(store.sessions()))) == (before, sessions)
 
 
 def test_adopters_take_turns_under_their_own_instructions() -> None:

@@ -67,6 +67,20 @@ def test_rendering_is_str_format() -> None:
             Prompt(path="p", prompt=template)(a="text")
 
 
+def test_widths_are_bounded() -> None:
+    """A width or precision that an argument asks for, or the template, has at most 10,000 characters; none of them is made before that is known."""
+    wide = Prompt(path="p", prompt="{name!r:>{width}}")
+    assert wide(name="a", width=10_000).endswith("'a'")
+    for prompt, args in (
+        (wide, {"name": "a", "width": 10**9}),
+        (wide, {"name": "a", "width": "9" * 5_000}),
+        (Prompt(path="p", prompt="{x:.{digits}f}"), {"x": 1.0, "digits": 10_001}),
+        (Prompt(path="p", prompt="{x:>20000}"), {"x": 1}),
+    ):
+        with pytest.raises(InvalidInput, match="do not fit"):
+            prompt.render(args)
+
+
 @given(value=st.text(), name=NAMES)
 def test_law_12_arguments_are_never_templates(value: str, name: str) -> None:
     """What an argument holds is put in as it is, whatever braces it has."""

@@ -56,7 +56,7 @@ from palaver.prompts import (
 )
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
-from palaver.session.head import mapping, media_from, message_of, stamped
+from palaver.session.head import media_from, message_of, rendered, stamped
 from palaver.session.incoming import messages_of
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
@@ -276,7 +276,7 @@ class Agent(Generic[OutputT]):
         return self._add(alias, dialog, switch=switch)
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
-        self.system_prompt.render(mapping(prompt_args, "prompt_args"))  # raises before anything is created
+        rendered(self.system_prompt, prompt_args)  # raises before anything is created
         dialog = Session.create(store, name, owner=self.name, subject=subject, runtime=self.runtime).root
         dialog.put_prompt(self.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
         return dialog
@@ -341,14 +341,15 @@ class Agent(Generic[OutputT]):
             switch: Whether it becomes the active dialog.
 
         Raises:
-            InvalidInput: The alias is in use, variables are missing, or `instructions` has another value.
+            InvalidInput: The alias is in use, `prompt_args` do not fit, or `instructions` has another value.
         """
         self._require_free(alias)
         if instructions not in {"own", "dialog"}:
             raise InvalidInput(f"instructions is {instructions!r}.", hint='Use "own" or "dialog".')
-        rendered = self.system_prompt.template_vars and prompt_args is None and dialog.owner == self.name
-        keeps = instructions == "dialog" or rendered
-        text = "" if keeps else self.system_prompt.render(mapping(prompt_args, "prompt_args"))
+        if instructions == "dialog" and prompt_args:
+            raise InvalidInput("The dialog's instructions take no prompt_args.", hint='Pass instructions="own".')
+        began = self.system_prompt.template_vars and prompt_args is None and dialog.owner == self.name
+        text = "" if instructions == "dialog" or began else rendered(self.system_prompt, prompt_args)
         self._instructions[dialog.dialog_id] = text
         return self._add(alias, dialog, switch=switch)
 
@@ -419,7 +420,7 @@ class Agent(Generic[OutputT]):
         dialog = self._addressed(alias)
         path = prompt.path if isinstance(prompt, PromptRef) else prompt
         found = self.runtime.get_prompt(path) if isinstance(path, str) else path
-        text = found.render(mapping(prompt_args, "prompt_args"))
+        text = rendered(found, prompt_args)
         return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
 
     def receive_image(
@@ -597,7 +598,7 @@ class Agent(Generic[OutputT]):
 
     def _with_input(self, text: str, call: CallArguments) -> tuple[Dialog, str]:
         """Return the dialog to answer in, a new one with the call's messages, and the text with which the turn begins."""
-        messages, alias, given = call.get("messages"), call.get("alias"), text
+        messages, alias, given, args = call.get("messages"), call.get("alias"), text, call.get("prompt_args")
         if not isinstance(given, str):
             raise InvalidInput(f"input is {given!r}.", hint="Pass a string; messages=[...] accepts a conversation.")
         if messages is None:
@@ -605,15 +606,18 @@ class Agent(Generic[OutputT]):
                 if not text:
                     raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
                 require_no_transaction(self.store)
-                return self.open(_MAIN, first=text).current_dialog, ""
+                return self.open(_MAIN, args, first=text).current_dialog, ""
             dialog = self._named(alias)
+            if args:
+                hint = "Pass prompt_args to open(), adopt() or receive_prompt()."
+                raise InvalidInput("The system prompt of this dialog is already rendered.", hint=hint)
             require_no_transaction(dialog.store)
             return dialog, text
         found = _conversation(messages, text)
         store = self.store if self._durable else MemoryStore()
         require_no_transaction(store)
         with store.transaction():
-            dialog = self._opened(store, f"{self.name}_messages", call.get("prompt_args"))
+            dialog = self._opened(store, f"{self.name}_messages", args)
             dialog.append(found)
         return dialog, ""
 

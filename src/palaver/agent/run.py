@@ -107,7 +107,7 @@ class CallArguments(TypedDict, total=False):
         args: Arguments of this call, which override `model_args`.
         parser_args: Further arguments of the prompt's parser.
         messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
-        prompt_args: The variables of the system prompt, for `messages`.
+        prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
     """
 
     alias: str | None

@@ -13,6 +13,8 @@ from palaver.errors import InvalidInput
 __all__ = ["Renderer", "StringFormatterRenderer", "VerbatimRenderer"]
 
 _DEEPEST = 2  # str.format itself refuses a replacement field in the specification of a specification
+_NUMBER = re.compile(r"\d+")
+_WIDEST = 10_000
 _NAME_ENDS = re.compile(r"[.\[]")
 
 
@@ -37,6 +39,18 @@ class Renderer(Protocol):
         ...
 
 
+class _Bounded(Formatter):
+    """Formats as `str.format` does, but refuses widths and precisions that no text needs: a width may come from an argument."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any argument
+        if any(int(number) > _WIDEST for number in _NUMBER.findall(format_spec)):
+            raise ValueError(f"the format {format_spec[:60]!r} has a width or precision over {_WIDEST:,}")
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _Bounded()
+
+
 @dataclass(frozen=True, slots=True)
 class StringFormatterRenderer:
     """Renders as `str.format` does: `{name}` is a variable, `{{` and `}}` are braces, also in a template without variables."""
@@ -53,10 +67,10 @@ class StringFormatterRenderer:
         """Return the text. Braces in arguments have no meaning.
 
         Raises:
-            InvalidInput: An argument lacks an attribute or item, or refuses its format.
+            InvalidInput: An argument lacks an attribute or item, or refuses its format; or a width or precision is over 10,000.
         """
         try:
-            return template.format(**args)
+            return _FORMATTER.vformat(template, (), args)
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             raise InvalidInput(f"The arguments do not fit the template: {error}.") from error
 

@@ -14,7 +14,7 @@ from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, Toolset
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime, temporary_prompt
-from palaver.session.head import KnownHead, mapping, media_from, message_of, stamped
+from palaver.session.head import KnownHead, mapping, media_from, message_of, rendered, stamped
 from palaver.session.incoming import SdkObject, is_one, messages_of, tools_of
 from palaver.session.marks import Marks
 from palaver.session.messages import Messages, Stretch, cost_of_messages, message_line, stretches
@@ -337,12 +337,12 @@ class Dialog:
 
         Raises:
             NotFound: The runtime has no prompt of this path.
-            InvalidInput: Variables are missing; nothing was appended.
+            InvalidInput: Variables are missing, or a prompt without variables has arguments; nothing was appended.
         """
         found = self._session.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not {a_type(prompt)}.")
-        text = found.render(mapping(prompt_args, "prompt_args"))
+        text = rendered(found, prompt_args)
         return self._put(message_of(self.dialog_id, text, name, metadata, role), found)
 
     def _put(self, message: Message, top: Prompt | str) -> Message:

@@ -12,12 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from palaver.errors import Conflict, InvalidMessage, MissingFile, NotFound
+from palaver.errors import Conflict, InvalidInput, InvalidMessage, MissingFile, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Header, Reader, draft, entry_at, is_note
 from palaver.messages import Content, FrozenDict, Media, Message, Role, TextContent, ToolMessage, media_of
 from palaver.messages.media import sniff
 from palaver.plurals import a_type
+from palaver.prompts import Prompt, StringFormatterRenderer
+from palaver.prompts.render import VerbatimRenderer
 from palaver.store.protocol import Store
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "mapping",
     "media_from",
     "message_of",
+    "rendered",
     "require_unerased",
     "stamped",
 ]
@@ -254,6 +257,22 @@ def mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} is a mapping, not {a_type(value)}.")
     return value
+
+
+def rendered(prompt: Prompt, prompt_args: Mapping[str, Any] | None) -> str:
+    """Return the text of a prompt with a caller's arguments.
+
+    Raises:
+        TypeError: The arguments are not a mapping.
+        InvalidInput: Variables are missing, or there are arguments although the prompt is a plain text or has no variables.
+    """
+    args = mapping(prompt_args, "prompt_args")
+    if args and not prompt.template_vars and isinstance(prompt.renderer, StringFormatterRenderer | VerbatimRenderer):
+        raise InvalidInput(
+            f"The prompt {prompt.path!r} has no variables for {', '.join(map(str, args))}.",
+            hint="A string is not a template: pass a Prompt, or leave out prompt_args.",
+        )
+    return prompt.render(args)
 
 
 def stamped(message: Message, dialog_id: DialogId, store: Store) -> Sequence[Message]:
