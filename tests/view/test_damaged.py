@@ -1,11 +1,13 @@
 """A view over a log of which one entry's bytes are gone: the rest stands as it was, and the place says what is missing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from palaver.errors import InvalidInput, NotFound
+from palaver import Session
+from palaver.errors import InvalidInput, NotFound, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import (
     Compaction,
@@ -23,9 +25,12 @@ from palaver.log import (
     decoded,
 )
 from palaver.messages import Speaker, words_of
+from palaver.store import verify_store
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, system, text_of, user
+from palaver.transcripts.doctor import examine
 from palaver.view import fold
+from tests.store.backends import SqliteBackend
 
 
 def test_damaged_or_lost_entry_loses_only_itself() -> None:
@@ -35,7 +40,8 @@ def test_damaged_or_lost_entry_loses_only_itself() -> None:
     for seq in range(6):
         log = talked()
         contents = log.store.contents.logs[log.dialog]
-        contents.bodies[seq] = body = contents.bodies[seq][: len(contents.bodies[seq]) // 2]
+        body = contents.bodies[seq]
+        contents.bodies[seq] = damaged = body[: len(body) // 2]
         view = fold(log.store, log.dialog)
         assert_closed(view)
         blocks = [*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())]
@@ -43,10 +49,13 @@ def test_damaged_or_lost_entry_loses_only_itself() -> None:
         assert f"{log.dialog[:12]}:{seq}" in texts
         assert all(word in texts for word in {*said} - {said[seq]}), seq
         assert len(sketch(view)) == len(sketch(whole)), seq
+        contents.bodies[seq] = body.replace(said[seq].encode(), said[seq].upper().encode())
+        assert sketch(fold(log.store, log.dialog)) == sketch(view), "a body that is an entry, and not what was written"
+        contents.bodies[seq] = damaged
         assert fold(log.store, log.dialog) == view, seq
         with pytest.raises(InvalidInput):
-            decode_entry(body)
-        stand_in = decoded(log.store, Handle(log.dialog, seq), body)
+            decode_entry(damaged)
+        stand_in = decoded(log.store, Handle(log.dialog, seq), damaged)
         assert stand_in.model_dump()["message"]["speaker"] != Speaker.HUMAN
     for lost in (1, 2, 3):
         log = talked()
@@ -70,6 +79,30 @@ def test_damaged_or_lost_entry_loses_only_itself() -> None:
         view = fold(lossy, log.dialog)
         assert_closed(view)
         assert any(f"{log.dialog[:12]}:{lost}" in line and "lost" in line for line in sketch(view)), lost
+
+
+def test_changed_body_is_said_in_the_view(tmp_path: Path) -> None:
+    """D20: a stored text in which a letter changed is not shown as what was said: a line names the entry, the doctor reports it, and appending continues."""
+    backend = SqliteBackend(tmp_path / "log.db")
+    with Session.create(store=backend.open()) as session:
+        dialog = session.root
+        dialog.put_text("keep this")
+        dialog.put_text("pay 100 euros")
+        place = Handle(dialog.dialog_id, 1)
+        sound = backend.stored(dialog.dialog_id, 1)
+        backend.run("UPDATE bodies SET body = ? WHERE body = ?", sound.replace(b"100", b"900"), sound)
+    with Session.open(backend.open(), session.session_id) as session:
+        dialog = session.root
+        line = f"[Entry {place} cannot be read: it is lost, or not what was written.]"
+        assert sketch(dialog.view()) == ["user[keep this]", f"user[{line}]"]
+        assert [message.text_content() for message in dialog.messages] == ["keep this", line]
+        with pytest.raises(StoreDamaged):
+            session.recall(place)
+        faults = [(fault.place, fault.code) for fault in verify_store(session.store, session.session_id)]
+        assert faults == [(str(place), "damaged_body")]
+        assert [finding.place for finding in examine(session.store, session.session_id).findings] == [str(place)]
+        dialog.put_text("and on")
+        assert sketch(dialog.view())[2:] == ["user[and on]"]
 
 
 def test_damaged_state_is_told_in_the_instructions() -> None:

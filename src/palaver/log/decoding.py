@@ -72,12 +72,11 @@ def _read_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
 LOST = "palaver.lost"
 """The mark of an entry that replaced a lost one when its session was rebuilt: a key in a message's metadata, or a custom entry's type."""
 
-_UNREADABLE = "[Entry {handle} cannot be read: the store returns other bytes than were written.]"
-_LOST = "[Entry {handle} cannot be read: the store has lost it.]"
+_UNREADABLE = "[Entry {handle} cannot be read: it is lost, or not what was written.]"
 
 
 def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
-    """Return numbers and bodies of a span, and an empty body for each entry that the store has lost. `decoded` makes a stand-in of an empty body."""
+    """Return numbers and bodies of a span, and an empty body for each entry whose own is lost or damaged. `decoded` makes a stand-in of an empty body."""
     return _every(reader.bodies(span.dialog, span.start, span.stop), span, lambda seq: (seq, b""))
 
 
@@ -123,15 +122,15 @@ def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
     try:
         return decode_entry(body)
     except InvalidInput:
-        return _stand_in(reader, handle, body)
+        return _stand_in(reader, handle)
 
 
-def _stand_in(reader: Reader, handle: Handle, body: bytes) -> MessageEntry:
+def _stand_in(reader: Reader, handle: Handle) -> MessageEntry:
     try:
         header = reader.header(handle.dialog, handle.seq)
     except NotFound:
         header = NOTHING  # the header is lost too
-    message = _in_place_of(header, (_UNREADABLE if body else _LOST).format(handle=handle))
+    message = _in_place_of(header, _UNREADABLE.format(handle=handle))
     return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))
 
 

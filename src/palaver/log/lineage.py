@@ -117,7 +117,10 @@ class Reader(Protocol):
         ...
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Return numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
+        """Return numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily.
+
+        A body that is lost, or that does not match the digest in its header, is left out.
+        """
         ...
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
@@ -125,6 +128,7 @@ class Reader(Protocol):
 
         Raises:
             NotFound: There is no such entry.
+            StoreDamaged: It is lost, or does not match the digest in its header.
         """
         ...
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import InvalidInput, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import (
     NOTHING,
@@ -87,9 +87,16 @@ class PortableEntry(NamedTuple):
 
 
 def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[PortableEntry]:
-    """Yield a dialog's own entries from `start` (inclusive) to `stop` (exclusive)."""
+    """Yield a dialog's own entries from `start` (inclusive) to `stop` (exclusive).
+
+    Raises:
+        StoreDamaged: One of them is lost, or not what was written.
+    """
     bodies = reader.bodies(dialog, start, stop)
-    for header, (seq, body) in zip(reader.headers(dialog, start, stop), bodies, strict=True):
+    for header in reader.headers(dialog, start, stop):
+        seq, body = next(bodies, (-1, b""))
+        if seq != header.seq:
+            raise StoreDamaged(f"{Handle(dialog, header.seq)}", "it is lost, or not what was written")
         yield PortableEntry(seq, header.turn_head == seq, body)
 
 

@@ -26,6 +26,7 @@ from palaver.store.records import (
     check_prefix,
     check_taken,
     checked,
+    require_written,
     unknown,
 )
 
@@ -207,15 +208,17 @@ class MemoryStore:
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Return numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
-        first = max(0, start)
+        part = slice(max(0, start), None if stop is None else max(0, stop))
         with self.contents.using():
-            found = self.contents.log(dialog_id).bodies[first : None if stop is None else max(0, stop)]
-        return enumerate(found, first)
+            log = self.contents.log(dialog_id)
+            found = zip(log.headers[part], log.bodies[part], strict=True)
+        return ((header.seq, body) for header, body in found if body_digest(body) == header.digest)
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Return one body."""
         with self.contents.using():
-            return self.contents.place(dialog_id, seq).bodies[seq]
+            log = self.contents.place(dialog_id, seq)
+            return require_written(Handle(dialog_id, seq), log.bodies[seq], log.headers[seq].digest, lambda: None)
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from palaver.ids import BlobId, DialogId
 from palaver.log import (
     KINDS,
     Draft,
+    Handle,
     Header,
     Node,
     Span,
@@ -321,6 +322,31 @@ def header_in(row: Sequence[Any]) -> Header | None:
         return made if header_sum(made) == check and 0 <= made.seq < MOST_ENTRIES else None
     except Exception:  # noqa: BLE001 - whatever a damaged value makes of it
         return None
+
+
+_DIGEST_AT = Header._fields.index("digest")
+
+
+def require_written(place: Handle, body: object, digest: object, row: Callable[[], Sequence[Any] | None]) -> bytes:
+    """Return a body that is what was written.
+
+    Args:
+        place: Its entry.
+        body: What the store returns; None when it is lost.
+        digest: The digest in its header.
+        row: Returns the row of its header (`header_in`). Asked only where the digest differs: the checksum says which of both is damaged.
+
+    Raises:
+        StoreDamaged: The body is lost, or other bytes than were written.
+    """
+    if not isinstance(body, bytes):
+        raise StoreDamaged(str(place), "its header is there, its body is not")
+    if (made := body_digest(body)) != digest:
+        values = list(row() or ())
+        values[_DIGEST_AT : _DIGEST_AT + 1] = [made]
+        if header_in(values) is None:
+            raise StoreDamaged(str(place), "its body does not match the digest in its header")
+    return body
 
 
 def derived_header(header: Header, body: bytes, last: Header) -> Header:

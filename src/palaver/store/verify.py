@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import NOTHING, Header, Inbox, LateResult, MessageEntry, Node, Span, body_digest, decode_entry
+from palaver.log import NOTHING, Header, Inbox, LateResult, MessageEntry, Node, Span, decode_entry
 from palaver.messages import media_of
 from palaver.plurals import counted
 from palaver.store.copying import Copyable
@@ -125,7 +125,7 @@ class Verification:
             found = body if seq == header.seq else None
             self.entries += 1
             self.size += len(found or b"")
-            fault, last = _judged(dialog_id, header, found, last)
+            fault, last = self._judged(dialog_id, header, found, last)
             if fault is not None:
                 yield fault
             latest = max(latest, header.at)
@@ -133,6 +133,23 @@ class Verification:
         if active < latest:
             what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
             yield Fault(dialog_id[:SHORT_DIGITS], "wrong_activity", what)
+
+    def _judged(
+        self, dialog_id: DialogId, header: Header, body: bytes | None, last: Header
+    ) -> tuple[Fault | None, Header]:
+        """Return what is wrong with an entry, and the header that the next one follows: the derived one, where there is one."""
+        place = _at(dialog_id, header.seq)
+        try:
+            derived = derived_header(header, self.store.body(dialog_id, header.seq) if body is None else body, last)
+        except StoreDamaged as error:
+            return Fault(place, "damaged_body", error.why), header
+        except InvalidInput as error:
+            return Fault(place, "unreadable_body", f"Its body is as it was written, and not an entry: {error}"), header
+        names = [name for name in Header._fields if getattr(header, name) != getattr(derived, name)]
+        if not names:
+            return None, derived
+        told = ", ".join(f"{name} is {getattr(header, name)!r}, not {getattr(derived, name)!r}" for name in names)
+        return Fault(place, "wrong_header", f"Its header does not follow from its body: {told}."[:300]), derived
 
     def _media(self, dialog_id: DialogId, seq: int, body: bytes | None) -> Iterator[Fault]:
         """Look for the payloads of an entry; read them when only this session is verified, for the whole store reads all payloads anyway."""
@@ -173,24 +190,6 @@ def _continued(place: str, found: Iterator[Fault]) -> Iterator[Fault]:
 
 def _at(dialog_id: DialogId, seq: int) -> str:
     return f"{dialog_id[:SHORT_DIGITS]}:{seq}"
-
-
-def _judged(dialog_id: DialogId, header: Header, body: bytes | None, last: Header) -> tuple[Fault | None, Header]:
-    """Return what is wrong with an entry, and the header that the next one follows: the derived one, where there is one."""
-    place = _at(dialog_id, header.seq)
-    if body is None:
-        return Fault(place, "lost_body", "Its header is there, its body is not."), header
-    if body_digest(body) != header.digest:
-        return Fault(place, "damaged_body", "Its body does not match the digest in its header."), header
-    try:
-        derived = derived_header(header, body, last)
-    except InvalidInput as error:
-        return Fault(place, "unreadable_body", f"Its body is as it was written, and not an entry: {error}"), header
-    names = [name for name in Header._fields if getattr(header, name) != getattr(derived, name)]
-    if not names:
-        return None, derived
-    told = ", ".join(f"{name} is {getattr(header, name)!r}, not {getattr(derived, name)!r}" for name in names)
-    return Fault(place, "wrong_header", f"Its header does not follow from its body: {told}."[:300]), derived
 
 
 def _digests(body: bytes | None) -> Iterator[BlobId]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Handle, Header, Span, body_digest
-from palaver.store.records import MOST_ENTRIES, derived_header, header_in, unknown
+from palaver.log import NOTHING, Handle, Header, Span
+from palaver.store.records import MOST_ENTRIES, derived_header, header_in, require_written, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, end
 
@@ -28,11 +28,13 @@ def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
 
 def one_body(rows: Rows, dialog_id: DialogId, seq: int) -> bytes:
     """Read one body."""
-    _place, row = _row(rows, "body_get", dialog_id, seq)
-    if row is None or row[0] is None:
-        raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is there, its body is not")
-    body: bytes = row[0]
-    return body
+    place, row = _row(rows, "body_get", dialog_id, seq)
+    return _written(rows, place, seq, *(row or (None, None)))
+
+
+def _written(ask: Rows | Database, place: Place, seq: int, body: object, digest: object) -> bytes:
+    numbers = {"session_no": place[1], "dialog_no": place[2], "seq": seq}
+    return require_written(Handle(place[0], seq), body, digest, lambda: ask.one("header_get", **numbers))
 
 
 def _row(rows: Rows, statement: str, dialog_id: DialogId, seq: int) -> tuple[Place, Row | None]:
@@ -58,9 +60,17 @@ def headers(
 
 
 def bodies(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
-    """Return numbers and bodies of own entries; one that was lost is left out."""
+    """Return numbers and bodies of own entries; one that is lost or damaged is left out."""
     place, bounds = _bounds(db, dialog_id, start, stop)
-    return ((row[0], row[1]) for row in judged(db, place, bounds) if row[1] is not None)
+    return ((seq, body) for seq, body in _bodies(db, place, bounds) if body is not None)
+
+
+def _bodies(db: Database, place: Place, bounds: range) -> Iterator[tuple[int, bytes | None]]:
+    for seq, body, _kind, digest in judged(db, place, bounds):
+        try:
+            yield seq, _written(db, place, seq, body, digest)
+        except StoreDamaged:
+            yield seq, None
 
 
 def judged(db: Database, place: Place, bounds: range) -> Iterator[Row]:
@@ -72,10 +82,10 @@ def damaged(db: Database, dialog_id: DialogId) -> Iterator[Span]:
     """Return entries whose body does not match its digest, one by one, and each gap in the log as a whole."""
     place, bounds = _bounds(db, dialog_id, 0, None)
     expected = 0
-    for seq, body, _kind, digest in judged(db, place, bounds):
+    for seq, body in _bodies(db, place, bounds):
         if seq > expected:
             yield Span(dialog_id, expected, seq)
-        if body is None or body_digest(body) != digest:
+        if body is None:
             yield Span(dialog_id, seq, seq + 1)
         expected = seq + 1
 

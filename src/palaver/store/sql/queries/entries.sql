@@ -26,7 +26,7 @@ WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND {of_kinds} AND
 ORDER BY e.seq DESC LIMIT :rows;
 
 -- name: body_get
-SELECT {body} FROM {entries} WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq = :seq;
+SELECT {body}, e.digest FROM {entries} WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq = :seq;
 
 -- name: bodies_up
 -- A page: so many rows, and no more bytes than given before the last row's. A body that was lost is NULL.
