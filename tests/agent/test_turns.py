@@ -47,6 +47,15 @@ def test_each_step_is_in_the_log_in_order() -> None:
     assert kinds(agent.current_dialog) == opening + rest
 
 
+def test_provider_tools_are_declared_when_they_change() -> None:
+    """R114: the log knows which tools of the provider's own each answer could use, also where the call adds them."""
+    agent, _ = scripted(["a", "b"], Prompt(path="p", prompt="Search.", addon_args={"web_search": True}))
+    agent.respond("one?")
+    assert agent.current_dialog.view().provided == {"web_search": True}
+    agent.respond("two?")
+    assert kinds(agent.current_dialog).count("toolset") == 1
+
+
 def test_tools_and_model_are_declared_when_they_change() -> None:
     """R77: a second turn declares nothing again; another model is one entry; a working copy is never a branch."""
     agent, provider = scripted([calling("add", a=1, b=2), "3", "again 3", "b"], adder())

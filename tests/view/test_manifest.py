@@ -56,23 +56,28 @@ def test_foreign_manifest_is_damage() -> None:
 
 
 def test_view_knows_what_was_said_before_an_edit() -> None:
-    """What a provider signed before an edit was signed for other words; the count comes back from the manifest."""
-    edits: dict[str, tuple[Callable[[Log], Entry], int]] = {
-        "quarantine": (lambda log: Quarantine(target=Place(dialog=log.dialog, seq=2, block=0), reason="refused"), 3),
-        "instructions": (lambda _: Instructions(sections=(Section(name="role", text="newer"),)), 0),
-        "toolset": (lambda _: Toolset(tools=(ToolSpec(name="newer"),)), 0),
-        "compaction": (lambda log: commit(log, apply(seen(log), Plan(policy="cut", drops=(Drop(index=0),)))), 2),
-        "pin": (lambda log: Pin(target=Place(dialog=log.dialog, seq=2)), 0),
-        "model": (lambda _: ModelChange(model="other"), 0),
+    """What a provider signed before an edit, or other instructions or tools, was signed for other words; a manifest keeps both counts."""
+    edits: dict[str, tuple[Callable[[Log], Entry], tuple[int, int]]] = {
+        "quarantine": (
+            lambda log: Quarantine(target=Place(dialog=log.dialog, seq=2, block=0), reason="refused"),
+            (3, 0),
+        ),
+        "instructions": (lambda _: Instructions(sections=(Section(name="role", text="newer"),)), (0, 3)),
+        "toolset": (lambda _: Toolset(tools=(ToolSpec(name="newer"),)), (0, 3)),
+        "provider's tools": (lambda _: Toolset(tools=(ToolSpec(name="first"),), provided={"web_search": True}), (0, 3)),
+        "compaction": (lambda log: commit(log, apply(seen(log), Plan(policy="cut", drops=(Drop(index=0),)))), (2, 0)),
+        "pin": (lambda log: Pin(target=Place(dialog=log.dialog, seq=2)), (0, 0)),
+        "model": (lambda _: ModelChange(model="other"), (0, 0)),
     }
-    for what, (entry, edited) in edits.items():
+    for what, (entry, counts) in edits.items():
         log = Log()
         log.put(Instructions(sections=(Section(name="role", text="first"),)), Toolset(tools=(ToolSpec(name="first"),)))
         log.put(user("go"), model("well"), user("on"))
-        assert seen(log).edited == 0
+        assert (seen(log).edited, seen(log).changed) == (0, 0)
         log.put(entry(log), user("more"))
         folded = seen(log)
-        assert folded.edited == edited, what
-        assert restored(stored(manifest(folded, folded)), seen(log)).edited == edited, what
+        assert (folded.edited, folded.changed) == counts, what
+        back = restored(stored(manifest(folded, folded)), seen(log))
+        assert (back.edited, back.changed) == counts, what
         planned = apply(folded, Plan(policy="cut", drops=(Drop(index=1),)))
-        assert planned.edited == len(planned.exchanges), what
+        assert (planned.edited, planned.changed) == (len(planned.exchanges), 0), what

@@ -24,7 +24,7 @@ from palaver.errors import (
 )
 from palaver.ids import new_message_id
 from palaver.log import Entry, Handle, Instructions, Place, Section, entry_at
-from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange
+from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange, Toolset
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent, words_of
 from palaver.models import Assembly, Event
 from palaver.models.retry import with_retries
@@ -79,8 +79,9 @@ async def _declare(run: AgentRun) -> None:
     """Record tools, instructions, core memory and model if they differ from those in force."""
     view = await run_in_worker(run.dialog.view)
     changed: list[Entry] = []
-    if view.tools != run.toolbox.specs:
-        changed.append(run.toolbox.toolset)
+    provided = run.settings.model_args.get("provider_tools", run.prompt.addon_args)
+    if (view.tools, view.provided) != (run.toolbox.specs, provided):
+        changed.append(Toolset(tools=run.toolbox.specs, provided=provided or None))
     changed += _instructed(run, view)
     if view.model != run.settings.model:
         changed.append(ModelChange(model=run.settings.model, provider=run.settings.provider))

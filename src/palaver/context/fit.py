@@ -20,12 +20,24 @@ from palaver.context.recall import RECALL_TOOLS, Said, recalled, searched
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, derive_id
 from palaver.log import Handle, Span, ToolSpec
-from palaver.messages import Message, Role, Speaker, TextContent, ToolResultContent, Trust, media_of, words_of
+from palaver.messages import (
+    Message,
+    Role,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolResultContent,
+    Trust,
+    media_of,
+    words_of,
+)
 from palaver.plurals import a_type, counted
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Omission, Reason, View, fold_messages
+from palaver.view.blocks import Change as Shown
 from palaver.wire import Change, How, Profile, Report, profile
+from palaver.wire.reasoning import first_bound
 from palaver.wire.script import marked
 
 __all__ = ["Fit", "fit"]
@@ -280,6 +292,7 @@ class _Job:
                     raise
                 around = {**error.breakdown, "around the messages": added}
                 raise InfeasibleBudget(budget.limit, error.needed + added, around) from error
+            composed = _bound(composed, self.profile, meter)
             written = writer.write(composed.view)
             tokens = self._size(written, meter) if written.grew else composed.after.total
             if tokens <= budget.limit:
@@ -306,6 +319,28 @@ class _Job:
             and self.dialect.name == "openai-chat"
             and not model_info(self.model).family.startswith("openai")
         )
+
+
+def _bound(composed: Composed, rules: Profile, meter: Meter) -> Composed:
+    """Return a list without the thinking that its provider would refuse, because what comes before it is no longer what it was signed for."""
+    view = composed.view
+    edited = view.exchanges[: first_bound(view, rules)] if rules.reasoning.bound else ()
+    thoughts = {
+        block.origin: len(block.content.content)
+        for block in (block for exchange in edited for block in exchange.blocks())
+        if isinstance(block.content, ThinkingContent) and block.origin is not None
+    }
+    if not thoughts:
+        return composed
+    gone = dict.fromkeys(thoughts, Shown(Reason.UNBOUND))
+    exchanges = (replace(exchange, changes={**exchange.changes, **gone}) for exchange in edited)
+    omissions = (Omission(reason=Reason.UNBOUND, handle=place, size=size) for place, size in thoughts.items())
+    view = replace(
+        view,
+        exchanges=(*exchanges, *view.exchanges[len(edited) :]),
+        omissions=(*view.omissions, *omissions),
+    )
+    return replace(composed, view=view, after=meter.view(view))
 
 
 def _listed(messages: Sequence[Message], system: str, tools: Sequence[ToolSpec], pinned: Sequence[int]) -> View:

@@ -127,7 +127,13 @@ def _with_omissions(view: View, shown: View, by: str) -> View:
     ]
     policies = view.policies if by in view.policies else (*view.policies, by)
     return replace(
-        view, system=shown.system, exchanges=shown.exchanges, omissions=(*view.omissions, *gone), policies=policies
+        view,
+        system=shown.system,
+        exchanges=shown.exchanges,
+        omissions=(*view.omissions, *gone),
+        policies=policies,
+        edited=len(shown.exchanges),
+        changed=0,
     )
 
 

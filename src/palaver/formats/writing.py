@@ -83,7 +83,7 @@ def spelled(
         script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
         script = tuple(with_provider_blocks(script, rules, notes, asked=True))
         speeches = ((one,) for one in script)
-        sent = (with_reasoning(one, rules, one[0].model, notes, taken, edited=False, thinks=True) for one in speeches)
+        sent = (with_reasoning(one, rules, one[0].model, notes, taken, unbound="", thinks=True) for one in speeches)
         scripts.append([each for one in sent for each in one if each.parts])
     with_bytes = with_media(scripts, rules, load, rules.request_bytes, notes)
     for (exchange, at), script in zip(dated(view, heading), with_bytes, strict=True):

@@ -73,10 +73,16 @@ class Instructions(Entry):
 
 
 class Toolset(Entry):
-    """The tools declared from here on; they replace the earlier ones."""
+    """The tools declared from here on; they replace the earlier ones.
+
+    Attributes:
+        tools: The tools that the program runs.
+        provided: The tools that the provider runs itself, by name: true, or their options; None when there are none.
+    """
 
     kind: Literal["toolset"] = "toolset"
     tools: tuple[ToolSpec, ...] = ()
+    provided: JsonValue = None
 
 
 class CallStarted(Entry):

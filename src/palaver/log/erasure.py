@@ -302,7 +302,10 @@ _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
         **_fields(entry, "replaces"),
         "sections": tuple(Section(name="erased", text=ERASED, behind=each.behind) for each in entry.sections),
     },
-    "toolset": lambda entry: {"tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools)},
+    "toolset": lambda entry: {
+        "tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools),
+        "provided": entry.provided and dict.fromkeys(entry.provided, True),
+    },
     "compaction": _compaction,
     "context_edit": lambda entry: {**_fields(entry, "base", "policy"), **_edited(entry)},
     "call_started": lambda entry: _fields(entry, "call_id", "tool", "idempotent", "repeats"),

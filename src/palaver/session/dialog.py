@@ -487,8 +487,8 @@ class Dialog:
         Args:
             profile: `openai`, `openai-responses`, `anthropic` or `gemini`; or a profile.
             model: The model.
-            tools: Schemas as providers write them, or functions. Where they are not the dialog's tools yet, they are recorded as its tools from
-                here on, which is the only thing that is written. The dialog's tools when not given.
+            tools: Schemas as providers write them, or functions. The dialog's tools when not given. Where they or the `provider_tools` of the
+                call are not the dialog's tools yet, they are recorded as its tools from here on, which is the only thing that is written.
             policy: As for `view`.
             budget: As for `view`.
             at: As for `view`.
@@ -506,23 +506,23 @@ class Dialog:
         for name in call.keys() - wire.Call.__dataclass_fields__.keys():
             hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
-        if tools is not None:
-            self._declare(tools_of(tools), at)
+        made = wire.Call(model=model, **call)
+        self._declare(None if tools is None else tools_of(tools), made.provider_tools, at)
         view = self.view(policy, budget, at, model=model)
-        request = wire.compile(
-            view, known, wire.Call(model=model, **call), lambda digest: self.store.blob(BlobId(digest))
-        )
+        request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
         request.check()
         self._asked = None if at is not None else (request, self._head.last.seq)
         return request
 
-    def _declare(self, tools: tuple[ToolSpec, ...], at: int | None) -> None:
-        if at is not None:
+    def _declare(self, tools: tuple[ToolSpec, ...] | None, provided: Mapping[str, Any], at: int | None) -> None:
+        if at is not None and tools is not None:
             raise InvalidInput(
                 "A request for an earlier view has the tools of that time.", hint="Leave out `tools` or `at`."
             )
-        if tools != self._seen().tools:
-            self.record(Toolset(tools=tools))
+        seen = self._seen()
+        declared = seen.tools if tools is None else tools
+        if at is None and (declared, provided) != (seen.tools, seen.provided):
+            self.record(Toolset(tools=declared, provided=provided or None))
 
     @cached_property
     def calls(self) -> CallHistory:

@@ -10,7 +10,6 @@ from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
-from palaver.log.entries import Toolset
 from palaver.tools.function import Function
 
 __all__ = ["Toolbox", "without_clashes"]
@@ -46,11 +45,6 @@ class Toolbox:
     def specs(self) -> tuple[ToolSpec, ...]:
         """The declarations, in order. An unavailable tool stays declared."""
         return tuple(each.spec for each in self)
-
-    @property
-    def toolset(self) -> Toolset:
-        """The log entry that declares these tools."""
-        return Toolset(tools=self.specs)
 
     def get(self, name: str) -> Function | None:
         """Return the tool of this name, or None."""

@@ -44,6 +44,8 @@ class Reason(StrEnum):
     """Its kind is never shown to a model."""
     MANAGER = "manager"
     """A plain context manager left it out."""
+    UNBOUND = "unbound"
+    """The provider signed it for other words than those that are before it now, and would refuse it."""
     ERASED = "erased"
     """It was erased from the log; nothing returns it."""
 
@@ -62,6 +64,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         Reason.QUARANTINED: "in quarantine",
         Reason.SUPERSEDED: "replaced by something newer",
         Reason.MANAGER: "left out by the context manager",
+        Reason.UNBOUND: "signed for other words before it, which the provider would refuse",
         Reason.ERASED: "erased for good",
     }
 )
@@ -103,6 +106,7 @@ class Turn:
         name: The sender's name where it is not the role's default, else empty.
         model: The model that said it, or empty.
         provider: The provider that said it, or empty.
+        imported: Whether another program recorded it: what exactly was said before it is not known.
     """
 
     role: Role
@@ -110,6 +114,7 @@ class Turn:
     name: str = ""
     model: str = ""
     provider: str = ""
+    imported: bool = False
 
 
 QUARANTINED_ARGUMENT = "quarantined"

@@ -190,10 +190,11 @@ def find_start(
         if not isinstance(entry, Compaction):
             damaged.append(place)
         elif _complete(entry, spans[: index + 1]):
-            meanwhile = Span(span.dialog, max(entry.base + 1, span.start), base)
-            after = Span(span.dialog, base + 1, span.stop)
-            tail = tuple(part for part in (meanwhile, after, *spans[index + 1 :]) if len(part))
-            return entry, tail, damaged
+            meanwhile = max(
+                entry.base + 1, span.start
+            )  # what was said before it was committed is read with its own header
+            after = Span(span.dialog, meanwhile if meanwhile < base else base + 1, span.stop)
+            return entry, tuple(part for part in (after, *spans[index + 1 :]) if len(part)), damaged
     return None, tuple(spans), damaged
 
 

@@ -40,10 +40,13 @@ Manifest: TypeAlias = dict[str, Any]
     What the view leaves out, as a compaction records it.
 `edited`
     How many of the first exchanges were said before the newest edit.
+`changed`
+    How many were said before the newest change of instructions or tools.
 `policies`
     The policies that shaped it.
 """
 
+_NUMBERS = ("at", "edited", "changed")
 _LISTS = ("system", "items", "edits", "omitted", "policies")
 
 
@@ -83,6 +86,7 @@ def manifest(view: View, folded: View) -> Manifest:
         "omitted": [gone.stored().model_dump(mode="json") for gone in view.omissions],
         "policies": list(view.policies),
         "edited": view.edited,
+        "changed": view.changed,
     }
 
 
@@ -105,6 +109,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
             omissions=tuple(Omission.of(Omitted.model_validate(gone)) for gone in stored["omitted"]),
             policies=tuple(stored["policies"]),
             edited=int(stored["edited"]),
+            changed=int(stored["changed"]),
         )
     except (LookupError, TypeError, ValueError) as error:  # a pydantic ValidationError is a ValueError
         what = f"the manifest of a call in {folded.dialog_id[:12]}"
@@ -116,7 +121,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Return a manifest as a difference to an earlier one: for each list, the runs that both share and the new items."""
-    return {"at": stored["at"], "edited": stored["edited"]} | {
+    return {name: stored[name] for name in _NUMBERS} | {
         name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS
     }
 
@@ -129,7 +134,7 @@ def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifes
     """
     try:
         lists = {name: list(_undone(difference.get(name, ()), before.get(name, ()))) for name in _LISTS}
-        return {"at": difference["at"], "edited": difference["edited"], **lists}
+        return {**{name: difference[name] for name in _NUMBERS}, **lists}
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise StoreDamaged("the manifest of a call", f"it is not a difference to the one before ({error!r})") from error
 

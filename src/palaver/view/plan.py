@@ -150,6 +150,7 @@ def apply(view: View, plan: Plan) -> View:
         exchanges=tuple(exchanges),
         omissions=(*omissions, *removed),
         edited=len(exchanges),
+        changed=0,
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
 

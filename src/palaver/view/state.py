@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from palaver.ids import DialogId
 from palaver.log import (
@@ -31,6 +32,7 @@ from palaver.log import (
     is_note,
 )
 from palaver.messages import Role, Speaker, TextContent, Trust
+from palaver.messages.frozen import EMPTY
 from palaver.view.blocks import NO_CHANGES, QUARANTINE, Block, Change, Reason, from_edit, shown_blocks
 from palaver.view.exchange import Exchange, Reading, blocks_of, read
 from palaver.view.pairing import Pairing
@@ -149,6 +151,7 @@ class State:
         omissions: What the checkpoint left out.
         policies: The policies that decided, in order.
         edited: How many exchanges were said before the newest edit.
+        changed: How many were said before the newest change of instructions or tools, or are shared by a fork that keeps a window.
         damaged: Entries that decide how others are shown and cannot be read.
     """
 
@@ -164,6 +167,7 @@ class State:
     omissions: list[Omission] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
     edited: int = 0
+    changed: int = 0
     damaged: list[Handle] = field(default_factory=list)
     _shown: list[Exchange] = field(default_factory=list)
     _hidden: set[int] = field(default_factory=set)
@@ -172,8 +176,10 @@ class State:
     _replaced: tuple[Handle, ...] = ()
     _system: tuple[Block, ...] = ()
     _tools: tuple[ToolSpec, ...] = ()
+    _provided: Mapping[str, Any] = EMPTY
     _model: str = ""
     _columns: Columns = field(init=False)
+    _windowed: bool = field(init=False)
     reader: Reader | None = None
 
     @classmethod
@@ -183,6 +189,7 @@ class State:
 
     def __post_init__(self) -> None:
         self._columns = Columns(gaps(self.node.ranges))
+        self._windowed = any(span.start for span in self.node.ranges)
         self.pairing = Pairing(self.read, self._open_at, self._columns.between, self.marks.apart)
 
     def resume(self, checkpoint: Compaction) -> None:
@@ -194,7 +201,7 @@ class State:
                 self.pairing.derived(piece)
             else:
                 self.take_span(Span(piece.dialog, piece.start, piece.stop), edited=True)
-        self.edited = len(self.pairing.exchanges)
+        self.edited, self.changed = len(self.pairing.exchanges), 0
         if checkpoint.closed:
             self.pairing.finish(live=False)
             self.pairing.response = None
@@ -215,7 +222,13 @@ class State:
                     self.message(dialog, header, before, inherited=inherited)
                 elif header.kind in _READ and not (edited and header.kind == "context_edit"):
                     kept &= self._adjust(Handle(dialog, header.seq), header)
+                if header.kind in _EDITS:
+                    self.edited, self.changed = len(self.pairing.exchanges), 0
+                elif header.kind in _CHANGES:
+                    self.changed = len(self.pairing.exchanges)
             before = header
+        if inherited and self._windowed:
+            self.changed = len(self.pairing.exchanges)
         return kept
 
     def message(self, dialog: DialogId, header: Header, before: Header, *, inherited: bool = False) -> None:
@@ -255,13 +268,11 @@ class State:
             case ContextEdit() as entry:
                 if not self.whole:
                     self._edit(entry.edits, entry.omitted, entry.policy)
-                    self.edited = len(self.pairing.exchanges)
                 return not is_note(entry)
             case Pin() as entry:
                 self.marks.flag(place, entry.kind, entry.target.handle._replace(block=None), holds=entry.pinned)
             case Quarantine() as entry:
                 self.marks.flag(place, entry.kind, entry.target.handle, holds=not entry.lifted)
-                self.edited = len(self.pairing.exchanges)
             case _:
                 self.damaged.append(place)
         return True
@@ -297,6 +308,7 @@ class State:
             at=at,
             system=shown_blocks(self._system, self.marks.changes(self._beside or ())),
             tools=self._tools,
+            provided=self._provided,
             exchanges=exchanges,
             omissions=(
                 *self.omissions,
@@ -309,11 +321,16 @@ class State:
             leading=len(leading),
             response=None if response is None else response.first,
             policies=tuple(self.policies),
-            edited=self.edited - sum(1 for index in self._hidden if index < self.edited),
+            edited=self._shown_of(self.edited),
+            changed=self._shown_of(self.changed),
             shared=self.node.ranges,
             reader=self.reader,
         )
         return view if self._hidden else view.grown(self._columns, self._settled)
+
+    def _shown_of(self, first: int) -> int:
+        """Return how many of the first exchanges are shown."""
+        return first - sum(1 for index in self._hidden if index < first)
 
     def _exchanges(self) -> tuple[Exchange, ...]:
         """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
@@ -360,7 +377,8 @@ class State:
             *(block for each in sections for block in _sections(*each, behind=True)),
             *(block for place in lines for block in blocks_of(place, entries[place])),
         )
-        self._tools = next((entry.tools for entry in said if isinstance(entry, Toolset)), ())
+        toolset = next((entry for entry in said if isinstance(entry, Toolset)), Toolset())
+        self._tools, self._provided = toolset.tools, toolset.provided or EMPTY
         self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
         self._beside = places
 
@@ -369,3 +387,6 @@ _MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY.value, Role.COMPACTION_SUMMARY.value})
 _IN_FORCE = frozenset({"instructions", "toolset", "model_change"})
 _READ = _IN_FORCE | {"branch_summary", "context_edit", "pin", "quarantine"}
+_EDITS = frozenset({"compaction", "context_edit", "quarantine"})
+_CHANGES = frozenset({"instructions", "toolset"})
+"""Kinds of entries that change what comes before the exchanges said so far."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec, gaps, part_of
 from palaver.messages import Message, Role, Speaker
+from palaver.messages.frozen import EMPTY
 from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.exchange import Exchange, Reading, Recorded
 
@@ -152,6 +154,7 @@ class View:
         at: The number of the dialog's last own entry that the view includes, or -1.
         system: The instructions, in order.
         tools: The declared tools.
+        provided: The declared tools that the provider runs itself, by name: true, or their options.
         exchanges: The conversation, in order.
         omissions: The entries and blocks up to `at` that the view does not show, with the reason.
         model: The model in force, or empty.
@@ -160,6 +163,7 @@ class View:
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
         edited: How many of the first exchanges are older than the view's last edit: signatures in them were made for other words.
+        changed: The same for a change of instructions or tools after that edit, and for what a fork shares that keeps a window.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
     """
@@ -168,6 +172,7 @@ class View:
     at: int
     system: tuple[Block, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
+    provided: Mapping[str, Any] = EMPTY
     exchanges: tuple[Exchange, ...] = ()
     omissions: tuple[Omission, ...] = ()
     model: str = ""
@@ -176,6 +181,7 @@ class View:
     response: Handle | None = None
     policies: tuple[str, ...] = ()
     edited: int = 0
+    changed: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
     _settled: tuple[Columns, int] | None = field(default=None, init=False, compare=False, repr=False)

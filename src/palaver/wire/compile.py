@@ -25,7 +25,7 @@ from palaver.wire.gather import gather
 from palaver.wire.head import Body, Draft, draft, provided
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, paired
-from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
 from palaver.wire.request import Call, Compiled, Memo, Piece, Request
 from palaver.wire.script import (
     BEGINS_WITH_ASSISTANT,
@@ -163,7 +163,7 @@ class _Exchanges:
         view.load()  # in few scans, rather than one for each exchange
         taken: set[str] = set()
         out: list[Compiled] = []
-        said_before = view.edited
+        said_before = first_bound(view, self.profile)
         for index, exchange in enumerate(view.exchanges):
             edited = index < said_before
             one = known.get(id(exchange))
@@ -177,7 +177,8 @@ class _Exchanges:
         notes, taken, profile = Notes(), Taken(before), self.profile
         script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
         script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
-        thoughts = with_reasoning(script, profile, self.model, notes, taken, edited=edited, thinks=self.thinks)
+        unbound = why_unbound(profile, edited=edited, imported=any(turn.imported for turn in exchange.turns))
+        thoughts = with_reasoning(script, profile, self.model, notes, taken, unbound=unbound, thinks=self.thinks)
         script = tuple(speech for speech in thoughts if speech.parts)
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), Notes()) if media else (script, notes)

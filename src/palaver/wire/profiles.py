@@ -10,6 +10,7 @@ Sources are named once here and cited by letter:
 * [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
 * [A4] …/build-with-claude/extended-thinking and adaptive-thinking.  [A5] …/api/errors.
 * [A6] …/build-with-claude/mid-conversation-system-messages.  [A8] …/build-with-claude/structured-outputs.
+* [A9] …/build-with-claude/preserved-thinking.
 * [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
 * [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
 * [O2] developers.openai.com/api/docs/guides/images-vision.  [O3] …/guides/function-calling.
@@ -179,6 +180,7 @@ ANTHROPIC = Profile(
         form="blocks",
         manual=False,  # [A7] this and the next refused by Claude 4.7 and later
         sampling=False,
+        bound=True,  # [A9] Claude 5.1 and later
         maker="anthropic",
         blocks=frozenset({
             "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
@@ -268,6 +270,7 @@ _SHORT = MappingProxyType({"openai": "openai-chat", "google": "gemini"})
 # Which models take more than their provider's profile says. `4(?:-[0-5]…)?` reads Claude's minor number, not a date.
 _CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
 _CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
+_CLAUDE_TO_50 = re.compile(r"claude-(?:v?[123]|instant)|claude-[a-z]+-(?:4|5(?![-.][1-9]\d?(?!\d)))(?!\d)")  # [A9]
 _CLAUDE_SYSTEM_INSIDE = re.compile(r"claude-opus-4-8")  # [A6]
 _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
 _CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
@@ -310,7 +313,10 @@ def _for_gemini(model: str) -> Profile:
 
 
 def _for_claude(model: str) -> Profile:
-    """Relax Anthropic's profile: prefill ended with 4.6, thinking budgets and sampling parameters with 4.7 [A7]."""
+    """Relax Anthropic's profile: prefill ended with 4.6, thinking budgets and sampling parameters with 4.7 [A7].
+
+    Thinking is not bound to what precedes it before 5.1 [A9].
+    """
     turns, reasoning, answers = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.answers
     if model and not _CLAUDE_TO_40.search(model):
         answers = replace(answers, native=True)
@@ -318,6 +324,8 @@ def _for_claude(model: str) -> Profile:
         turns = replace(turns, assistant_last=True)
     if _CLAUDE_TO_46.search(model):
         reasoning = replace(reasoning, manual=True, sampling=True)
+    if _CLAUDE_TO_50.search(model):
+        reasoning = replace(reasoning, bound=False)
     if _CLAUDE_SYSTEM_INSIDE.search(model):
         turns = replace(turns, system_inside=True)
     return replace(ANTHROPIC, turns=turns, reasoning=reasoning, answers=answers)

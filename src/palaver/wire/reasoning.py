@@ -1,8 +1,9 @@
 """The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
 Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it. From Claude Fable 5.1 on, a
-block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). So the
-thinking of all exchanges that were said before the view's last edit is left out, as that page advises for kept turns after a compaction.
+block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). For these models the
+thinking of all exchanges that were said before the last such change is left out, as that page advises for kept turns after a compaction,
+and so is that of imported sessions. Older models get none that was said before an edit: it may repeat what was taken out.
 Models that continue the assistant's words get none while thinking is off: such a request may not have any, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
 
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from palaver.view import View
 from palaver.wire.check.rules import decode
 from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
@@ -58,7 +60,7 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
     notes: Notes,
     taken: Taken,
     *,
-    edited: bool,
+    unbound: str,
     thinks: bool,
 ) -> Iterator[Speech]:
     """Return the script with the thinking that `model` accepts back, and without all other.
@@ -69,14 +71,14 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
         model: The model that the request is for.
         notes: The changes so far.
         taken: The ids so far; those of reasoning items are added.
-        edited: Whether the view was edited before the exchange, after it was said.
+        unbound: Why signed thinking is not bound to what the request has before it (`why_unbound`), or empty.
         thinks: Whether the request turns on Anthropic's thinking.
     """
     form = profile.reasoning.form
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
-        why = _refused(speech, thoughts, profile, model, edited=edited, thinks=thinks)
+        why = _refused(speech, thoughts, profile, model, unbound=unbound, thinks=thinks)
         if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
             why = "its item stands in the request already"
         for part in thoughts if why else ():
@@ -89,7 +91,7 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
 
 
 def _refused(
-    speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, edited: bool, thinks: bool
+    speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, unbound: str, thinks: bool
 ) -> str:
     """Return why the thinking of a turn cannot go back, or an empty text."""
     form = profile.reasoning.form
@@ -101,10 +103,29 @@ def _refused(
         return "another provider's"
     if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
         return "another model's"
-    if form == "blocks" and (edited or (profile.turns.assistant_last and not thinks)):
-        off = "thinking is off, and a request that ends on the assistant's words may hold none"
-        return "signed for words before it that have been edited since" if edited else off
-    return _malformed(speech.parts, thoughts, form)
+    if form == "blocks" and profile.turns.assistant_last and not thinks:
+        return "thinking is off, and a request that ends on the assistant's words may hold none"
+    return (form == "blocks" and unbound) or _malformed(speech.parts, thoughts, form)
+
+
+def first_bound(view: View, profile: Profile) -> int:
+    """Return how many of the first exchanges have thinking that was signed for other words than those before it now."""
+    return max(view.edited, view.changed) if profile.reasoning.bound else view.edited
+
+
+def why_unbound(profile: Profile, *, edited: bool, imported: bool) -> str:
+    """Return why the signed thinking of an exchange cannot go back, or an empty text.
+
+    Args:
+        profile: The provider's rules.
+        edited: Whether it is among the first exchanges that `first_bound` counts.
+        imported: Whether another program recorded it, so that nobody knows what came before it.
+    """
+    if edited:
+        return "signed for other words than those before it now"
+    return (
+        "signed for a request of another program's, which is not known" if imported and profile.reasoning.bound else ""
+    )
 
 
 def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: str) -> str:

@@ -100,6 +100,7 @@ class Reasoning:
         signed_calls: Whether the first call of every step in the current turn must have its signature.
         manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
+        bound: Whether the provider refuses signed thinking after anything before it changed.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
         blocks: The kinds of blocks that the maker's own tools leave in answers and that go back unchanged.
     """
@@ -108,6 +109,7 @@ class Reasoning:
     signed_calls: bool = False
     manual: bool = True
     sampling: bool = True
+    bound: bool = False
     maker: str = ""
     blocks: frozenset[str] = frozenset()
 

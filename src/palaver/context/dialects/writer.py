@@ -155,7 +155,7 @@ class ListWriter:
             pieces = tuple(group)
             if key[0] == "compiled":
                 index = pieces[0].exchange
-                made += [_Made(item, None, (index,)) for item in self._compile(view.exchanges[index])]
+                made += [_Made(item, None, (index,)) for item in self._compile(view, index)]
             elif key[0] == "derived":
                 made.append(_Made(self._derived(pieces[0]), None, (pieces[0].exchange,)))
             else:
@@ -279,9 +279,10 @@ class ListWriter:
             place = _PLACE.match(fault.path)
             yield int(place[1]) if place else -1, fault
 
-    def _compile(self, exchange: Exchange) -> list[Item]:
+    def _compile(self, view: View, index: int) -> list[Item]:
         """Compile one exchange. Before an exchange of the model the wire lets the user begin."""
-        one = replace(self.before, system=(), tools=(), exchanges=(exchange,), omissions=())
+        exchange, edited = view.exchanges[index], int(index < view.edited)
+        one = replace(view, system=(), tools=(), exchanges=(exchange,), omissions=(), edited=edited)
         items: list[Item] = self._request(one)[self.dialect.items]
         begins = (
             self.profile.turns.first

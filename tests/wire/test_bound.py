@@ -1,0 +1,169 @@
+"""Signed thinking goes back to models that check its prefix only while that prefix is the one it was signed for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from palaver.context.fit import fit
+from palaver.log import Instructions, MessageEntry, Section, Source, Toolset, ToolSpec
+from palaver.messages import AssistantMessage, TextContent, ThinkingContent
+from palaver.session import Dialog, Session
+from palaver.store import MemoryStore
+from palaver.wire import Request, profile
+from tests.context.pencil import Manager
+from tests.wire.scenes import BASH
+
+NEWEST, UNKNOWN, OLDER = "claude-fable-5-2", "claude-saga-9", "claude-sonnet-4-5"
+LOOK = ToolSpec(name="look", description="Look.")
+
+
+def thoughts(request: Any) -> int:  # noqa: ANN401 - a request or a list of messages
+    """Count the blocks of thinking in a request."""
+    messages = request.body["messages"] if isinstance(request, Request) else request
+    parts = [part for each in messages if not isinstance(each["content"], str) for part in each["content"]]
+    return sum(part["type"] == "thinking" for part in parts)
+
+
+def answer(dialog: Dialog, model: str, number: int = 0) -> None:
+    """Append an answer with signed thinking."""
+    thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic", model=model)
+    said = (thought, TextContent(content=f"answer {number} " + "word " * 100))
+    dialog.append(AssistantMessage(contents=said, provider="anthropic", model=model))
+
+
+def begun(model: str, turns: int = 3) -> Dialog:
+    """Return a dialog in which each answer was thought about, with instructions and tools."""
+    dialog = Session.create(MemoryStore(), "s").root
+    dialog.record(Instructions(sections=(Section(name="role", text="Be brief."),)), Toolset(tools=(BASH, LOOK)))
+    for number in range(turns):
+        dialog.put_text(f"question {number}")
+        dialog.request("anthropic", model)
+        answer(dialog, model, number)
+    dialog.put_text("and?")
+    return dialog
+
+
+def asked(dialog: Dialog, model: str, **fields: Any) -> Request:  # noqa: ANN401 - of a call
+    """Compile the next request."""
+    return dialog.request("anthropic", model, **fields)
+
+
+def declared(dialog: Dialog, model: str, *tools: ToolSpec) -> Request:
+    """Compile the next request with other tools."""
+    dialog.record(Toolset(tools=tools))
+    return asked(dialog, model)
+
+
+def undone(dialog: Dialog, model: str) -> Dialog:
+    """Answer once under a compaction, and undo it."""
+    dialog.compaction.preview("fold", budget=900, model=OLDER).approve()
+    answer(dialog, model)
+    dialog.compaction.undo()
+    dialog.put_text("and now?")
+    return dialog
+
+
+CHANGES: dict[str, Callable[[Dialog, str], Request]] = {
+    "a tool removed": lambda dialog, model: declared(dialog, model, BASH),
+    "tools reordered": lambda dialog, model: declared(dialog, model, LOOK, BASH),
+    "a provider's tool added": lambda dialog, model: asked(dialog, model, provider_tools={"web_search": True}),
+    "windowed fork": lambda dialog, model: asked(dialog.fork(last_n=3), model),
+    "fork without its beginning": lambda dialog, model: asked(dialog.fork(last_n=3, first_k=0), model),
+    "a compaction undone": lambda dialog, model: asked(undone(dialog, model), model),
+    "a context manager": lambda dialog, model: asked(
+        dialog, model, policy=Manager(lambda dialog: dialog.fork(last_n=3))
+    ),
+}
+
+
+def test_unchanged_prefix_keeps_thinking() -> None:
+    """While nothing before it changed, all thinking goes back, in full forks too."""
+    for model in (NEWEST, UNKNOWN, OLDER):
+        dialog = begun(model)
+        assert thoughts(asked(dialog, model, parameters={"thinking": {"type": "adaptive"}})) == 3
+        assert thoughts(asked(dialog.fork(), model, parameters={"thinking": {"type": "adaptive"}})) == 3
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_changed_prefix_drops_thinking(change: str) -> None:
+    """R241: after a change of what comes before it, models that check get none of the older thinking; the report says so."""
+    for model in (NEWEST, UNKNOWN):
+        request = CHANGES[change](begun(model), model)
+        assert thoughts(request) == 0, model
+        assert "thinking" in {each.what for each in request.report}, model
+
+
+def test_older_models_keep_thinking() -> None:
+    """A model that does not check what precedes its thinking gets it back after the same changes."""
+    for change in ("a tool removed", "tools reordered", "a provider's tool added"):
+        assert thoughts(CHANGES[change](begun("claude-opus-4-6"), "claude-opus-4-6")) == 3, change
+
+
+def test_thinking_after_a_change_goes_back() -> None:
+    """What is thought after the change was signed for what is there now; what was left out once stays out."""
+    dialog = begun(NEWEST)
+    for number in (1, 2):
+        assert thoughts(asked(dialog, NEWEST, provider_tools={"web_search": True})) == number - 1
+        answer(dialog, NEWEST)
+        dialog.put_text("and?")
+    assert thoughts(asked(dialog, NEWEST, provider_tools={"web_search": True})) == 2
+    assert thoughts(asked(dialog, NEWEST)) == 0
+    answer(dialog, NEWEST)
+    dialog.put_text("and?")
+    assert thoughts(asked(dialog, NEWEST)) == 1
+
+
+def test_imported_thinking_stays_out() -> None:
+    """Another program signed it for its own instructions and tools, which nobody knows here."""
+    dialog = Session.create(MemoryStore(), "s").root
+    dialog.put_text("go")
+    thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic", model=NEWEST)
+    message = AssistantMessage(contents=(thought, TextContent(content="Done.")), provider="anthropic", model=NEWEST)
+    dialog.record(MessageEntry(message=message, source=Source(format="claude-code")))
+    dialog.put_text("and?")
+    request = asked(dialog, NEWEST)
+    assert thoughts(request) == 0
+    assert "thinking" in {each.what for each in request.report.lost()}
+
+
+# --- fit -----------------------------------------------------------------------------------------------------------------
+
+
+def test_fit_in_a_loop_drops_thinking_once_it_cuts() -> None:
+    """R241: over several cuts of a growing list, no thinking that was signed for another list is sent, and each is listed."""
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    cuts = set()
+    for number in range(60):
+        fitted = fit(messages, model=NEWEST, budget=3_000)
+        gone = [each for each in fitted.omitted if each.reason == "unbound"]
+        assert thoughts(fitted.messages) == (0 if fitted.omitted else number), number
+        assert all(fitted.recall(each.place).content == "hm" for each in gone)
+        assert fitted.tokens <= 3_000
+        cuts.add(len(messages) - len(fitted.messages))
+        thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+        use = {"type": "tool_use", "id": f"t{number}", "name": "sh", "input": {"cmd": "ls"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number}: " + "word " * 100}
+        messages += [{"role": "assistant", "content": [thought, use]}, {"role": "user", "content": [result]}]
+    assert len(cuts) > 3
+
+
+def test_fit_keeps_thinking_for_older_models() -> None:
+    """A model that does not check gets the thinking of what is shown."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    for number in range(60):
+        said = {"type": "text", "text": f"{number}: " + "word " * 100}
+        messages += [{"role": "assistant", "content": [thought, said]}, {"role": "user", "content": f"ask {number}"}]
+    fitted = fit(messages, model=OLDER, budget=3_000)
+    assert fitted.omitted
+    assert thoughts(fitted.messages) > 0
+
+
+def test_models_that_check() -> None:
+    """Claude from 5.1 on, and names that nobody knows."""
+    bound = {NEWEST, UNKNOWN, "claude-opus-5-5", "us.anthropic.claude-haiku-5-5-20261001-v1:0", "claude-mythos-5.1", ""}
+    free = {"claude-fable-5", "claude-opus-5-20260301", "claude-opus-4-8", "claude-3-7-sonnet-latest", "claude-2.1"}
+    assert {model for model in bound | free if profile("anthropic", model).reasoning.bound} == bound
