@@ -240,6 +240,42 @@ def test_file_that_moved_is_noticed(path: Path, begun: Begun) -> None:
     assert reason(told) == "moved"
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_deleted_log_is_noticed(path: Path, begun: Begun, replaced: bool) -> None:
+    """A write after the write-ahead log was deleted is refused, for nobody would find it; closing keeps what was acknowledged before."""
+    begun.say(b"a")
+    log = path.with_name(f"{path.name}-wal")
+    content = log.read_bytes()
+    log.unlink()
+    if replaced:
+        log.with_suffix(".other").write_bytes(content)  # another file: the inode differs
+        log.with_suffix(".other").rename(log)
+    for _ in range(2):
+        with pytest.raises(StoreError) as told:
+            begun.say(b"lost")
+        assert reason(told) == "moved"
+    begun.store.close()
+    with SqliteStore(path) as again:
+        assert [body for _seq, body in again.bodies(begun.dialog)] == [b"a"]
+        again.append(begun.dialog, [words(b"b")], again.last(begun.dialog).turn_head)
+
+
+def test_log_of_the_last_connection_is_no_fault(path: Path, begun: Begun) -> None:
+    """SQLite deletes the log with the last connection: a store whose connections were all closed, or one of a child process, goes on."""
+    begun.say(b"a")
+    with SqliteStore(path) as other:
+        with other._db.lent() as connection:
+            connection.execute("BEGIN")  # not reusable: it is closed when it comes back
+        other.append(begun.dialog, [words(b"b")], other.last(begun.dialog).turn_head)
+    begun.store.close()
+    with SqliteStore(path) as alone:
+        with alone._db.lent() as connection:
+            connection.execute("BEGIN; SELECT 1 FROM sqlite_schema")
+        assert not path.with_name(f"{path.name}-wal").exists()
+        alone.append(begun.dialog, [words(b"c")], alone.last(begun.dialog).turn_head)
+        assert [body for _seq, body in alone.bodies(begun.dialog)] == [b"a", b"b", b"c"]
+
+
 # --- durability and waiting ---------------------------------------------------------------------------------------------------------
 
 

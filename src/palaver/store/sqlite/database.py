@@ -76,22 +76,28 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         self._opener = opener
         super().__init__(str(opener.path), opener.wait, most=_CONNECTIONS, writable=opener.writable)
         self._file, first = prepare(opener, create=create)
+        self._logs[first] = opener.log_inode()
         self._all.append(first)
         self._idle.append(first)
 
     def _renew(self) -> None:
         super()._renew()
         self._writer = Lock()
+        self._logs: dict[apsw.Connection, int] = {}  # the write-ahead log that each connection has open, 0 for none
 
     # --- connections ------------------------------------------------------------------------------------------------------------
 
     def connect(self) -> apsw.Connection:
         """Open a connection that is ready for use."""
         self._require_in_place()
-        return self._opener.connect()
+        self._require_log(next(iter(self._logs.values()), 0))
+        connection = self._opener.connect()
+        self._logs[connection] = self._opener.log_inode()
+        return connection
 
     def disconnect(self, connection: apsw.Connection) -> None:
         """Close a connection."""
+        self._logs.pop(connection, None)
         connection.close(force=True)
 
     def disown(self, connections: list[apsw.Connection]) -> None:
@@ -127,6 +133,11 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         if (found.st_ino, found.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise moved(self._opener.path)
 
+    def _require_log(self, inode: int) -> None:
+        """Raise when the log that a connection has open is not at its place: nobody would find what is written into it."""
+        if inode and self._opener.log_inode() != inode:
+            raise moved(self._opener.log)
+
     def rows(self, connection: apsw.Connection) -> SqliteRows:
         """Return a connection for statements by their names."""
         return SqliteRows(connection)
@@ -143,6 +154,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     def begin(self, connection: apsw.Connection) -> None:
         """Wait for the turn of this writer, and begin."""
+        self._require_log(self._logs[connection])
         if not self._writer.acquire(timeout=self.wait):
             raise busy(self._opener.path, self.wait)
         try:

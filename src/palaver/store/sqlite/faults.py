@@ -34,7 +34,7 @@ def moved(path: Path) -> StoreError:
     return StoreError(
         f"{path} was moved, replaced or deleted while it was open.",
         reason="moved",
-        hint="Nothing was written. Move it back, or open the store again.",
+        hint="Nothing was written. Move it back, or close the store and open it again.",
     )
 
 

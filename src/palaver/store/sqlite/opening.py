@@ -55,12 +55,14 @@ class Opener:
 
     Attributes:
         path: The file.
+        log: Its write-ahead log. SQLite deletes it only with the last connection.
         wait: How long to wait for other writers, in seconds.
         writable: False to refuse every write.
     """
 
     def __init__(self, path: Path, durability: Durability, wait: float, *, writable: bool) -> None:
         self.path = path
+        self.log = path.with_name(f"{path.name}-wal")
         self.wait = wait
         self.writable = writable
         pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
@@ -77,6 +79,14 @@ class Opener:
     def set_up(self, connection: apsw.Connection) -> None:
         """Make a connection ready for use."""
         connection.execute(self._setup).fetchall()
+        connection.pragma("schema_version")  # which opens the log
+
+    def log_inode(self) -> int:
+        """Return the inode of the write-ahead log, 0 when there is none."""
+        try:
+            return self.log.stat().st_ino
+        except FileNotFoundError:
+            return 0
 
     @contextmanager
     def opening(self) -> Iterator[apsw.Connection]:
@@ -95,8 +105,9 @@ class Opener:
     def _bare(self) -> apsw.Connection:
         able = _may_write(self.path)  # a read-only store on a place that can be written leaves no side files behind
         flags = apsw.SQLITE_OPEN_READWRITE if able else apsw.SQLITE_OPEN_READONLY
-        log = self.path.with_name(f"{self.path.name}-wal")
-        immutable = not os.access(self.path.parent, os.W_OK) and not log.exists()  # SQLite must not try to make one
+        immutable = (
+            not os.access(self.path.parent, os.W_OK) and not self.log.exists()
+        )  # SQLite must not try to make one
         name = f"file:{quote(str(self.path))}{'?immutable=1' if immutable else ''}"
         try:
             connection = apsw.Connection(
