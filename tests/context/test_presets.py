@@ -72,14 +72,14 @@ def test_pencil_what_comes_first_stays() -> None:
 
 
 def test_pencil_default_keeps_the_border_message() -> None:
-    """R158: five leave, as in `fold`, but the last of them fits into half a step: 2,500 tokens."""
+    """Five leave, as in `fold`, but the last of them fits into half a step: 2,500 tokens."""
     for total in [11, 13, 17, 21]:
         left = total - ceil((total - 10) / 5) * 5
         assert after(talk(total), "default", 10_000) == "N" + "." * (left + 1), total
 
 
 def test_of_a_large_border_message_the_end_stays() -> None:
-    """A16, R159: a message of 7,000 of 11,000 tokens: its last 2,500 stay, after the mark of source document 000."""
+    """A message of 7,000 of 11,000 tokens: its last 2,500 stay, after the mark of source document 000."""
     messages = [*talk(2), UserMessage(content="a" * 6_990 + "the end..."), *talk(2)]
     view = composed(messages, "default", 10_000).view
     assert shape(view) == "Nc.."

@@ -193,7 +193,7 @@ def test_prompts_are_values() -> None:
 
 
 def test_parsers_are_callables_or_objects() -> None:
-    """R110: a callable and an object with parse() both serve; a value that is not a mapping stands under `value`; `raw` is the text."""
+    """R6, R110: a callable and an object with parse() both serve; a value that is not a mapping stands under `value`; `raw` is the text."""
 
     class Upper:
         def parse(self, content: str, **runtime_args: object) -> str:
@@ -203,7 +203,7 @@ def test_parsers_are_callables_or_objects() -> None:
     assert Prompt(path="p", prompt="", parser=len).parse("abc") == {"value": 3, "raw": "abc"}
     own = Prompt(path="p", prompt="", parser=lambda text: {"raw": "mine", "x": text})
     assert own.parse("a") == {"raw": "mine", "x": "a"}
-    assert Prompt(path="p", prompt="").parse("text") == {}  # R6
+    assert Prompt(path="p", prompt="").parse("text") == {}
 
     async def late(content: str) -> str:
         return content
