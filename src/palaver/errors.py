@@ -444,7 +444,10 @@ class DecisionNeeded(PalaverError):
         calls: The calls that wait, each with `id`, `name` and `args`.
     """
 
-    hint = "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again."
+    hint = (
+        "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again: messages that came meanwhile are kept "
+        "and delivered then. respond(abandon=True) goes on without the call."
+    )
 
     def __init__(self, calls: Iterable[Any], *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say which tools wait."""

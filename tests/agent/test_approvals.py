@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from palaver import Prompt
-from palaver.agent import Agent, Decision, question
+from palaver.agent import Agent, Decision, ProviderInvoker, decide, question, subagent
 from palaver.agent.approvals import annotate
+from palaver.browsing.outline import outline
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
+from palaver.models import ScriptedProvider
 from palaver.tools import CallContext, tool
+from palaver.transcripts.doctor import examine
+from palaver.transcripts.markdown import markdown
 from palaver.wire import Request
-from tests.agent.helper import calling, kinds, results, roles, scripted, sent
+from tests.agent.helper import MODEL, Died, both, calling, die, kinds, results, roles, scripted, sent
+from tests.kills import dying_store
 
 
 def bank() -> tuple[list[int], Prompt]:
@@ -130,6 +136,111 @@ def test_a_question_escapes_control_characters() -> None:
     assert "\x1b" not in asked
     assert not set(asked) & set("\r\u202e\x07")
     assert "Zoë 漢字" in asked
+
+
+# --- messages while a call waits ------------------------------------------------------------------------------------------
+
+
+def test_a_message_while_a_call_waits_is_queued() -> None:
+    """It cancels nothing and asks nobody: it is kept in the inbox, and the next process that has a decision delivers it after the result."""
+    paid, prompt = bank()
+    agent, provider = scripted([calling("pay", amount=5), "Here I am."], prompt)
+    agent.respond("pay 5", return_session=True)
+    with pytest.raises(DecisionNeeded, match="kept") as caught:
+        agent.respond("are you there?")
+    agent.receive("hello?")
+    (call,) = agent.waiting
+    assert (caught.value.calls, paid, len(provider.requests)) == ((call,), [], 1)
+    assert kinds(agent.current_dialog).count("inbox") == 2
+    later = Agent("tester", prompt, MODEL, provider, store=agent.store).resume("tester_main")
+    decide(later.current_dialog, call.id, Decision())
+    later.receive("still there?")
+    assert later.respond().content == "Here I am."
+    assert (paid, len(provider.requests)) == ([5], 2)
+    said = [message.text_content() for message in later.current_dialog.messages if message.role == "user"]
+    assert said == ["pay 5", "are you there?", "hello?", "still there?"]
+    assert sent(provider.requests[1])[3][0] == "tool"
+    assert examine(agent.store, agent.current_dialog.session_id).healthy
+
+
+def test_going_on_without_a_decision_is_explicit() -> None:
+    """With `abandon` a call that waits is answered as not run, the model reads that, and the decided ones run; nothing waits any more."""
+    paid, prompt = bank()
+    script = [both(("pay", {"amount": 5}), ("pay", {"amount": 6}), ("balance", {})), "Never mind.", "Good."]
+    agent, provider = scripted(script, prompt)
+    first, _ = agent.respond("pay", return_session=True).waiting
+    assert agent.respond("well?", return_session=True).state == "waiting"
+    agent.approve(first.id)
+    assert agent.respond("never mind", abandon=True).content == "Never mind."
+    assert (paid, agent.waiting) == ([5], ())
+    assert sorted(text.partition(":")[0] for text in results(agent.current_dialog)) == [
+        "100",
+        "This call was not run",
+        "paid 5",
+    ]
+    assert [role for role, _ in sent(provider.requests[1])] == [
+        "system",
+        "user",
+        "assistant",
+        *["tool"] * 3,
+        "user",
+        "user",
+    ]
+    assert agent.respond("and now?", abandon=True).content == "Good."
+    assert examine(agent.store, agent.current_dialog.session_id).healthy
+
+
+def test_abandoning_reaches_the_call_of_a_sub_agent() -> None:
+    """A message waits with the parent; abandoned, the sub-agent reads that its call was not run, and reports to the parent."""
+    paid, prompt = bank()
+    child, asked = scripted([calling("pay", amount=5), "Not paid."], prompt)
+    agent, provider = scripted([calling("clerk", task="Pay 5."), "It was not paid."], tools=[subagent(child, "clerk")])
+    agent.respond("go", return_session=True)
+    assert agent.respond("well?", return_session=True).state == "waiting"
+    assert (len(asked.requests), len(provider.requests)) == (1, 1)
+    assert agent.respond(abandon=True).content == "It was not paid."
+    assert (paid, agent.waiting) == ([], ())
+    assert results(agent.current_dialog) == ["Not paid."]
+    assert [content for role, content in sent(provider.requests[1]) if role == "user"] == ["go", "well?"]
+
+
+@pytest.mark.parametrize("write", range(1, 9))
+@pytest.mark.parametrize("abandon", [False, True])
+def test_a_queued_message_survives_any_kill(write: int, abandon: bool) -> None:
+    """Wherever the process dies that queues a message or goes on without the call: the message is there once or never, and no call ran."""
+    paid, prompt = bank()
+    agent, provider = scripted(lambda _: "Here I am.", prompt)
+    provider = ScriptedProvider([calling("pay", amount=5), *["Here I am."] * 4])
+    agent.llm_invoker = ProviderInvoker(provider)
+    agent.respond("pay 5", return_session=True)
+    dying = Agent("tester", prompt, MODEL, provider, store=dying_store(agent.store, write, die)).resume("tester_main")
+    with suppress(Died, BaseExceptionGroup, DecisionNeeded):
+        dying.respond("are you there?", abandon=abandon)
+    later = Agent("tester", prompt, MODEL, provider, store=agent.store).resume("tester_main")
+    for call in later.waiting:
+        later.deny(call.id)
+    assert later.respond().content == "Here I am."
+    said = [message.text_content() for message in later.current_dialog.messages if message.role == "user"]
+    assert said in (["pay 5", "are you there?"], ["pay 5"])
+    assert abandon or "are you there?" in said, "without a decision, the message is the first write"
+    assert (paid, len(results(later.current_dialog))) == ([], 1)
+
+
+def test_a_waiting_call_is_shown_as_waiting() -> None:
+    """`show`, the explorer's outline and the doctor say that it waits: it is neither an error nor an orphan."""
+    _, prompt = bank()
+    agent, _ = scripted([calling("pay", amount=5)], prompt)
+    agent.respond("pay 5", return_session=True)
+    agent.respond("are you there?", return_session=True)
+    dialog = agent.current_dialog
+    shown = "".join(markdown(agent.store, dialog.session.record, dialog.view()))
+    assert "This tool call waits for its result." in shown
+    assert "Error of" not in shown
+    (row,) = [row for row in outline(dialog.view()) if row.get("derived")]
+    assert (row["derived"], row["text"]) == ("waiting", "This tool call waits for its result.")
+    found = examine(agent.store, dialog.session_id)
+    assert ("open_call", "note") in {(each.code, each.severity) for each in found.findings}
+    assert found.healthy
 
 
 # --- messages that arrive while a turn runs ---------------------------------------------------------------------------

@@ -61,6 +61,17 @@ def test_commands_of_a_pipe_need_the_option(chats: Chats) -> None:
     assert said(chats, "s")[-2:] == ["user: /deny", "assistant: Three."]
 
 
+def test_message_waits_while_a_call_waits(chats: Chats) -> None:
+    """A message does not cancel the call, and the model is not asked; both are delivered after the decision."""
+    model = chats.script(call("remove", "c1", path="a"), "Gone, and here I am.")
+    ran = chats.pipe(
+        "Remove a.\nAre you there?\n/approve\n", "-m", model, "--tools", chats.tools(), "--commands", "-s", "s"
+    )
+    assert ran.out == "Gone, and here I am.\n"
+    assert "messages wait, too" in ran.err
+    assert said(chats, "s")[-3:] == ["tool: a is gone", "user: Are you there?", "assistant: Gone, and here I am."]
+
+
 def test_what_models_and_tools_say_is_escaped(chats: Chats) -> None:
     """Control characters, C1 and bidirectional controls of answers, arguments, results and prints reach no terminal."""
     evil = "\x1b]0;owned\x07\x9b31m\u202e"

@@ -101,7 +101,7 @@ def test_compactions_while_a_call_is_open() -> None:
         view = view_of(log)
         require_valid(view)
         assert f"c{number}" in {getattr(block.content, "id", "") for each in view.exchanges for block in each.blocks()}
-        assert not any(block.derived == "pending" for each in view.exchanges for block in each.blocks())
+        assert not any(block.derived == "waiting" for each in view.exchanges for block in each.blocks())
 
 
 def test_one_long_tool_loop_is_cut_inside() -> None:

@@ -215,7 +215,7 @@ def test_cancelled_in_a_tool_and_then_a_new_prompt(place: Place) -> None:
 
 
 def test_a_message_while_an_approval_is_pending(place: Place) -> None:
-    """D7: a plain message while `c1` waits: at first `c1` stays pending and requests are valid, then it is given up in so many words."""
+    """D7: a plain message while `c1` waits: `c1` stays pending, requests are valid, and only an explicit word goes on without it."""
     paid: list[int] = []
 
     @tool(needs_approval=True)
@@ -231,8 +231,9 @@ def test_a_message_while_an_approval_is_pending(place: Place) -> None:
     valid(reopened(place, agent.current_dialog), then="How late is it?")
     agent.receive("How late is it?")
     valid(agent.current_dialog, then=None)
+    assert agent.respond(return_session=True).state == "waiting"
     assert [call.name for call in agent.waiting] == ["pay"]
-    assert agent.respond().content == "Never mind."
+    assert agent.respond(abandon=True).content == "Never mind."
     assert paid == []
     (given_up,) = told(agent.current_dialog)[1]
     assert "not run" in given_up

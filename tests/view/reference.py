@@ -202,7 +202,7 @@ def lines(view: View) -> list[object]:
 
 
 def _form(block: Block) -> str:
-    if block.derived in {"pending", "interrupted"}:
+    if block.derived in {"waiting", "interrupted"}:
         return "missing"
     forms = {None: block.derived or "said", Reason.QUARANTINED: "quarantined", Reason.UNPAIRED: "unpaired"}
     return forms.get(block.reason, "edited")

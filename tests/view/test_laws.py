@@ -85,7 +85,7 @@ def test_law_6_checkpoint_restores_the_view(data: st.DataObject, later: list[Mes
     assert set(small.omissions) == set(again.omissions)
 
     log.put(user("between"), *later)
-    waits = any(block.derived in {"pending", "interrupted"} for each in small.exchanges for block in each.blocks())
+    waits = any(block.derived in {"waiting", "interrupted"} for each in small.exchanges for block in each.blocks())
     assert waits or flat(seen(log))[: len(flat(small))] == flat(small)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Self, Unpack, overload
 from pydantic import TypeAdapter
 
 from palaver.agent.answer import Answer, OutputT
-from palaver.agent.approvals import Decision, annotate, decide, open_calls
+from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
 from palaver.agent.contract import offered, task_prompt
@@ -397,8 +397,8 @@ class Agent(Generic[OutputT]):
     ) -> Message:
         """Append a text to a dialog.
 
-        While a turn runs, here or in another process, the text is stored in the inbox at once. It is delivered at the next call of the
-        model, or after the turn's answer. The same applies to prompts and images.
+        While a turn runs, here or in another process, or waits for a decision, the text is stored in the inbox at once. It is delivered at
+        the next call of the model, or after the turn's answer. The same applies to prompts and images.
         """
         dialog = self._addressed(alias)
         return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
@@ -445,10 +445,11 @@ class Agent(Generic[OutputT]):
         name: str | None,
         put: Callable[[], Message],
     ) -> Message:
-        """Append to the dialog if no turn runs in it; otherwise write to its inbox."""
+        """Append to the dialog if no turn runs in it and no call of its turn is open; otherwise write to its inbox."""
 
         def in_turn() -> bool:
-            return dialog.store.last(dialog.dialog_id).open_turn >= 0
+            last = dialog.store.last(dialog.dialog_id)
+            return last.open_turn >= 0 or bool(last.open_calls and read_turn(dialog.store, dialog.dialog_id).pending)
 
         with RUNNING.lock:
             if dialog.dialog_id not in RUNNING and not in_turn():
@@ -538,6 +539,8 @@ class Agent(Generic[OutputT]):
         **call: Unpack[CallArguments],
     ) -> Answer[OutputT] | AgentCallSession:
         """Answer in a dialog: continue its turn, or begin the next one.
+
+        While a call waits for a decision, the model is not asked: the text is kept in the inbox and delivered after the decision.
 
         Args:
             input: A text to answer, appended to the dialog or to `messages`. An agent without a dialog opens `main`.
@@ -633,6 +636,7 @@ class Agent(Generic[OutputT]):
             context_manager=policy(named, self.model, runtime=self.runtime),
             budget=None if self.budget is None else Budget.parse(self.budget, self.model),
             parser_args=call.get("parser_args"),
+            abandon=call.get("abandon", False),
             metadata=call.get("metadata"),
             **self.options,
         )
@@ -673,6 +677,9 @@ class Agent(Generic[OutputT]):
         dialog.reload()
         turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id, asked=bool(text)))
         require_unclaimed(dialog.store, dialog.dialog_id, turn)
+        if settings.abandon:
+            await run_in_worker(partial(abandon, dialog))
+            turn.catch_up(dialog.store, dialog.dialog_id)
         if not text and not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
             raise _nothing_new()
         session.resumed = turn.began >= 0
@@ -680,7 +687,7 @@ class Agent(Generic[OutputT]):
         said = None
         if text:
             (said,) = stamped(message_of(dialog.dialog_id, text), dialog.dialog_id, dialog.store)
-        if text and not turn.open:
+        if text and not turn.open and not turn.pending:
             dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt
         task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)

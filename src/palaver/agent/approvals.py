@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.turn import DELIVERED, TurnState, read_turn, subagent_dialog
+from palaver.agent.turn import ABANDON, DELIVERED, TurnState, read_turn, subagent_dialog
 from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Entry, Handle, copy_of, draft
@@ -24,6 +24,7 @@ __all__ = [
     "Approver",
     "Decision",
     "Verdict",
+    "abandon",
     "annotate",
     "decide",
     "deliveries",
@@ -134,6 +135,15 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
     if len(places) > 1:
         raise Ambiguous(call_id, places, hint="Decide in the dialog of the call: decide(session.dialog(ID), ...).")
     return annotate(dialog.store, places[0], decision.entry(call_id))
+
+
+def abandon(dialog: Dialog) -> None:
+    """Record that the conversation goes on without the calls of a dialog and its sub-agents that wait for a decision."""
+    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
+    with dialog.store.transaction():
+        for place, turn, call in waiting:
+            if call.id not in turn.decisions:
+                annotate(dialog.store, place, Approval(call_id=call.id, decision=ABANDON))
 
 
 def _not_begun(

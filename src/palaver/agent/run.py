@@ -106,6 +106,7 @@ class CallArguments(TypedDict, total=False):
         metadata: Stored with the answer.
         args: Arguments of this call, which override `model_args`.
         parser_args: Further arguments of the prompt's parser.
+        abandon: Whether to go on without the decisions that calls wait for. The model reads that they were not run. Default: False.
         messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
         prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
     """
@@ -114,6 +115,7 @@ class CallArguments(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     args: Mapping[str, Any] | None
     parser_args: Mapping[str, Any] | None
+    abandon: bool
     messages: Conversation | None
     prompt_args: Mapping[str, Any] | None
 
@@ -130,6 +132,7 @@ class CallSettings:
         context_manager: Shapes each request, or None; with a budget alone the policy `palaver`.
         budget: The budget of one request, or None.
         parser_args: Further arguments of the prompt's parser.
+        abandon: Whether to go on without the decisions that calls wait for.
         metadata: Stored with each answer.
     """
 
@@ -140,6 +143,7 @@ class CallSettings:
     context_manager: ContextManager | None = None
     budget: Budget | None = None
     parser_args: Mapping[str, Any] | None = None
+    abandon: bool = False
     metadata: Mapping[str, Any] | None = None
     approve: Approver | None = None
     max_exception_retry: int = 3
@@ -364,7 +368,7 @@ class AgentRun:
         """
         store, dialog_id = self.dialog.store, self.dialog.dialog_id
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
-        said = () if self.said is None else (self.said,)
+        said = () if self.said is None else (MessageEntry(message=self.said),)
         data = {
             "began": self.turn.began if self.turn.began >= 0 else None,
             "inbox": min(self.turn.inbox, default=store.last(dialog_id).seq + 1),
@@ -373,15 +377,22 @@ class AgentRun:
         }
         marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data)
         try:
-            if closing and said:  # the calls of the turn that was cut off come before the message
+            if said and (closing or self.turn.pending):  # the calls of the turn come before the message
                 with store.transaction():
-                    annotate(store, dialog_id, Inbox(message=said[0]))
+                    self.queue()
                     self.record(*closing, *marks)
             else:
-                self.record(*closing, *(MessageEntry(message=message) for message in said), *marks)
+                self.record(*closing, *said, *marks)
         except Conflict as error:
             raise Busy(dialog_id, error.expected, error.actual) from error
         self.said = None
+
+    def queue(self) -> None:
+        """Store the message of the call in the inbox, if there is one. It is delivered at the next request to the model."""
+        if self.said is not None:
+            annotate(self.dialog.store, self.dialog.dialog_id, Inbox(message=self.said))
+            self.look()
+            self.said = None
 
     def end(self, outcome: str, *last: Entry) -> None:
         """End the turn. Messages that came too late for a final answer are appended after it."""

@@ -10,14 +10,15 @@ A process may be killed anywhere. Only the log then decides what the next `respo
 | an answer that was refused | asks for a repair; the refused answer is not requested again |
 | an answer with calls | runs them |
 | a call started, no result | runs it again if its function is idempotent; otherwise its result is `unknown`, an error that the model reads |
-| a call that needs a decision | waits, or asks the approver; once the decision is recorded, runs or refuses it |
+| a call that needs a decision | waits, or asks the approver; once the decision is recorded, runs, refuses or abandons it |
 | a result | keeps it: the call never runs again; continues with the calls that have no result |
 | all results | asks the model; if all of them set `terminate`, ends the turn |
 | an answer that its provider paused | asks the model to continue it |
 | a final answer | ends the turn and delivers it; the model is not asked |
 | turn ended: `final` | delivers the answer again; begins a new turn if a message followed |
 | turn ended: `waiting`, `interrupted` or `failed` | continues as above; after a failure, repairs and rounds count from 0 again |
-| … and a user message followed | runs the approved calls, abandons the others, asks the model |
+| … and a user message followed a call without a result | keeps the message in the inbox, gives up the calls that need no decision and had not begun, waits for the others |
+| … and a user message followed otherwise | asks the model |
 
 A result that was computed but not recorded is lost with its process: that is why the result is `unknown`. If only the store refuses a
 result, the process keeps it and records it first.
@@ -35,7 +36,7 @@ from palaver.agent.asking import ask
 from palaver.agent.calls import settle
 from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
 from palaver.agent.run import AgentRun
-from palaver.agent.turn import Fate, TurnState, paused
+from palaver.agent.turn import ABANDON, Fate, TurnState, paused
 from palaver.errors import Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
 
@@ -96,10 +97,10 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
         return Fate.RUN if again else Fate.UNKNOWN
     decision = turn.decisions.get(call.id)
     if decision is not None:
-        return Fate.DENIED if decision.decision == "deny" else Fate.RUN
-    if turn.overtaken:
-        return Fate.GIVEN_UP
-    return Fate.DECIDE if function is not None and function.approval_needed(call) else Fate.RUN
+        return {"deny": Fate.DENIED, ABANDON: Fate.GIVEN_UP}.get(decision.decision, Fate.RUN)
+    if function is not None and function.approval_needed(call):
+        return Fate.DECIDE
+    return Fate.GIVEN_UP if turn.overtaken else Fate.RUN
 
 
 # --- the loop -----------------------------------------------------------------------------------------------------------
@@ -134,7 +135,8 @@ async def go(run: AgentRun) -> None:
 
 
 async def _steps(run: AgentRun) -> None:
-    if run.said is None and isinstance(next_step(run), Wait):  # there is no decision yet, so there is nothing to write
+    if isinstance(next_step(run), Wait):  # there is no decision yet: a message waits, too
+        run.queue()
         await _wait(run)
         return
     if run.said is not None or not run.turn.over:

@@ -27,6 +27,7 @@ from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolR
 from palaver.store.protocol import Store
 
 __all__ = [
+    "ABANDON",
     "ATTEMPT",
     "CALL",
     "DELIVERED",
@@ -54,6 +55,9 @@ DELIVERED = "palaver.inbox"
 
 REPEATED = "palaver.repeated"
 """The metadata key with which a message names the call of the harness that it answers."""
+
+ABANDON = "abandon"
+"""The decision that the conversation goes on without a call."""
 
 _PAUSED = "pause_turn"
 """Anthropic's stop reason for an answer whose server tools still run. The model continues the answer when it is sent back.
@@ -101,7 +105,7 @@ class Fate(StrEnum):
     DENIED = "denied"
     """A person denied it."""
     GIVEN_UP = "given_up"
-    """The conversation continued without it."""
+    """The conversation continued without it: it needs no decision and a message followed, or somebody abandoned it."""
     DECIDE = "decide"
     """It waits for a decision."""
 
@@ -126,7 +130,7 @@ class TurnState:
         rounds: The number of answers that called tools or were paused.
         executed: The calls that have results, to find repeats.
         said: Whether a message followed the newest answer.
-        overtaken: Whether that message came after the turn had stopped. Calls without a decision are then abandoned.
+        overtaken: Whether a message came after the turn had stopped. Calls that need no decision and have not begun are then given up.
         inbox: Messages that arrived and are not yet delivered, by the number of their entry.
         seen: The number of the next entry to read.
     """
@@ -186,6 +190,7 @@ class TurnState:
                 self._add_decision(entry)
             case Inbox(message=message):
                 self.inbox[seq] = message
+                self._overtake(message)
             case TurnStarted():
                 self.open = True
                 self.began = seq if self.began < 0 else self.began
@@ -228,9 +233,13 @@ class TurnState:
             self.said = True
             self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
             self.repeats.pop(message.metadata.get(REPEATED, ""), None)
-            if message.role is Role.USER and not self.open:
-                self.overtaken = True
-                self._count_anew()
+            self._overtake(message)
+
+    def _overtake(self, message: Message) -> None:
+        """Note that a user's message came after the turn had stopped."""
+        if message.role is Role.USER and not self.open:
+            self.overtaken = True
+            self._count_anew()
 
     def _add_result(self, result: ToolResultContent) -> None:
         call = next((one for one in self.pending if one.id == result.id), None)
@@ -262,7 +271,9 @@ class TurnState:
 
 def _is_decision(entry: Approval) -> bool:
     """Return whether a decision is a known one. Another program's unknown decision has no effect."""
-    return entry.decision in {"approve", "deny"} or (entry.decision == "edit" and isinstance(entry.arguments, Mapping))
+    return entry.decision in {"approve", "deny", ABANDON} or (
+        entry.decision == "edit" and isinstance(entry.arguments, Mapping)
+    )
 
 
 def subagent_dialog(nodes: Iterable[Node], parent: DialogId, task: Mapping[str, str]) -> DialogId | None:

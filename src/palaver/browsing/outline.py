@@ -10,6 +10,7 @@ from palaver.messages import Content, ToolCallContent, ToolResultContent, words_
 from palaver.session import Session
 from palaver.view import Block, Exchange, Omission, View
 from palaver.view.blocks import REASONS
+from palaver.view.exchange import WAITING
 
 __all__ = ["ChangeRow", "ItemRow", "LabelRow", "first_words", "outline"]
 
@@ -132,7 +133,7 @@ def _recorded(what: str, place: Handle, role: str, exchange: Exchange, size: int
 
 
 def _stated(what: str, role: str, block: Block) -> ItemRow:
-    text = words_of(block.content) or f"[{block.content.type}]"
+    text = WAITING if block.derived == "waiting" else words_of(block.content) or f"[{block.content.type}]"
     return {
         "what": what,
         "handle": block.origin and str(block.origin),

@@ -473,7 +473,7 @@ def _repairs(view: View, read: Sequence[Message]) -> Iterator[Change]:
         why = _REPAIRS.get(gone.reason)
         yield from (Change(handle, "message", How.DROPPED, why) for handle in gone.handles() if why)
     for block in (block for exchange in view.exchanges for block in exchange.blocks()):
-        if block.derived in {"pending", "interrupted"}:
+        if block.derived in {"waiting", "interrupted"}:
             yield Change(None, "tool result", How.ADDED, "its call has none in the list")
         elif block.reason is Reason.UNPAIRED:
             yield Change(block.origin, "tool result", How.CHANGED, "its call is not there: shown as text")

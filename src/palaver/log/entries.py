@@ -128,7 +128,7 @@ class Approval(Entry):
 
     Attributes:
         call_id: The call.
-        decision: `approve`, `deny` or `edit`.
+        decision: `approve`, `deny`, `edit`, or `abandon` when the conversation goes on without it.
         by: Who decided, or empty.
         reason: Why, for the model, or None.
         arguments: The arguments to run it with instead, when the decision is `edit`.

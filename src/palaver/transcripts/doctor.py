@@ -257,7 +257,7 @@ def _of_block(block: Block, made: set[str]) -> tuple[str, str, str] | None:
         return "orphan_result", f"A tool result has no call before it; {_REFUSED}", "fault"
     if block.derived == "interrupted":
         return "unanswered_call", f"A tool call has no result; {_REFUSED}", "fault"
-    return ("open_call", "A tool call waits for its result.", "note") if block.derived == "pending" else None
+    return ("open_call", "A tool call waits for its result.", "note") if block.derived == "waiting" else None
 
 
 def _misplaced(store: Store, view: View) -> Iterator[Finding]:

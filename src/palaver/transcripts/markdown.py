@@ -22,6 +22,7 @@ from palaver.store.protocol import SessionRecord, Store
 from palaver.store.titles import title
 from palaver.view import Turn, View
 from palaver.view.blocks import REASONS
+from palaver.view.exchange import WAITING
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
@@ -46,7 +47,7 @@ def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
         for turn in exchange.turns:
             yield _heading(_words(turn))
             for block in turn.blocks:
-                yield from _block(block.content)
+                yield from [_text(WAITING)] if block.derived == "waiting" else _block(block.content)
     if view.omissions:
         yield _heading(["Not shown"])
         yield _listed([f"{gone.place}: {REASONS[gone.reason]}" for gone in view.omissions])

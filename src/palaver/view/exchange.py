@@ -24,6 +24,9 @@ from palaver.view.blocks import NO_CHANGES, Block, Change, Reason, Turn, change_
 NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
 """The result of a call that has none. The words do not change when an open call is abandoned: a request sent while it was open stays a prefix of the next."""
 
+WAITING = "This tool call waits for its result."
+"""What people read of a call that is open; models read `NO_RESULT`."""
+
 OTHER_BRANCH = "The result of this call is not part of this branch."
 """The result of an inherited call that was open where the branch begins, or that the fork parts from its own."""
 
@@ -88,7 +91,7 @@ class Recorded:
         entries: The entries of its first turn: dialog, number, and the shape of the message. Empty where a program made the turns.
         runs: All its entries, in order: dialog, first, and the number after the last.
         aside: The blocks of its message that this exchange does not show: results shown with their calls, or second results.
-        answers: For each of its calls, in order, the block of the result (dialog, number, block) and its size; or why there is none: `pending`,
+        answers: For each of its calls, in order, the block of the result (dialog, number, block) and its size; or why there is none: `waiting`,
             `interrupted` or `parted`.
     """
 

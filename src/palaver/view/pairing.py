@@ -222,7 +222,7 @@ class Pairing:
         results = response.results
         missing = len(response.calls) - len(results)
         parted = self._parted(response) if response.inherited else ()
-        missing_as = "pending" if live else "interrupted"
+        missing_as = "waiting" if live else "interrupted"
         answers = tuple(
             [
                 results.get(index) or ("parted" if index in parted else missing_as)

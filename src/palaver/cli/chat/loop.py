@@ -153,7 +153,7 @@ def _decided(talk: Talk) -> bool:
         talk.screen.note(f"? {talk.screen.cut(question(call), _LINES * _WIDTH)}", "yellow")
         said = "yes" if talk.yes else talk.screen.lines.ask("  Run it? y(es), n(o), or why not: ")
         if not said:
-            talk.screen.note("It waits. /approve or /deny it, here or in a later chat.", "yellow")
+            talk.screen.note("It waits. /approve or /deny it, here or in a later chat; messages wait, too.", "yellow")
             return False
         reason = "" if said.lower() in {"n", "no"} else said
         denied = Decision(decision="deny", by="user", reason=reason)
