@@ -25,6 +25,7 @@ def _stocked(store: SqliteStore) -> tuple[Dialog, Dialog]:
     store.index(searchable)
     long = Session.create(store, "long").root
     long.append([Message(role=("user", "assistant")[number % 2], content=f"{number}") for number in range(ROWS)])
+    Session.create(store, "short").root.put_text("Hello?")
     return dialog, long
 
 
@@ -101,6 +102,32 @@ def test_calls_are_compared_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog])
     assert "new since" in tab.text(".body")
     _follow(tab, "cost")
     _same_again(tab, f"{session}/cost", "2 calls")
+
+
+def test_compare_begins_with_the_last_calls(shown: tuple[Tab, Dialog, Dialog]) -> None:
+    """Opened without words it compares the last two calls, and its form takes any whole budget; with fewer calls it says what can be chosen."""
+    tab, dialog, _ = shown
+    assert "Choose two calls" in tab.go("#/s/short/compare")
+    session = f"#/s/{dialog.session_id}"
+    assert "From call 1 to call 2." in tab.go(f"{session}/compare")
+    tab.tab_to("[name=policy]")
+    tab.press(*"palaver")
+    tab.tab_to("[name=budget]")
+    tab.press(*"50000", "Enter")
+    tab.until("location.hash.includes('budget=50000')")
+    tab.until("document.body.innerText.includes('At call 1: palaver in 50,000 tokens')")
+
+
+def test_a_short_id_in_an_address_is_found(shown: tuple[Tab, Dialog, Dialog]) -> None:
+    """Every screen shows by the first digits of a session's id, or its name, and of a dialog's, what it shows by the whole ones."""
+    tab, dialog, long = shown
+    words = f"d={dialog.dialog_id}"
+    for screen, more in {"": "", "/call/2": "", "/compare": "&a=1&b=2", "/cost": ""}.items():
+        whole = _timeless(tab.go(f"#/s/{dialog.session_id}{screen}?{words}{more}"))
+        for name in (dialog.session_id[:8], "talk"):
+            short = tab.go(f"#/s/{name}{screen}?{words[:14]}{more}")
+            assert _timeless(short) == whole, (name, screen)
+    assert "long" in tab.go(f"#/s/{long.session_id[:6]}")
 
 
 def _chosen(tab: Tab) -> int:

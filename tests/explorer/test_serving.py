@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from palaver.explorer.seen import Marks
+from palaver.explorer.serving import MOST
 from tests.cli.commands import Palaver, run, talk
 from tests.explorer.running import explorer, stocked
 
@@ -51,6 +54,34 @@ def test_nothing_is_left_of_a_transcript(
         assert (process.returncode, said) == (0 if end == signal.SIGINT else -end, "")
         while list(folder.iterdir()):
             time.sleep(0.01)  # the time-out of the test ends it
+
+
+def test_half_open_connections_end_and_are_few(tmp_path: Path) -> None:
+    """Whoever sends no whole request is cut off after a while, whatever was begun, and one connection more than the limit at once; the page is answered before and after."""
+    stocked(tmp_path / "store.db")
+    with explorer("--store", tmp_path / "store.db") as (_, page), ExitStack() as stack:
+        host, _, port = page.host.partition(":")
+        page.open.close()  # its own connections count, too
+        login = f"POST /api/login HTTP/1.1\r\nHost: {page.host}\r\nOrigin: http://{page.host}\r\nContent-Length: 5\r\n\r\n{{"
+        begun = (b"", b"GET /api/about HTTP/1.1\r\n", login.encode())
+
+        def connect(words: bytes) -> socket.socket:
+            made = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            made.sendall(words)
+            return made
+
+        held = [connect(words) for words, _ in zip(cycle(begun), range(MOST), strict=False)]
+        assert _ended(connect(b"")), "one too many"
+        assert all(map(_ended, held))
+        assert page.get("/api/about")["policies"]
+
+
+def _ended(connection: socket.socket) -> bool:
+    """Return whether the server ends a connection, which answers nothing."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:

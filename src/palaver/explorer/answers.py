@@ -22,6 +22,7 @@ from palaver.log import Handle
 from palaver.messages import Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
+from palaver.store.connect import find_session
 from palaver.store.text import words
 from palaver.tokens import counter
 from palaver.tokens.pricing import cost_of
@@ -46,6 +47,11 @@ _ROWS = 2_000
 def _dialog(source: Source, dialog: str) -> Dialog:
     dialog_id = source.store.resolve(dialog)
     return Session.open(source.store, source.store.node(dialog_id).session_id).dialog(dialog_id)
+
+
+def _session(source: Source, reference: str) -> SessionId:
+    """Return the session that an address names, as commands do: by its id, its first digits, or its name."""
+    return find_session(source.store, reference).record.session_id
 
 
 def _page(start: str, stop: str) -> range:
@@ -84,7 +90,7 @@ def _more(source: Source, session: SessionId) -> dict[str, Any]:
 
 def session_of(source: Source, session: str) -> Answer:
     """Return a session and the tree of its dialogs."""
-    record = source.store.session(SessionId(session))
+    record = find_session(source.store, session).record
     tree = [
         {**row, "at": row["ranges"][-1][2] - 1 if row["ranges"] else None}
         for row in dialogs(source.store, record.session_id)
@@ -94,20 +100,20 @@ def session_of(source: Source, session: str) -> Answer:
 
 def updated(source: Source, session: str) -> Answer:
     """Return when a session last changed."""
-    return {"updated_at": source.store.session(SessionId(session)).updated_at}
+    return {"updated_at": find_session(source.store, session).record.updated_at}
 
 
 def whole(source: Source, session: str) -> Answer:
     """Return the entries of a session that are missing or damaged. Reads all of it."""
     store = source.store
-    nodes = store.nodes(store.session(SessionId(session)).session_id)
+    nodes = store.nodes(_session(source, session))
     damaged = [str(Handle(node.dialog_id, span.start)) for node in nodes for span in store.verify(node.dialog_id)]
     return {"damaged": damaged}
 
 
 def branches(source: Source, session: str, one: str, other: str) -> Answer:
     """Return what each of two branches holds alone."""
-    opened, store = Session.open(source.store, SessionId(session)), source.store
+    opened, store = Session.open(source.store, _session(source, session)), source.store
     row: dict[str, Any] = {
         **dialogs_row(
             opened.diff(
@@ -297,7 +303,7 @@ def search(source: Source, q: str, in_: str = "", limit: str = "") -> Answer:
     """Return the best hits, and how many entries are not indexed yet."""
     if not words(q):
         raise InvalidInput("It has no letter, digit or pictograph to search for.")
-    within = SessionId(in_) if in_ else None
+    within = _session(source, in_) if in_ else None
     found = [
         {**row, "dialog": source.store.resolve(Handle.parse(row["handle"]).dialog)}
         for row in hits(source.store, q, within, min(number(limit, "limit", 50), _PAGE))

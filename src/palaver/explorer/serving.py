@@ -9,13 +9,51 @@ from collections.abc import Callable
 from socket import IPPROTO_TCP, TCP_NODELAY, create_server
 from urllib.parse import quote
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from palaver.explorer.api import Source
 from palaver.explorer.door import HOST, Door
 from palaver.explorer.server import application
 
-__all__ = ["browse", "serve"]
+__all__ = ["MOST", "browse", "serve"]
+
+MOST = 64
+"""Connections that are kept open at once; a browser opens 6 to a host."""
+
+
+class _Connection(H11Protocol):
+    """A connection on which a request must be complete within the time for which an idle one is kept, and one of a limited number."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in H11Protocol
+        super().connection_made(transport)
+        if len(self.connections) > MOST:
+            transport.abort()
+        else:
+            self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_request(self) -> None:
+        """Begin to wait for the rest of a request, or end it when all of it is there."""
+        if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.timeout_keep_alive, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
@@ -38,7 +76,7 @@ def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
         door = Door(application(source), port)
         config = uvicorn.Config(
             door,
-            http="h11",
+            http=_Connection,
             ws="none",
             loop="asyncio",
             lifespan="on",

@@ -55,11 +55,12 @@ export function Command({ words }) {
   return about.option === null ? null : html`<code>palaver ${visible(words)}${visible(about.option)}</code>`;
 }
 
-/** Return the dialog that a route names, else the live one. */
+/** Return the dialog that a route names, by its id or the first digits of it, else the live one. */
 export function dialogOf(session, route) {
   const { d } = route.words;
-  const found = d ? session.dialogs.find((one) => one.dialog === d) : session.dialogs.find((one) => one.main) ?? session.dialogs[0];
-  if (!found) throw new Problem("not_found", d ? `This session has no dialog ${d}.` : "This session has no dialog.");
+  const begun = d ? session.dialogs.filter((one) => one.dialog.startsWith(d)) : [];
+  const found = d ? (begun.length === 1 ? begun[0] : undefined) : session.dialogs.find((one) => one.main) ?? session.dialogs[0];
+  if (!found) throw new Problem("not_found", d ? begun.length ? `Several dialogs of this session begin with ${d}.` : `This session has no dialog ${d}.` : "This session has no dialog.");
   return found;
 }
 

@@ -45,7 +45,7 @@ function Shown({ route, session, dialog, number }) {
       <span class="gap"></span>
       <a href=${address(`/s/${route.session}`, { d, e: row.entry })}>In the log</a>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
-      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Request"}</a><${Export} key=${path} what=${{ session: route.session, dialog, call: number }} /><a href=${path}>JSON</a>
+      <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Request"}</a><${Export} key=${path} what=${{ session: session.row.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>
     <div class="bar"><span>${seen.recorded ? "The model saw" : seen.policy ? "The policy shows" : "Said before this response:"} ${counted(seen.items.filter((item) => item.what !== "omission").length, "message")}${seen.tools.length > 0 && ` and ${counted(seen.tools.length, "tool")}`}.</span>
       <span class="quiet">${[visible(row.model), when(row.at), row.read ? `${count(row.read)} tokens read, ${count(row.cached)} of them cached` : `${seen.exact ? "" : "about "}${counted(seen.tokens, "token")}`, row.written > 0 && `${count(row.written)} written`, money(row.dollars, row.estimated)].filter(Boolean).join(" · ")}</span>

@@ -14,7 +14,7 @@ export function Compare({ route }) {
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   const { d, a, b, one, other, policy, budget } = route.words;
   const { dialog } = dialogOf(value, route);
-  const to = (words) => go(address(`/s/${route.session}/compare`, { d, ...words }));
+  const to = (words, replace = false) => go(address(`/s/${route.session}/compare`, { d, ...words }), replace);
   const pick = (event) => {
     event.preventDefault();
     const form = Object.fromEntries(new FormData(event.target));
@@ -25,11 +25,21 @@ export function Compare({ route }) {
       <label>call <input name="a" type="number" min="1" value=${Number(a) || ""} /></label>
       <label>with call <input name="b" type="number" min="1" value=${Number(b) || ""} /></label>
       <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
-      <label>in <input name="budget" type="number" min="1" step="1000" placeholder="tokens" value=${Number(budget) || ""} /></label>
+      <label>in <input name="budget" type="number" min="1" placeholder="tokens" value=${Number(budget) || ""} /></label>
       <button>Compare</button>
     </form>
     ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
-      : a && b ? html`<${Two} session=${route.session} dialog=${dialog} a=${a} b=${b} />` : html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`}`;
+      : a && b ? html`<${Two} session=${value.row.session} dialog=${dialog} a=${a} b=${b} />` : html`<${Begin} key=${dialog} dialog=${dialog} compare=${!a && !b && to} />`}`;
+}
+
+/** Begin with the last two calls; say what can be chosen where there are fewer, or one was chosen. */
+function Begin({ dialog, compare }) {
+  const { value: calls, problem, waiting } = useAnswer(compare ? `/api/dialogs/${dialog}/calls` : null);
+  useEffect(() => {
+    if (calls?.length > 1) compare({ a: calls.length - 1, b: calls.length }, true);
+  }, [calls]);
+  if (waiting || problem) return html`<${State} ...${{ problem, waiting }} />`;
+  return html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`;
 }
 
 function Two({ session, dialog, a, b }) {

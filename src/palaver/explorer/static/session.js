@@ -58,7 +58,7 @@ function Log({ route, session, dialog }) {
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
   useEffect(() => {
-    if (!exported) send("POST", "/api/seen", { session: route.session, messages: session.row.messages }).catch(() => {});
+    if (!exported) send("POST", "/api/seen", { session: session.row.session, messages: session.row.messages }).catch(() => {});
   }, [route.session]);
   useLayoutEffect(() => {
     const pressed = (event) => {
@@ -76,13 +76,13 @@ function Log({ route, session, dialog }) {
       <h2>${line(session.row.title || session.row.name, 90)}</h2>
       <span class="quiet">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
       <span class="gap"></span>
-      <${Export} what=${{ session: route.session, dialog: dialog.dialog }} /><a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
+      <${Export} what=${{ session: session.row.session, dialog: dialog.dialog }} /><a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
     <${Tree} session=${session} dialog=${dialog} route=${route} />
     <${Strip} route=${route} calls=${calls} compacted=${compacted} />
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
       ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<span>${counted(marks[name].length, noun)} <kbd>${key}</kbd></span>`)}
-      ${!waiting && html`<${Whole} session=${route.session} />`}</div>
+      ${!waiting && html`<${Whole} session=${session.row.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
         row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} />`} />
