@@ -1,8 +1,10 @@
 """What an agent sends when its dialog is long: one policy, one budget, one committed entry, and plain managers obeyed exactly."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+import anyio
 import pytest
 
 from palaver import ContextManager, CoreMemory, Session
@@ -123,6 +125,29 @@ def test_reported_usage_corrects_the_budget() -> None:
         agent.respond("go")
         agent.respond("go on")
         assert len(compactions(agent)) == expected
+
+
+def test_running_summary_is_on_every_result() -> None:
+    """R293: It is on the event, the preview and the view; the next request to the summarizer has it, and where that one fails it stays."""
+    events: list[Any] = []
+    writer = ScriptedProvider(["They counted words.", {"error": "refused"}, "They counted again."])
+    agent, _ = scripted(
+        ["ok", "ok"], budget=6_000, summarizer=ModelSummarizer(writer, "cheap"), stream_handler=events.append
+    )
+    for _ in range(2):
+        talkative(agent)
+        agent.respond("go")
+    found = [event.summary for event in events if isinstance(event, Compacted)]
+    assert found == ["They counted words.", "They counted words."]
+    assert "They counted words." in everything_in(writer.requests[1])
+    dialog = agent.current_dialog
+    assert dialog.view().summary == "They counted words."
+    talkative(agent)
+    preview = anyio.run(partial(dialog.compaction.apreview, ModelSummarizer(writer, "cheap"), budget=6_000))
+    assert (preview.summary, preview.to_dict()["summary"]) == ("They counted again.", "They counted again.")
+    preview.approve()
+    assert dialog.view().summary == "They counted again."
+    assert dialog.view(at=0).summary == ""
 
 
 def test_another_model_writes_the_summary() -> None:

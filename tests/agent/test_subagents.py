@@ -3,14 +3,15 @@
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, Store
-from palaver.agent import Agent, ProviderInvoker, subagent
+from palaver.agent import Agent, ModelSummarizer, ProviderInvoker, subagent
 from palaver.agent.approvals import Decision, decide
-from palaver.errors import Ambiguous, DecisionNeeded, InvalidInput, NotFound
+from palaver.errors import Ambiguous, DecisionNeeded, InvalidInput, NotFound, ParseError
 from palaver.log import ERASED
+from palaver.messages import words_of
 from palaver.models import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, Died, both, calling, die, roles, scripted, sent
+from tests.agent.helper import MODEL, QUICK, Died, both, calling, die, roles, scripted, sent, talkative
 from tests.kills import dying_store
 
 
@@ -77,6 +78,70 @@ def test_what_a_sub_agent_inherits() -> None:
     assert any("under the tree" in words for words in said)
     assert said[-1] == "Dig there."
     assert [role for role, _ in sent(provider.requests[1])] == ["system", "user", "assistant", "tool"]
+
+
+def test_a_fork_is_under_the_sub_agents_instructions() -> None:
+    """A sub-agent that shares its caller's conversation has one system message in force, its own; a decision later changes nothing."""
+    ran: list[str] = []
+
+    @tool(needs_approval=True)
+    def dig(where: str) -> str:
+        """Dig."""
+        ran.append(where)
+        return "a key"
+
+    prompt = Prompt(path="digger/system", prompt="You dig in {place}.", function_list=[dig])
+    helper, dug = worker([calling("dig", where="there"), "Found it."], prompt=prompt)
+    agent, _ = boss(
+        [calling("digger", task="Dig."), "done"], helper, inherits="fork", prompt_args={"place": "the garden"}
+    )
+    (call,) = agent.respond("Find it.", return_session=True).waiting
+    agent.approve(call.id)
+    assert agent.respond().content == "done"
+    assert ran == ["there"]
+    for request in dug.requests:
+        assert [content for role, content in sent(request) if role == "system"] == ["You dig in the garden."]
+    (child,) = agent.current_dialog.children
+    assert [words_of(block.content) for block in child.view().system] == ["You dig in the garden."]
+    assert [words_of(block.content) for block in agent.current_dialog.view().system] == ["You lead."]
+
+
+def test_cost_is_everything_that_was_paid_for() -> None:
+    """A turn's cost has its answers, refused ones, cut-off ones, summaries and sub-agents; the session's cost is the sum of its turns."""
+
+    def paid(text: str, tokens: int, **more: object) -> dict[str, object]:
+        return {"text": text, "usage": {"prompt_tokens": tokens, "completion_tokens": 1}, **more}
+
+    def not_bad(text: str) -> dict[str, object]:
+        if text == "bad":
+            raise ParseError("It is bad.", content=text)
+        return {}
+
+    deeper, _ = worker([paid("deep", 10)], prompt=Prompt(path="deeper/system", prompt="You dig deeper."))
+    call = {"name": "deeper", "arguments": {"task": "Dig."}}
+    helper, _ = worker([paid("", 200, tool_calls=[call]), paid("Found it.", 300)], tools=[subagent(deeper, "deeper")])
+    writer = ScriptedProvider([paid("They talked.", 4_000)])
+    call = {"name": "digger", "arguments": {"task": "Dig."}}
+    agent, _ = scripted(
+        [
+            paid("cut", 5, error="down"),
+            paid("", 50_000, tool_calls=[call]),
+            paid("bad", 600_000),
+            paid("fine", 7_000_000),
+        ],
+        Prompt(path="boss/system", prompt="You lead.", function_list=[subagent(helper)], parser=not_bad),
+        context_manager="fold",
+        budget=3_000,
+        summarizer=ModelSummarizer(writer, MODEL),
+        retry=QUICK,
+    )
+    talkative(agent)
+    trace = agent.respond("go", return_session=True)
+    assert [each.agent_name for each in trace.all_subagents] == ["digger", "digger"]
+    assert trace.cost.prompt_tokens == 7_654_515
+    assert trace.cost.cost > 0
+    whole = agent.current_dialog.session.cost
+    assert (whole.total_tokens, round(whole.cost, 9)) == (trace.cost.total_tokens, round(trace.cost.cost, 9))
 
 
 def test_interrupted_sub_agent_continues() -> None:

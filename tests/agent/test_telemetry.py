@@ -1,6 +1,7 @@
 """OpenTelemetry: a turn as spans in the words of the GenAI conventions, seen by the SDK's own exporter."""
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode, get_current_span
 
 from palaver import Prompt
+from palaver.agent import subagent
 from palaver.agent.telemetry import Telemetry
 from palaver.errors import AgentFailure
 from palaver.tools import tool
@@ -89,14 +91,44 @@ def test_the_callers_span_is_the_parent() -> None:
     assert "gen_ai.output.messages" not in dict(spans[f"chat {MODEL}"].attributes or {}), "what was said stays out"
 
 
+def test_sub_agents_are_traced_by_their_caller() -> None:
+    """The turn of a sub-agent, and of its own one, is inside the call that began it, although only the first caller has a tracer."""
+    tracer, exporter, _ = traced()
+    deeper, _ = scripted(["deep"])
+    helper, _ = scripted([calling("deeper", task="Dig."), "dug"], tools=[subagent(deeper, "deeper")])
+    agent, _ = scripted([calling("helper", task="Dig."), "done"], tools=[subagent(helper, "helper")], tracer=tracer)
+    agent.respond("go")
+    spans = {span.context.span_id: span for span in exporter.get_finished_spans() if span.context is not None}
+    (chat,) = (span for span in spans.values() if span.name == f"chat {MODEL}" and len(path_of(span, spans)) == 6)
+    assert path_of(chat, spans) == [
+        f"chat {MODEL}",
+        "invoke_agent tester",
+        "execute_tool deeper",
+        "invoke_agent tester",
+        "execute_tool helper",
+        "invoke_agent tester",
+    ]
+
+
+def path_of(span: ReadableSpan, spans: Mapping[int, ReadableSpan]) -> list[str]:
+    """Return the names of a span and of those around it."""
+    names = [span.name]
+    while span.parent is not None:
+        span = spans[span.parent.span_id]
+        names.append(span.name)
+    return names
+
+
 def test_failures_are_errors_of_their_spans() -> None:
-    """A provider that fails, and a tool that is refused: error status and error.type, and the turn's own."""
+    """A provider that fails, and a tool that is unknown: error status and error.type, and the turn's own. A name that the model made up stays out."""
     tracer, exporter, _ = traced()
     agent, _ = scripted([calling("ad"), {"error": "rate"}], PROMPT, tracer=tracer)
     with pytest.raises(AgentFailure):
         agent.respond("go")
     spans = named(exporter)
-    assert dict(spans["execute_tool ad"].attributes or {})["error.type"] == "unknown_tool"
+    refused = dict(spans["execute_tool"].attributes or {})
+    assert refused["error.type"] == "unknown_tool"
+    assert "gen_ai.tool.name" not in refused
     assert dict(spans[f"chat {MODEL}"].attributes or {})["error.type"] == "rate"
     assert dict(spans["invoke_agent tester"].attributes or {})["error.type"] == "AgentFailure"
     assert all(span.status.status_code is StatusCode.ERROR for span in spans.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, Literal, Self, Unpack, overload
@@ -62,7 +63,7 @@ from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import Budget
-from palaver.tools import run_in_worker
+from palaver.tools import CallContext, run_in_worker
 from palaver.tools.portal import run_sync
 from palaver.wire import Memo, Request
 
@@ -564,9 +565,22 @@ class Agent(Generic[OutputT]):
         """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. The arguments are those of `arespond`."""
         return TurnStream(*self._called(input, call))
 
-    async def answer_in(self, dialog: Dialog) -> AgentCallSession:
-        """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again."""
-        session, work = self._call(dialog, self._settings({}))
+    async def answer_in(
+        self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = ""
+    ) -> AgentCallSession:
+        """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again.
+
+        Args:
+            dialog: The dialog.
+            within: The tool call that the answer is for, whose trace counts it. Its tracer is used if the agent has none.
+            instructions: The text that replaces the dialog's instructions; empty to keep them.
+        """
+        within = within or CallContext()
+        settings = self._settings({})
+        settings = replace(settings, tracer=settings.tracer or within.tracer, instructions=instructions)
+        session, work = self._call(dialog, settings)
+        if within.trace is not None:
+            within.trace.subagents.append(session)
         await work()
         return session
 
@@ -706,7 +720,7 @@ class Agent(Generic[OutputT]):
                     session=session,
                     said=said,
                     listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
-                    instructions=self._instructions.get(dialog.dialog_id, ""),
+                    instructions=settings.instructions or self._instructions.get(dialog.dialog_id, ""),
                     unsaved=self._unsaved,
                     measured=measured,
                     memo=memo,

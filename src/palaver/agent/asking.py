@@ -32,6 +32,7 @@ from palaver.plurals import a_type, counted
 from palaver.session.head import stamped
 from palaver.session.refusals import blamed
 from palaver.store.redacting import RedactingStore
+from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
 from palaver.view import View
 from palaver.wire import Request
@@ -179,9 +180,14 @@ class _Answering:
         come, self._come = self._come, None
         partial = None if error is None else error.partial
         if error is not None and isinstance(partial, Message) and partial.contents:
-            yield attempt_entry(RejectedAnswer(partial, PARTIAL, error.message))
+            yield self._attempt(partial, error.message)
         elif come is not None and come.partial.contents:
-            yield attempt_entry(RejectedAnswer(come.partial, PARTIAL, "The answer was cut off."))
+            yield self._attempt(come.partial, "The answer was cut off.")
+
+    def _attempt(self, message: Message, error: str) -> Entry:
+        """Count a partial answer, which may have been paid for, and return its entry."""
+        self._run.session.add_cost(cost_of(message.usage, message.model or "", message.timestamp))
+        return attempt_entry(RejectedAnswer(message, PARTIAL, error))
 
 
 async def _answered(run: AgentRun, closing: str) -> InvokeResult:

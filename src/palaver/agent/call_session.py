@@ -54,6 +54,7 @@ class AgentCallSession:
         error_message: The error of the newest answer, for handlers; empty if the answer was accepted.
         call_results: The newest result of a tool, as text, for handlers.
         waiting: The calls that wait for a decision, also those of sub-agents.
+        subagents: The calls of sub-agents within it.
         late: Messages that came too late for this turn. They are in the dialog, and the next call answers them.
         resumed: Whether an earlier call, perhaps in another process, began the turn.
     """
@@ -74,8 +75,10 @@ class AgentCallSession:
     error_message: str = ""
     call_results: str = ""
     waiting: tuple[ToolCallContent, ...] = ()
+    subagents: list[AgentCallSession] = field(default_factory=list)
     late: tuple[Message, ...] = ()
     resumed: bool = False
+    _beside: InvokeCost = field(default_factory=InvokeCost, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: everything but the dialog, which is in a store."""
@@ -112,10 +115,23 @@ class AgentCallSession:
         """Every answer of the model, in order."""
         return tuple(one for found in self.invoke_traces.values() for one in found)
 
+    def add_cost(self, cost: InvokeCost) -> None:
+        """Add what was paid for besides the answers in `invokes`: a summary, or an answer that was cut off."""
+        self._beside += cost
+
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of every answer, including refused ones."""
-        return sum((one.cost for one in self.invokes), InvokeCost())
+        """Tokens and dollars of everything that the call paid for: all answers, those of sub-agents and refused ones, too, and summaries.
+
+        `Session.cost` counts the same for a whole session.
+        """
+        nested = (one.cost for one in self.subagents)
+        return sum((*(one.cost for one in self.invokes), *nested), self._beside)
+
+    @property
+    def all_subagents(self) -> tuple[AgentCallSession, ...]:
+        """The calls of sub-agents within it, and within those."""
+        return tuple(each for one in self.subagents for each in (one, *one.all_subagents))
 
     @property
     def ended(self) -> bool:
@@ -140,6 +156,7 @@ class AgentCallSession:
             "delivery": None if self.delivery is None else self.delivery.text_content(),
             "error": None if self.error is None else f"{type(self.error).__name__}: {self.error}",
             "waiting": [call.id for call in self.waiting],
+            "subagents": [each.to_dict() for each in self.subagents],
         }
 
 
@@ -203,8 +220,10 @@ class TacticCallSession:
 
     @property
     def agent_cost(self) -> InvokeCost:
-        """Tokens and dollars of the tactic's own agents, including failed calls."""
-        return sum((each.cost for each in _all(self.agent_sessions)), InvokeCost())
+        """Tokens and dollars of the tactic's own agents, including failed calls. An agent that another one called as its sub-agent counts once."""
+        calls = _all(self.agent_sessions)
+        nested = {id(each) for call in calls for each in call.all_subagents}
+        return sum((each.cost for each in calls if id(each) not in nested), InvokeCost())
 
     @property
     def sub_tactic_cost(self) -> InvokeCost:

@@ -17,13 +17,14 @@ from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.context.triggers import Figures, fired, next_request
-from palaver.errors import ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound
+from palaver.errors import Conflict, ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, new_message_id, now
 from palaver.log import Handle, Place, copy_of, entry_at
-from palaver.log.entries import CallStarted, Compaction, MessageEntry
+from palaver.log.entries import CallStarted, Compaction, Custom, MessageEntry
 from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
 from palaver.models import Provider, collect
 from palaver.session import Dialog
+from palaver.session.compaction import ATTEMPT as REJECTED_COMPACTION
 from palaver.tokens import Budget, model_info
 from palaver.tools import execute, run_in_worker
 from palaver.view import Block, Exchange, Turn, View
@@ -175,15 +176,21 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
     made = summarized.composed
     asked = {"summary": summarized.account()} if summarized.requests or summarized.failed else {}
     attempt: dict[str, Any] = {"trigger": plan.trigger, **asked}
+    run.session.add_cost(summarized.cost)
     try:
         await run_in_worker(partial(run.dialog.compaction.commit, made, attempt=attempt))
-    except InvalidInput:  # an exact count shows that it is not smaller: send the view as it is
-        return None
+    except (Conflict, InvalidInput) as error:
+        if asked:  # the summary was paid for
+            data = {**attempt, "rejected": error.message}
+            run.dialog.record(Custom(custom_type=REJECTED_COMPACTION, data=data), beside=True)
+        if isinstance(error, Conflict):
+            raise
+        return None  # an exact count shows that it is not smaller: send the view as it is
     run.look()
     restored = await _restored(run, manager, plan.before, made.view)
     sizes = made.before.total, made.after.total
-    event = Compacted(*sizes, made.by, plan.trigger, summarized.model, summarized.usages, restored)
-    await run.listeners.emit(event)
+    model, usages, summary = summarized.model, summarized.usages, summarized.summary
+    await run.listeners.emit(Compacted(*sizes, made.by, plan.trigger, model, usages, summary, restored))
     return await run_in_worker(run.dialog.view)
 
 

@@ -35,11 +35,13 @@ class TurnStarting:
         session: The `AgentCallSession`.
         model: The model.
         provider: The provider's name, or empty.
+        tools: The names of the declared tools.
     """
 
     session: Any
     model: str = ""
     provider: str = ""
+    tools: tuple[str, ...] = ()
     type: Literal["turn_starting"] = field(default="turn_starting", init=False)
 
 
@@ -128,6 +130,7 @@ class Compacted:
         trigger: The reason: `limit`, `overflow`, or the name of a trigger.
         summarizer: The model that wrote a summary, or empty.
         usages: The usage of that model.
+        summary: The running summary, the new one or an older one that stays; empty if there is none.
         restored: The files that were read again.
     """
 
@@ -137,6 +140,7 @@ class Compacted:
     trigger: str = ""
     summarizer: str = ""
     usages: tuple[Usage, ...] = ()
+    summary: str = ""
     restored: tuple[str, ...] = ()
     type: Literal["compacted"] = field(default="compacted", init=False)
 

@@ -134,6 +134,7 @@ class CallSettings:
         parser_args: Further arguments of the prompt's parser.
         abandon: Whether to go on without the decisions that calls wait for.
         metadata: Stored with each answer.
+        instructions: The text that replaces the dialog's instructions; empty to keep them.
     """
 
     agent: Any
@@ -145,6 +146,7 @@ class CallSettings:
     parser_args: Mapping[str, Any] | None = None
     abandon: bool = False
     metadata: Mapping[str, Any] | None = None
+    instructions: str = ""
     approve: Approver | None = None
     max_exception_retry: int = 3
     max_interrupt_steps: int = USUAL_ROUNDS
@@ -336,7 +338,12 @@ class AgentRun:
         """The surroundings of a tool's call."""
         settings = self.settings
         return CallContext(
-            dialog=self.dialog, agent=settings.agent, deps=settings.deps, on_progress=self.listeners.note
+            dialog=self.dialog,
+            agent=settings.agent,
+            trace=self.session,
+            tracer=settings.tracer,
+            deps=settings.deps,
+            on_progress=self.listeners.note,
         )
 
     # --- writing ----------------------------------------------------------------------------------------------------------

@@ -118,7 +118,9 @@ async def go(run: AgentRun) -> None:
         PolicyFailed: The context manager raised.
     """
     try:
-        await run.listeners.emit(TurnStarting(run.session, run.settings.model, run.settings.provider))
+        await run.listeners.emit(
+            TurnStarting(run.session, run.settings.model, run.settings.provider, run.toolbox.names)
+        )
         await _steps(run)
     except (get_cancelled_exc_class(), KeyboardInterrupt, SystemExit):
         run.session.state = "interrupted"

@@ -18,6 +18,7 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Header, child_of, copy_of, lineage
 from palaver.messages import Role
 from palaver.session import Dialog, Session
+from palaver.session.head import rendered
 from palaver.tools import CallContext, Function, ToolReply
 
 __all__ = ["Inherits", "subagent"]
@@ -45,7 +46,7 @@ def subagent(
         agent: The agent that does the task, with its own prompt, model, tools and limits. Its own dialogs are not used.
         name: The tool's name. Default: the agent's name.
         description: The tool's purpose, for the model.
-        inherits: What the sub-agent gets of the conversation that calls it.
+        inherits: What the sub-agent gets of the conversation that calls it. Its own instructions replace the caller's.
         prompt_args: The variables of its system prompt.
 
     Raises:
@@ -60,7 +61,8 @@ def subagent(
 
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
         child = _dialog(context, agent, inherits, prompt_args, f"{brief}\n\n{task}".strip())
-        session = await agent.answer_in(child)
+        own = rendered(agent.system_prompt, prompt_args) if inherits == "fork" else ""
+        session = await agent.answer_in(child, within=context, instructions=own)
         if session.state == "waiting" or session.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
         answer = _newest(child, lambda header: header.role == Role.ASSISTANT)
@@ -89,9 +91,10 @@ def _dialog(
     key = read_turn(parent.store, parent.dialog_id).task(context.call_id)
     known = subagent_dialog(parent.store.nodes(parent.session_id), parent.dialog_id, key)
     child = session.dialog(known or _made(parent, agent, inherits, key))
-    if child.store.last(child.dialog_id).number == 0:
+    shares = inherits == "fork"
+    if not shares and child.store.last(child.dialog_id).number == 0:
         child.put_prompt(agent.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
-    if child.store.last(child.dialog_id).number == 1:
+    if child.store.last(child.dialog_id).number == (0 if shares else 1):
         asked = _newest(parent, lambda header: header.kind == "message" and context.call_id in header.calls)
         child.put_text(words, metadata=copy_of(asked))
     return child

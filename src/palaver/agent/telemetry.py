@@ -59,6 +59,7 @@ class _Open:
     span: Span
     token: Token[otel_context.Context]
     provider: str = ""
+    tools: frozenset[str] = frozenset()
     calls: dict[tuple[int, str], _Open] = field(default_factory=dict)
     chat: _Open | None = None
 
@@ -93,9 +94,13 @@ class Telemetry:
             case CallEnded():
                 self._end_call(event)
             case _:
-                turn = self._turns.get(get_current_span()) or self._asking()
+                turn = self._current()
                 if turn is not None:
                     self._in_turn(turn, event)
+
+    def _current(self) -> _Open | None:
+        """Return the turn of the current span."""
+        return self._turns.get(get_current_span()) or self._asking()
 
     def _asking(self) -> _Open | None:
         """Return the turn whose `chat` span is the current one."""
@@ -120,11 +125,11 @@ class Telemetry:
             "palaver.dialog.id": session.dialog_id,
         }
         turn = self._open(f"invoke_agent {session.agent_name}", SpanKind.INTERNAL, attributes)
-        turn.provider = event.provider
+        turn.provider, turn.tools = event.provider, frozenset(event.tools)
         self._turns[turn.span] = turn
 
     def _finish_turn(self, session: AgentCallSession) -> None:
-        turn = self._turns.get(get_current_span()) or self._asking()
+        turn = self._current()
         if turn is None:
             return
         failed = session.error is not None or session.state == "interrupted"
@@ -196,24 +201,26 @@ class Telemetry:
     def _start_call(self, call: ToolCallContent) -> None:
         turn = self._turns.get(get_current_span())
         if turn is not None:
-            turn.calls[_key(call)] = self._tool_span(call)
+            turn.calls[_key(call)] = self._tool_span(turn, call)
 
-    def _tool_span(self, call: ToolCallContent) -> _Open:
+    def _tool_span(self, turn: _Open | None, call: ToolCallContent) -> _Open:
+        """Open a call's span. A name that is not a declared tool's is the model's own words, and stays out."""
+        name = call.name if turn is not None and call.name in turn.tools else ""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.name": name,
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": call.id,
         }
         if self._content:
             attributes["gen_ai.tool.call.arguments"] = call.arguments
-        return self._open(f"execute_tool {call.name}", SpanKind.INTERNAL, attributes)
+        return self._open(f"execute_tool {name}".rstrip(), SpanKind.INTERNAL, attributes)
 
     def _end_call(self, event: CallEnded) -> None:
         """End a call's span. A call that was refused before it began has a span of no duration."""
         key = _key(event.call)
         turn = next((turn for turn in self._turns.values() if key in turn.calls), None)
-        opened = self._tool_span(event.call) if turn is None else turn.calls.pop(key)
+        opened = turn.calls.pop(key) if turn is not None else self._tool_span(self._current(), event.call)
         otel_context.detach(opened.token)
         if self._content:
             opened.span.set_attribute("gen_ai.tool.call.result", event.result.text())

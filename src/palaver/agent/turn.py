@@ -24,11 +24,11 @@ from palaver.log.entries import (
     TurnStarted,
 )
 from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolResultContent
+from palaver.session.messages import REJECTED
 from palaver.store.protocol import Store
 
 __all__ = [
     "ABANDON",
-    "ATTEMPT",
     "CALL",
     "DELIVERED",
     "EXHAUSTED",
@@ -46,9 +46,6 @@ __all__ = [
 
 CALL = "palaver.call"
 """The custom entry after each `turn_started` of ours. It records where the agent call began, which prompt governs it and which process runs it."""
-
-ATTEMPT = "palaver.attempt"
-"""The custom entry of an answer that did not become a message: refused by a parser, cut off, or one round of tools too many."""
 
 DELIVERED = "palaver.inbox"
 """The metadata key with which a delivered message names its inbox entry, by number in its dialog."""
@@ -92,7 +89,7 @@ def paused(message: Message) -> bool:
 def attempt_entry(attempt: RejectedAnswer) -> Custom:
     """Return the entry that records an attempt."""
     data = {"message": attempt.message.to_dict(), "why": attempt.why, "error": attempt.error, "repair": attempt.repair}
-    return Custom(custom_type=ATTEMPT, data=data)
+    return Custom(custom_type=REJECTED, data=data)
 
 
 class Fate(StrEnum):
@@ -213,7 +210,7 @@ class TurnState:
 
     def _add_ours(self, name: str, data: Mapping[str, object]) -> None:
         """Fold a custom entry of the loop into the state."""
-        if name == ATTEMPT:
+        if name == REJECTED:
             self._add_attempt(data)
         elif name == CALL:
             self.prompt = str(data.get("prompt") or "")

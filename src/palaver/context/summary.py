@@ -15,9 +15,11 @@ from typing import Any, Protocol
 from palaver.context.compose import Composed
 from palaver.context.meter import Meter
 from palaver.context.notes import head_and_tail
+from palaver.ids import now
 from palaver.log import Run
 from palaver.messages import (
     Content,
+    InvokeCost,
     Role,
     Speaker,
     TextContent,
@@ -26,6 +28,7 @@ from palaver.messages import (
     Usage,
 )
 from palaver.tokens import Budget
+from palaver.tokens.pricing import cost_of
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, Turn, View, apply, omitted
 
 __all__ = [
@@ -182,6 +185,11 @@ class Summarized:
     model: str = ""
     usages: tuple[Usage, ...] = ()
 
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of the answers."""
+        return sum((cost_of(each, self.model, now()) for each in self.usages), InvokeCost())
+
     def account(self) -> dict[str, Any]:
         """Return what is recorded of it: how often the model was asked, what that used, and why it failed if it did."""
         facts = {"model": self.model, "failed": self.failed}
@@ -257,7 +265,7 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
         anew: Whether to summarise from scratch what was summarised before.
     """
     old, covered = _running(view), due(view, composed.plan, anew=anew)
-    done = Summarized(composed=composed, summary=_text(old))
+    done = Summarized(composed=composed, summary=view.summary)
     if not covered:
         return done
     room = budget.limit - composed.after.total + (0 if old is None else meter.exchange(old))
@@ -355,12 +363,6 @@ def _joined(runs: Sequence[Run]) -> Sequence[Run]:
 
 
 # --- the transcript -------------------------------------------------------------------------------------------------------
-
-
-def _text(exchange: Exchange | None) -> str:
-    if exchange is None:
-        return ""
-    return "\n".join(block.content.content for block in exchange.blocks() if isinstance(block.content, TextContent))
 
 
 def _transcript(exchange: Exchange) -> str:

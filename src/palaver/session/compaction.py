@@ -90,6 +90,11 @@ class CompactionPreview:
         return tuple(gone for gone in self.composed.view.omissions if gone not in known)
 
     @property
+    def summary(self) -> str:
+        """The running summary as it would be, the new one or an older one that stays; empty if there is none."""
+        return self.composed.view.summary
+
+    @property
     def summary_failed(self) -> str:
         """Why there is no summary although a summarizer was asked; else empty."""
         return str((self.attempt.get("summary") or {}).get("failed", ""))
@@ -121,6 +126,7 @@ class CompactionPreview:
                 for gone in self.omitted
             ],
             "inserted": list(self.inserted),
+            "summary": self.summary,
             "attempt": dict(self.attempt),
         }
 

@@ -22,7 +22,16 @@ from palaver.messages import (
 from palaver.plurals import counted
 from palaver.store.protocol import Store
 
-__all__ = ["Messages", "Stretch", "cost_of_messages", "message_line", "own_messages", "place_of_message", "stretches"]
+__all__ = [
+    "REJECTED",
+    "Messages",
+    "Stretch",
+    "cost_of_messages",
+    "message_line",
+    "own_messages",
+    "place_of_message",
+    "stretches",
+]
 
 
 class Stretch(NamedTuple):
@@ -231,6 +240,10 @@ def _gist(block: Content) -> str:
             return "[image]" if len(images) == 1 else f"[{len(images)} images]"
         case _:
             return f"[{block.type}]"
+
+
+REJECTED = "palaver.attempt"
+"""The type of the custom entry with an answer that did not become a message."""
 
 
 def cost_of_messages(messages: Iterable[Message]) -> InvokeCost:

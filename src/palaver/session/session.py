@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 from palaver.errors import Ambiguous, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import Compaction, Custom, Entry, Handle, Node, Span, TurnEnded, decode_entry
-from palaver.messages import Content, InvokeCost, Usage
+from palaver.messages import Content, InvokeCost, Message, Usage
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
 from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
-from palaver.session.messages import cost_of_messages, own_messages
+from palaver.session.messages import REJECTED, cost_of_messages, own_messages
 from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
 from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
@@ -310,12 +310,16 @@ class Session:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all its dialogs, summaries included; a message that branches share, or that a rewritten file repeats, counts once. Reads all messages. As for dialogs, some dollars are estimated."""
+        """Tokens and dollars of everything that was paid for in it: all answers, those of sub-agents and refused ones, too, and summaries.
+
+        An answer that branches share, or that a rewritten file repeats, counts once. Reads all messages. As for dialogs, some dollars are
+        estimated. `AgentCallSession.cost` counts the same for one call of an agent.
+        """
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
             total += cost_of_messages(own_messages(self.store, node))
             own = Span(node.dialog_id, 0, self.store.last(node.dialog_id).seq + 1)
-            total = sum((usage.invoke_cost for usage in _of_summaries(self.store, own)), total)
+            total = sum(_paid_beside(self.store, own), total)
         return total
 
     def extent(self, *, verify: bool = False) -> Extent:
@@ -627,12 +631,20 @@ def rebuild(
     return Session(known, record.session_id, runtime, owned=owned)
 
 
-def _of_summaries(store: Store, span: Span) -> Iterable[Usage]:
-    """Yield what summarizers used in a stretch of a dialog."""
+def _paid_beside(store: Store, span: Span) -> Iterator[InvokeCost]:
+    """Yield what was paid for in a stretch of a dialog besides its messages: summaries, and answers that did not become messages."""
+    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs need prices, which load slowly
+
     for header in store.headers(span.dialog, span.start, span.stop):
-        if header.kind in {"compaction", "custom"}:
-            entry = decode_entry(store.body(span.dialog, header.seq))
-            told = entry.attempt if isinstance(entry, Compaction) else entry.data if isinstance(entry, Custom) else None
-            summary = told.get("summary") if isinstance(told, Mapping) else None
-            used = summary.get("usages", ()) if isinstance(summary, Mapping) else ()
-            yield from (Usage(one) for one in used if isinstance(one, Mapping))
+        if header.kind not in {"compaction", "custom"}:
+            continue
+        entry = decode_entry(store.body(span.dialog, header.seq))
+        said = entry.attempt if isinstance(entry, Compaction) else entry.data if isinstance(entry, Custom) else None
+        if not isinstance(said, Mapping):
+            continue
+        summary, message = said.get("summary"), said.get("message")
+        if isinstance(summary, Mapping):
+            used = (Usage(one) for one in summary.get("usages", ()) if isinstance(one, Mapping))
+            yield from (cost_of(one, str(summary.get("model") or ""), entry.at) for one in used)
+        if isinstance(entry, Custom) and entry.custom_type == REJECTED and isinstance(message, Mapping):
+            yield cost_of_messages((Message.from_dict(message),))

@@ -61,6 +61,8 @@ class CallContext:
         tool: The tool's name.
         dialog: The dialog of the call.
         agent: The agent that runs it.
+        trace: The trace of the agent's call, to which a sub-agent adds its own.
+        tracer: Called with every event of the agent's turn, and of sub-agents without a tracer of their own; or None.
         deps: Objects that the program provides for tools: a database, a client, a user.
         on_progress: Called with each progress report, in the event loop's thread, or None.
     """
@@ -69,6 +71,8 @@ class CallContext:
     tool: str = ""
     dialog: Any = None
     agent: Any = None
+    trace: Any = field(default=None, repr=False, compare=False)
+    tracer: Callable[[Any], object] | None = field(default=None, repr=False, compare=False)
     deps: Any = None
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False)
     stop: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)

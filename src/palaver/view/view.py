@@ -10,7 +10,7 @@ from typing import Any
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec, gaps, part_of
-from palaver.messages import Message, Role, Speaker
+from palaver.messages import Message, Role, Speaker, words_of
 from palaver.messages.frozen import EMPTY
 from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.exchange import Exchange, Reading, Recorded
@@ -215,6 +215,12 @@ class View:
             entries = read(place for source in sources for place in source.places())
             for source in sources:
                 source.build(entries)
+
+    @property
+    def summary(self) -> str:
+        """The running summary: the text that a model wrote of what left; empty if there is none."""
+        newest = next((each for each in reversed(self.exchanges) if each.derived == "summary"), None)
+        return "" if newest is None else "\n".join(words_of(block.content) for block in newest.blocks())
 
     @property
     def messages(self) -> list[Message]:
