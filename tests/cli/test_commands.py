@@ -115,6 +115,22 @@ def test_import_counts_sessions_and_what_is_lost(palaver: Palaver) -> None:
     assert again.out.startswith("Nothing new in 1 session: ")
 
 
+def test_import_names_files_that_are_not_a_session_each(palaver: Palaver) -> None:
+    """Copies of a session, several sessions in one file, and files of sub-agents: the report says which, and why; JSON has each."""
+    lines = talk().splitlines(keepends=True)
+    first, whole = palaver.file("first.jsonl", b"".join(lines[:4])), palaver.file("whole.jsonl", talk())
+    many = palaver.file("many.jsonl", b'{"messages": [{"role": "user", "content": "Hi."}]}\n' * 3)
+    agent = [json.loads(line) | {"isSidechain": True, "agentId": "ag"} for line in lines[:2]]
+    part = palaver.file("agent-ag.jsonl", b"".join(json.dumps(record).encode() + b"\n" for record in agent))
+    session, *same = palaver("import", first, whole, many, part).out.splitlines()
+    assert session.startswith(f"{first}, {whole}: the same session, ")
+    assert same[0].startswith(f"{many}: 3 sessions in one file")
+    assert same[1].startswith("1 file of sub-agents: ")
+    assert same[2].startswith("4 sessions imported (4 new), 0 problems")
+    rows = palaver("import", first, whole, many, part, "--json").rows()
+    assert [row["part"] for row in rows] == [False] * 5 + [True]
+
+
 def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual folders of other agents are listed; where nobody can be asked, the whole command is."""
     home = palaver.folder / "home"

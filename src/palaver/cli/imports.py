@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from time import sleep
@@ -215,7 +216,7 @@ def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
     """Import a file, and yield a row for each session in it."""
     try:
         for one in importer.import_path(path):
-            names = ("format", "name", "outcome", "dialogs", "entries", "records", "messages")
+            names = ("format", "name", "outcome", "part", "dialogs", "entries", "records", "messages")
             row = {name: getattr(one, name) for name in names} | {"file": str(one.path), "session": one.session_id}
             lost = ("place", "reason", "code", "severity")
             yield row | {"lost": [{name: getattr(loss, name) for name in lost} for loss in one.losses]}
@@ -234,6 +235,8 @@ class _Total:
     Attributes:
         outcomes: By session, what became of it.
         names: What the sessions are called.
+        files: By session, the files that hold it; not those of its sub-agents.
+        parts: How many files of sub-agents joined the sessions that they belong to.
         problems: How many losses there are.
         notes: How many remarks there are of each kind; nothing was lost there.
     """
@@ -241,12 +244,17 @@ class _Total:
     def __init__(self) -> None:
         self.outcomes: dict[str, str] = {}
         self.names: list[str] = []
+        self.files: dict[str, list[str]] = {}
+        self.parts = 0
         self.problems = 0
         self.notes: Counter[str] = Counter()
 
     def add(self, row: dict[str, Any]) -> None:
         """Count a conversation. Those of sub-agents come after the session that they belong to."""
         session, outcome = row["session"], row["outcome"]
+        self.parts += row["part"]
+        if not row["part"] and row["file"] not in (files := self.files.setdefault(session, [])):
+            files.append(row["file"])
         if session not in self.outcomes:
             self.outcomes[session] = outcome
             self.names.append(f"{session[:12]} {row['name']}")
@@ -256,18 +264,31 @@ class _Total:
         self.notes.update(each["code"] for each in row["lost"] if each["severity"] != "loss")
 
     def lines(self, failed: int, *, verbose: bool) -> Iterator[str]:
-        """Yield it in words: the notes where they are asked for, then the total."""
+        """Yield it in words: which files are not a session each, the notes where they are asked for, then the total."""
+        told, sessions = Counter(self.outcomes.values()), counted(len(self.outcomes), "session")
+        nothing = set(told) == {"unchanged"}
+        if not nothing:
+            yield from self._shared()
         if verbose and self.notes:
             kinds = ", ".join(f"{code.replace('_', ' ')} ({count:,})" for code, count in self.notes.most_common())
             yield f"Notes on what was read, nothing of it lost (--json lists them): {kinds}"
-        told, sessions = Counter(self.outcomes.values()), counted(len(self.outcomes), "session")
         kinds = ", ".join(f"{told[kind]:,} {kind}" for kind in ("new", "grown", "rewritten", "unchanged") if told[kind])
-        nothing = set(told) == {"unchanged"}
         said = f"Nothing new in {sessions}" if nothing else f"{sessions} imported ({kinds})"
         hint = "" if verbose or not self.problems else " (-v lists them)"
         problems = "" if nothing and not self.problems else f", {counted(self.problems, 'problem')}{hint}"
         files = f", {counted(failed, 'file')} not imported" if failed else ""
         yield f"{said}{problems}{files}{f': {self.names[0]}' if len(self.names) == 1 else ''}"
+
+    def _shared(self) -> Iterator[str]:
+        """Yield why there are fewer or more sessions than files, and which files these are."""
+        for session, (first, *others) in ((session, files) for session, files in self.files.items() if files):
+            if others:
+                yield f"{first}, {', '.join(others)}: the same session, {session[:12]}, by the id that the files give it"
+        several = {file: count for file, count in Counter(chain(*self.files.values())).items() if count > 1}
+        for file, count in several.items():
+            yield f"{file}: {counted(count, 'session')} in one file"
+        if self.parts:
+            yield f"{counted(self.parts, 'file')} of sub-agents: each joined the session that it belongs to"
 
 
 def _lost(row: dict[str, Any]) -> list[dict[str, str]]:

@@ -47,6 +47,7 @@ class Imported:
         messages: The number of messages, with the fragments of a response merged. Those that a rewritten file repeats count once.
         main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
+        part: Whether the file is that of a sub-agent, and what it holds joined the session that it belongs to.
         losses: Content that could not be imported completely, or was repaired, each with its place.
     """
 
@@ -61,6 +62,7 @@ class Imported:
     main: DialogId | None
     outcome: str
     losses: tuple[Loss, ...]
+    part: bool = False
 
 
 def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -> Mapping[str, Any]:
@@ -397,6 +399,7 @@ class Importer:
             entries=landing.added,
             records=current.records,
             losses=(*current.losses, *landing.losses),
+            part=landing.under is not None,
         )
 
     def _put_source(self, current: _Import, *, erased: bool) -> None:
