@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from palaver import Session, SqliteStore
+from palaver import Message, Session, SqliteStore
+from palaver.browsing.seen import turns
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.cli.terminal import short
@@ -363,6 +364,22 @@ def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
 
 
 # --- view, export ---------------------------------------------------------------------------------------------------------------
+
+
+def test_policy_full_means_one_thing_everywhere(palaver: Palaver) -> None:
+    """On a compacted session the command shows by `--policy full` what the library does, and everything by `--whole`; a policy may make less of it."""
+    with Session.create(palaver.store, "talk") as session:
+        for number in range(40):
+            session.root.append(Message(("user", "assistant")[number % 2], f"{number} " + "word " * 200))
+        session.root.compaction.commit(session.root.compaction.compose("fold", 3_000))
+        library = turns(session.root.view(policy="full", model="gpt-5"))
+    assert palaver("view", "talk", "--policy", "full", "--model", "gpt-5", "--json").row()["view"] == library
+    assert palaver("view", "talk", "--json").row()["view"] == library
+    whole = palaver("view", "talk", "--whole", "--json").row()
+    assert (len(whole["view"]), whole["omitted"]) == (40, [])
+    assert len(library) < 40
+    less = palaver("view", "talk", "--whole", "--policy", "fold", "--budget", 5_000, "--json").row()
+    assert len(library) <= len(less["view"]) < 40
 
 
 def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver) -> None:

@@ -16,10 +16,7 @@ from palaver.tokens import counter
 from palaver.view import Block, View, fold
 from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
 
-__all__ = ["WHOLE", "OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
-
-WHOLE = "full"
-"""In place of a policy: everything, without what was compacted and edited since."""
+__all__ = ["OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
 
 
 class OmissionRow(TypedDict):
@@ -96,6 +93,7 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
     *,
     before: Answer | None = None,
     at: int | None = None,
+    whole: bool = False,
     policy: str | None = None,
     budget: int | None = None,
     model: str = "",
@@ -108,7 +106,8 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
         dialog: The dialog.
         before: A response of an imported session (`calls`).
         at: The number of the last own entry to take into account; the newest when not given.
-        policy: The name of a policy, or `WHOLE`; what the recorded agent saw when not given.
+        whole: Whether to ignore compactions and edits, so that everything is there; else what the recorded agent saw is.
+        policy: The name of a policy, which may leave more out; none when not given.
         budget: What one request may occupy, in tokens; with it the default policy when none is given.
         model: The model that counts tokens; the one in force when not given.
         wire: The provider whose request is compiled; none when not given.
@@ -118,10 +117,10 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
         NotFound: There is no such entry, policy or provider.
         InfeasibleBudget: What must be sent is larger than the budget.
     """
-    view = _past(dialog, before, at, whole=policy == WHOLE)
+    view = _past(dialog, before, at, whole=whole)
     model = model or ("" if view.model or wire is None else profile(wire).model)
     found = Seen(view=view, model=model or view.model)
-    if policy not in {None, WHOLE} or budget is not None:
+    if policy is not None or budget is not None:
         made = dialog.compaction.compose(policy or DEFAULT_POLICY, budget, model=model, view=view)
         found = replace(found, view=made.view, made=made, whole=view)
     return found if wire is None else _compiled(dialog, found, wire, then)

@@ -38,6 +38,7 @@ def run(
     call: Annotated[
         int | None, Option("--call", min=1, help="What the model saw at call N of `palaver calls`.")
     ] = None,
+    whole: Annotated[bool, Option("--whole", help="Everything in the log: ignore compactions and edits.")] = False,
     by: Annotated[str | None, Option("--policy", "-p", metavar="P", help=_POLICY)] = None,
     budget: BudgetOption = None,
     wire: Annotated[
@@ -49,7 +50,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what a model sees of a session: by default what the recorded agent saw, with --policy full everything.
+    """Show what a model sees of a session: by default what the recorded agent saw, with --whole everything.
 
     Of an entry, what a model saw after it. With --call the request of a recorded call, to the byte; of an imported session, what was said before
     that response. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
@@ -58,12 +59,21 @@ def run(
         dialog = _redacted(there.dialog) if redact else there.dialog
         past = None if call is None else call_at(calls(dialog), call)
         at = there.handle and there.handle.seq
-        changing = {"--policy": by, "--budget": budget, "--wire": wire, "--then": then, "--model": model}
+        changing = {
+            "--whole": whole,
+            "--policy": by,
+            "--budget": budget,
+            "--wire": wire,
+            "--then": then,
+            "--model": model,
+        }
         _check(past, at, changing)
         if isinstance(past, ModelCall):
             shown = sent(past)
         else:
-            shown = seen(dialog, before=past, at=at, policy=by, budget=budget, model=model, wire=wire, then=then)
+            shown = seen(
+                dialog, before=past, at=at, whole=whole, policy=by, budget=budget, model=model, wire=wire, then=then
+            )
         if json:
             print_json(shown.to_dict())
             return

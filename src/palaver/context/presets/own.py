@@ -124,7 +124,7 @@ _MARK = 120
 
 
 class FullContext(Policy):
-    """Show everything. A view that exceeds the budget raises InfeasibleBudget."""
+    """Leave nothing more out of the view. A view that exceeds the budget raises InfeasibleBudget."""
 
     name = "full"
     complete = True
