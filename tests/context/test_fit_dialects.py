@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,9 @@ from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
 from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
+from palaver.wire import Rule, profile, validate
 from tests.context.lists import LISTS, PAGE, PNG, TOOLS, Item, faults, responses
+from tests.wire.vendor_types import hold_to_types
 
 NAMES = sorted(LISTS)
 CUTTING = sorted(set(POLICIES) - {"full"})
@@ -324,3 +326,107 @@ def test_contents_of_googles_client_come_back_themselves() -> None:
     )
     assert fitted.messages[1] is said
     assert "recall" in str(fitted.messages[2])
+
+
+# --- what only the provider's own tools say ----------------------------------------------------------------------------------
+
+
+def sent(name: str, messages: list[Any]) -> dict[str, Any]:
+    """Return a request that the vendor's own types accept."""
+    beside = {"model": MODELS[name], **({"max_tokens": 100} if name == "anthropic" else {})}
+    body = {**beside, ("messages" if name == "anthropic" else "input"): messages}
+    hold_to_types(name, body)
+    return body
+
+
+def test_custom_call_without_output_gets_one_of_its_kind() -> None:
+    """OpenAI finds the output of a free-form call by its own type; the other type is refused, here as there."""
+    call = {"type": "custom_tool_call", "call_id": "d1", "name": "patch", "input": "*** Begin"}
+    other = {"type": "function_call", "call_id": "c1", "name": "sh", "arguments": "{}"}
+    asked: Item = {"role": "user", "content": "go"}
+    fitted = fit(
+        [asked, call, other, {"role": "user", "content": "and?"}], model="gpt-5", dialect_name="openai-responses"
+    )
+    assert faults("openai-responses", fitted) == []
+    body = sent("openai-responses", fitted.messages)
+    answers = {item["call_id"]: item["type"] for item in body["input"] if "output" in item}
+    assert answers == {"d1": "custom_tool_call_output", "c1": "function_call_output"}
+    wrong = [asked, call, {"type": "function_call_output", "call_id": "d1", "output": "x"}]
+    found = validate({"model": "gpt-5", "input": wrong}, profile("openai-responses", "gpt-5"))
+    assert {fault.rule for fault in found} == {Rule.CALL_UNANSWERED, Rule.RESULT_ORPHAN}
+
+
+SEARCH: Item = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "herons"}}
+FOUND: Item = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+CALL: Item = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
+RESULT: Item = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+SPOKEN: Item = {"type": "text", "text": "Herons fish."}
+
+
+def test_server_call_in_mid_history_needs_its_result() -> None:
+    """Without it the call is left out and reported, all else stays; a paused or mixed turn that goes on keeps it."""
+    asked: Item = {"role": "user", "content": "go"}
+    more: Item = {"role": "user", "content": "and?"}
+    cases: list[tuple[list[Item], list[str]]] = [
+        ([asked, {"role": "assistant", "content": [SEARCH, SPOKEN]}, more], ["text"]),
+        ([asked, {"role": "assistant", "content": [FOUND, SPOKEN]}, more], ["text"]),
+        (
+            [asked, {"role": "assistant", "content": [SEARCH, FOUND, SPOKEN]}, more],
+            [SEARCH["type"], FOUND["type"], "text"],
+        ),
+        ([asked, {"role": "assistant", "content": [SPOKEN, SEARCH]}], ["text", SEARCH["type"]]),
+        (
+            [asked, {"role": "assistant", "content": [SEARCH, CALL]}, {"role": "user", "content": [RESULT]}],
+            [SEARCH["type"], "tool_use"],
+        ),
+        (
+            [asked, {"role": "assistant", "content": [SEARCH, CALL]}, {"role": "user", "content": [RESULT, SPOKEN]}],
+            ["tool_use"],
+        ),
+    ]
+    for messages, kept in cases:
+        fitted = fit(messages, model=MODELS["anthropic"])
+        assert [block["type"] for block in fitted.messages[1]["content"]] == kept
+        assert faults("anthropic", fitted) == []
+        assert bool(fitted.report.changes) is (len(kept) < len(messages[1]["content"]))
+        sent("anthropic", fitted.messages)
+
+
+def test_mixed_turn_is_answered_in_the_next() -> None:
+    """The provider's result may come in its next message, after the results of the caller's tools."""
+    said = [{"role": "assistant", "content": [SEARCH, CALL]}, {"role": "user", "content": [RESULT]}]
+    messages = [{"role": "user", "content": "go"}, *said, {"role": "assistant", "content": [FOUND, SPOKEN]}]
+    fitted = fit([*messages, {"role": "user", "content": "and?"}], model=MODELS["anthropic"])
+    assert fitted.messages[:4] == messages
+    assert not fitted.report.changes
+
+
+SUMMARY: Mapping[str, Item] = {
+    "anthropic": {"role": "assistant", "content": [{"type": "compaction", "content": "It is about herons."}]},
+    "openai-responses": {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"},
+}
+
+
+def test_list_that_starts_at_a_compaction_keeps_it() -> None:
+    """What the provider made of the conversation before is all there is of it: it stays first and unchanged, also after cuts."""
+    for name, summary in SUMMARY.items():
+        for policy in ("full", "palaver", "fold"):
+            rest = LISTS[name](0 if policy == "full" else 30)
+            rest = [item for item in rest if item.get("role") != "developer"]
+            fitted = fit([summary, *rest], model=MODELS[name], policy=policy, budget=9_000)
+            assert fitted.messages[0] is summary, (name, policy)
+            assert faults(name, fitted) == [], (name, policy)
+            assert bool(fitted.omitted) is (policy != "full")
+            if name == "anthropic":
+                hold_to_types("anthropic-beta", {"model": MODELS[name], "max_tokens": 1, "messages": fitted.messages})
+            else:
+                sent(name, fitted.messages)
+
+
+def test_newest_of_two_compactions_stays() -> None:
+    """An older one is in the newer: it may leave with what it stands for."""
+    older, newer = ({"type": "compaction", "id": f"cmp_{n}", "encrypted_content": "gAAAA"} for n in (1, 2))
+    session = [item for item in responses(30) if item.get("role") != "developer"]
+    fitted = fit([older, *session, newer, *session[-1:]], model="gpt-5", budget=2_000)
+    assert newer in fitted.messages
+    assert older not in fitted.messages

@@ -10,6 +10,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
+from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as AnthropicBetaRequest
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as AnthropicRequest
 from google.genai.types import Content, GenerateContentConfig
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as ChatRequest
@@ -17,7 +18,12 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import BaseModel, ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict, is_typeddict
 
-_REQUESTS = {"anthropic": AnthropicRequest, "openai-chat": ChatRequest, "openai-responses": ResponsesRequest}
+_REQUESTS = {
+    "anthropic": AnthropicRequest,
+    "anthropic-beta": AnthropicBetaRequest,
+    "openai-chat": ChatRequest,
+    "openai-responses": ResponsesRequest,
+}
 
 # Sampling parameters have left Anthropic's types; models that are older than the types still take them.
 _OLDER = frozenset({"temperature", "top_k", "top_p"})

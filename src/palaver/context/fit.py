@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, SupportsIndex
 
 from palaver.context.compose import Composed, compose
-from palaver.context.dialects import Dialect, Item, ListWriter, dialect, items_of, tool_specs
+from palaver.context.dialects import COMPACTION, Dialect, Item, ListWriter, dialect, items_of, tool_specs
 from palaver.context.dialects.writer import Written
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy
@@ -175,7 +175,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     schemas, specs = tool_specs(tools)
     said = dialect(dialect_name, items, schemas, model)
     read = _with_speakers(said.read(items), given, speaker)
-    job = _Job(said, given, items, read, _text(system), specs, _places(pinned, len(items)), model)
+    places = (*_places(pinned, len(items)), *_newest_compaction(read))
+    job = _Job(said, given, items, read, _text(system), specs, places, model)
     manager = policy_of(policy, model)
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
@@ -418,6 +419,14 @@ def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
     if isinstance(system, list | tuple):
         return [*system, {"type": "text", "text": more}]
     return f"{system}\n\n{more}" if system else more
+
+
+def _newest_compaction(messages: Sequence[Message]) -> Iterator[int]:
+    """Return the place of what a provider made of the conversation before: nothing else in the list says what was said there."""
+    for index in range(len(messages) - 1, -1, -1):
+        if any(content.type == COMPACTION for content in messages[index].contents):
+            yield index
+            return
 
 
 def _places(pinned: object, length: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from palaver.context.dialects.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.context.dialects.dialect import COMPACTION, Dialect, Item, Shown, changed_text, parts_shown, text_of
 from palaver.log import ToolSpec
 from palaver.messages import Content, Message, ToolResultContent, from_anthropic_dict
 
@@ -40,11 +40,17 @@ class Anthropic(Dialect):
         """Return a message of the user."""
         return {"role": "user", "content": [{"type": "text", "text": text}]}
 
-    def answer(self, result: ToolResultContent) -> Item:
+    def answer(self, result: ToolResultContent, _call: Item) -> Item:
         """Return a message with the result of a tool call."""
         failed = {"is_error": True} if result.is_error else {}
         part = {"type": "tool_result", "tool_use_id": result.id, "content": result.text(), **failed}
         return {"role": "user", "content": [part]}
+
+    def opens(self, item: Item) -> bool:
+        """Return whether a list may begin with an item: the user's, or what the provider made of the conversation before."""
+        content = item.get("content")
+        first = content[0] if isinstance(content, list | tuple) and content else None
+        return not self.by_model(item) or (isinstance(first, Mapping) and first.get("type") == COMPACTION)
 
     def declare(self, tool: ToolSpec) -> Item:
         """Return the schema of a tool."""

@@ -19,6 +19,10 @@ Shown: TypeAlias = Mapping[int, Content]
 """What an item still shows: the content of each block, by its index in the message that was read from the item."""
 
 
+COMPACTION = "compaction"
+"""The type in which Anthropic and OpenAI return what they made of a conversation."""
+
+
 class Dialect(ABC):
     """How one provider's interface writes a list of messages.
 
@@ -75,8 +79,8 @@ class Dialect(ABC):
         """Return an item in which the user says a text."""
 
     @abstractmethod
-    def answer(self, result: ToolResultContent) -> Item:
-        """Return an item with the result of a tool call."""
+    def answer(self, result: ToolResultContent, call: Item) -> Item:
+        """Return an item with the result of a tool call, which `call` makes."""
 
     @abstractmethod
     def declare(self, tool: ToolSpec) -> Item:
@@ -93,6 +97,10 @@ class Dialect(ABC):
     def by_model(self, item: Item) -> bool:
         """Return whether the model says an item."""
         return item.get("role") == (self.model_role or "assistant")
+
+    def opens(self, item: Item) -> bool:
+        """Return whether a list may begin with an item."""
+        return not (self.model_role and self.by_model(item))
 
     def instructions(self, body: Item) -> str:
         """Return the instructions that are not in the list of a request, as one text."""

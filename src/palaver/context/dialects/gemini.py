@@ -78,7 +78,7 @@ class Gemini(Dialect):
         """Return a content of the user."""
         return {"role": "user", "parts": [{"text": text}]}
 
-    def answer(self, result: ToolResultContent) -> Item:
+    def answer(self, result: ToolResultContent, _call: Item) -> Item:
         """Return a content with the response of a function."""
         named = {} if result.id.startswith(_UNNAMED) else {"id": result.id}
         said = {"error" if result.is_error else "output": result.text()}

@@ -72,7 +72,7 @@ class OpenAIChat(Dialect):
         """Return a message of the user."""
         return {"role": "user", "content": text}
 
-    def answer(self, result: ToolResultContent) -> Item:
+    def answer(self, result: ToolResultContent, _call: Item) -> Item:
         """Return a message with the result of a tool call."""
         return {"role": "tool", "tool_call_id": result.id, "content": result.text()}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from palaver.context.dialects.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.context.dialects.dialect import COMPACTION, Dialect, Item, Shown, changed_text, parts_shown, text_of
 from palaver.errors import InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import (
@@ -31,7 +31,7 @@ __all__ = ["ITEM_TYPES", "OpenAIResponses"]
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 
-ITEM_TYPES = frozenset({_CALL, _OUTPUT, _CUSTOM, _CUSTOM_OUTPUT, _REASONING, _REFERENCE, "message"})
+ITEM_TYPES = frozenset({_CALL, _OUTPUT, _CUSTOM, _CUSTOM_OUTPUT, _REASONING, _REFERENCE, COMPACTION, "message"})
 """Types of items that other dialects do not have. The types of the provider's own tools end in `_call`."""
 
 
@@ -70,9 +70,10 @@ class OpenAIResponses(Dialect):
         """Return an item of the user."""
         return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
-    def answer(self, result: ToolResultContent) -> Item:
+    def answer(self, result: ToolResultContent, call: Item) -> Item:
         """Return an item with the result of a tool call."""
-        return {"type": _OUTPUT, "call_id": result.id, "output": result.text()}
+        kind = _CUSTOM_OUTPUT if call.get("type") == _CUSTOM else _OUTPUT
+        return {"type": kind, "call_id": result.id, "output": result.text()}
 
     def declare(self, tool: ToolSpec) -> Item:
         """Return the schema of a tool."""

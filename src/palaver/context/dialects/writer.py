@@ -105,7 +105,7 @@ class ListWriter:
             for place, found in faults.items():
                 each = made[place] if place >= 0 else None
                 why = f"the provider refuses it: {found[0].message}"
-                if each is not None and each.own is not None and each.own not in stripped and _only_fields(found):
+                if each is not None and each.own is not None and each.own not in stripped and _removable(found):
                     stripped[each.own] = _without(each.item, found)
                     changes.append(Change(Handle(self.before.dialog_id, each.own), "message", How.CHANGED, why))
                     progress = True
@@ -166,7 +166,8 @@ class ListWriter:
         """Write what no item says."""
         content = piece.block.content
         if isinstance(content, ToolResultContent):
-            return self.dialect.answer(content)
+            call = next((run.start for run in piece.block.sources), None)  # of the entry that makes it
+            return self.dialect.answer(content, {} if call is None else self.items[call])
         label = piece.block.derived
         return self.dialect.say(from_harness(label, text_of(content)) if label else text_of(content))
 
@@ -242,7 +243,7 @@ class ListWriter:
         if not self.dialect.model_role or not made:
             return list(made)
         out: list[_Made] = []
-        if self.dialect.by_model(made[0].item):
+        if not self.dialect.opens(made[0].item):
             out.append(_Made(self.dialect.say(from_harness("notice", BEGINS_WITH_ASSISTANT)), None, ()))
         for each in made:
             if out and self.dialect.by_model(out[-1].item) == self.dialect.by_model(each.item):
@@ -319,19 +320,26 @@ class ListWriter:
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-def _only_fields(faults: Sequence[Violation]) -> bool:
-    """Return whether an item has nothing wrong but unknown fields."""
-    return all(fault.rule is Rule.FIELD_UNKNOWN and "." in fault.path for fault in faults)
+_REMOVABLE = frozenset({Rule.FIELD_UNKNOWN, Rule.PROVIDER_CALL})
+"""Rules that an item keeps once the field or block that breaks them is left out."""
+
+
+def _removable(faults: Sequence[Violation]) -> bool:
+    """Return whether everything that is wrong with an item can be left out of it."""
+    return all(fault.rule in _REMOVABLE and "." in fault.path for fault in faults)
 
 
 def _without(item: Item, faults: Sequence[Violation]) -> Item:
-    """Return a copy of an item without its unknown fields."""
+    """Return a copy of an item without the fields and blocks that break rules."""
     out: dict[str, Any] = thaw(item)
-    for fault in faults:
-        *steps, last = [key or int(place) for key, place in _STEP.findall(fault.path)][1:]
+    places = [[key or int(place) for key, place in _STEP.findall(fault.path)][1:] for fault in faults]
+    blocks = sorted((each for each in places if isinstance(each[-1], int)), key=lambda each: each[-1], reverse=True)
+    for *steps, last in (*(each for each in places if each not in blocks), *blocks):
         inner: Any = out
         for step in steps:
             inner = inner[step] if isinstance(inner, list) or step in inner else {}
         if isinstance(inner, dict):
             inner.pop(last, None)
+        elif isinstance(last, int):
+            del inner[last]
     return out

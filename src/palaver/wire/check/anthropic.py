@@ -9,10 +9,11 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from palaver.wire.check import rules
-from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
+from palaver.wire.check.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
 from palaver.wire.check.rules import Attachment, Round, Subject
 
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
@@ -65,6 +66,10 @@ _ASSISTANT: Final[dict[str, Shape]] = {
     "thinking": {"thinking": str, "signature?": str, **_MARKED},  # a rule of its own asks for the signature
     "redacted_thinking": {"data": str, **_MARKED},
     "tool_use": {"id": str, "name": str, "input": OPEN, "caller?": OPEN, "toolset_name?": (None, str), **_MARKED},
+    "compaction": {
+        "content?": (None, str), "encrypted_content?": (None, str), "signature?": (None, str), "tool_changes?": (None, [OPEN]),
+        **_MARKED,
+    },
     # What the provider's own tools leave. It goes back unchanged; its inside is theirs.
     "server_tool_use": {"id": str, "name": str, "input": OPEN, **OPEN},
     **dict.fromkeys((
@@ -155,7 +160,11 @@ def _thinks(body: Place) -> bool:
 def _order(subject: Subject) -> Iterator[Violation]:
     """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
     messages = list(subject.body["messages"])
-    yield from rules.ordered([each for each in messages if each["role"].text != "system"], subject.profile.turns)
+    spoken = [each for each in messages if each["role"].text != "system"]
+    opening = next(iter(_blocks(spoken[0])), Place(None)) if spoken else Place(None)
+    # What the provider made of the conversation before comes first (build-with-claude/compaction-on-demand).
+    first = "" if opening["type"].text == "compaction" else subject.profile.turns.first
+    yield from rules.ordered(spoken, replace(subject.profile.turns, first=first))
     for before, message, after in zip([Place(None), *messages], messages, [*messages[1:], Place(None)], strict=False):
         if message["role"].text != "system":
             continue
@@ -233,6 +242,30 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
     rounds = list(_rounds(subject.body))
     yield from rules.identified(rounds, subject.profile.calls)
     yield from rules.paired(rounds)
+
+
+def _served(subject: Subject) -> Iterator[Violation]:
+    """Check that each call of the provider's own tools has its result after it, but for a turn that still goes on.
+
+    «`web_search` tool use with id `srvtoolu_…` was found without a corresponding `web_search_tool_result` block»: build-with-claude/
+    handling-stop-reasons. A paused turn ends on such a call, and a mixed one goes on with the results of the caller's tools alone.
+    """
+    asked: dict[str, Place] = {}
+    for message in subject.body["messages"]:
+        blocks, said = list(_blocks(message)), message["role"].text == "assistant"
+        if not said and not (blocks and all(block["type"].text == "tool_result" for block in blocks)):
+            yield from (_unserved(call) for call in asked.values())
+            asked.clear()
+        for block in blocks if said else ():
+            kind = block["type"].text
+            if kind == "server_tool_use":
+                asked[block["id"].text] = block
+            elif kind.endswith("_tool_result") and asked.pop(block["tool_use_id"].text, None) is None:
+                yield block.breaks(Rule.PROVIDER_CALL, "the call that this could be the result of is not before it")
+
+
+def _unserved(call: Place) -> Violation:
+    return call.breaks(Rule.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
 
 
 def _results(subject: Subject) -> Iterator[Violation]:
@@ -389,6 +422,6 @@ def _cache_marks(subject: Subject) -> Iterator[Violation]:
 
 
 CHECKS: Final = (
-    _order, _ending, _filled, _pairing, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
+    _order, _ending, _filled, _pairing, _served, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
     _format, _cache_marks,
 )  # fmt: skip

@@ -205,11 +205,11 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
     elsewhere = stored or any(_items(body, "item_reference"))
     made = tuple(item["call_id"] for item in _items(body, *_CALLS))
     known = {each.text for each in made}
-    results = tuple(
-        item["call_id"] for item in _items(body, *_OUTPUTS) if item["call_id"].text in known or not elsewhere
-    )
     yield from rules.identified([Round(made)], subject.profile.calls)
-    yield from rules.paired([Round(made, results)])
+    for call, output in zip(_CALLS, _OUTPUTS, strict=True):  # the output of a call is of its kind
+        results = [item["call_id"] for item in _items(body, output)]
+        calls = tuple(item["call_id"] for item in _items(body, call))
+        yield from rules.paired([Round(calls, tuple(each for each in results if each.text in known or not elsewhere))])
     yield from rules.json_arguments(item["arguments"] for item in _items(body, "function_call"))
     seen: set[str] = set()
     for item in _items(body, *_CALLS, *_OUTPUTS):

@@ -58,6 +58,7 @@ class Rule(StrEnum):
     RESULT_PLACE = "result-place"
     RESULT_COUNT = "result-count"
     RESULT_NAME = "result-name"
+    PROVIDER_CALL = "provider-call"
     # Reasoning
     THINKING_SIGNATURE = "thinking-signature"
     THINKING_ORDER = "thinking-order"
