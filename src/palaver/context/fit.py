@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index as place_of
@@ -16,7 +15,7 @@ from palaver.context.dialects.writer import Written
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy
 from palaver.context.policy import policy as policy_of
-from palaver.context.recall import RECALL_TOOLS, Said, recalled, searched
+from palaver.context.recall import RECALL_TOOLS, Said, arguments_of, recalled, searched
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, derive_id
 from palaver.log import Handle, Span, ToolSpec
@@ -103,14 +102,9 @@ class Fit:
         Raises:
             NotFound: None of `tools` has this name.
         """
-        if name not in {tool.name for tool in RECALL_TOOLS}:
-            raise NotFound(name, what="tool", hint=f"Tools: {', '.join(tool.name for tool in RECALL_TOOLS)}.")
-        try:
-            given = json.loads(args) if isinstance(args, str) else args
-        except ValueError as error:
-            return f"The arguments are not JSON: {error}."
-        if not isinstance(given, Mapping):
-            return f"The arguments are {a_type(given)}, not an object."
+        given = arguments_of(name, args)
+        if isinstance(given, str):
+            return given
         if name == "recall":
             return recalled(given, self._said)
         return searched(given, (self._quoted(index) for index in reversed(range(len(self._read)))))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle, Span, ToolSpec
+from palaver.plurals import a_type
 
-__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "places", "recalled", "searched"]
+__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "arguments_of", "places", "recalled", "searched"]
 
 PAGE = 10_000
 """Characters of one page, where the model does not say."""
@@ -59,6 +61,22 @@ RECALL_TOOLS: tuple[ToolSpec, ...] = (
     ),
 )
 """The tools `recall` and `search_history`, as they are declared."""
+
+
+def arguments_of(name: str, args: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """Return the arguments of a call of one of `RECALL_TOOLS`; if they are wrong, what is wrong with them as a text for the model.
+
+    Raises:
+        NotFound: There is no such tool.
+    """
+    names = [tool.name for tool in RECALL_TOOLS]
+    if name not in names:
+        raise NotFound(name, what="tool", hint=f"Tools: {', '.join(names)}.")
+    try:
+        given = json.loads(args) if isinstance(args, str) else args
+    except ValueError as error:
+        return f"The arguments are not JSON: {error}."
+    return given if isinstance(given, Mapping) else f"The arguments are {a_type(given)}, not an object."
 
 
 class Said(NamedTuple):

@@ -471,12 +471,13 @@ class Dialog:
             return self._fold.view(last)
         return fold(self.store, self.dialog_id, at)
 
-    def request(
+    def request(  # noqa: PLR0913 - all but the first two by keyword
         self,
         profile: Profile | str,
         model: str,
         *,
         tools: Iterable[Any] | None = None,
+        recall: bool = False,
         policy: PolicyLike | None = None,
         budget: BudgetLike | None = None,
         at: int | None = None,
@@ -489,6 +490,8 @@ class Dialog:
             model: The model.
             tools: Schemas as providers write them, or functions. The dialog's tools when not given. Where they or the `provider_tools` of the
                 call are not the dialog's tools yet, they are recorded as its tools from here on, which is the only thing that is written.
+            recall: Whether `recall` and `search_history` are among the tools, with which the model reads what the view leaves out; `call_tool`
+                answers them.
             policy: As for `view`.
             budget: As for `view`.
             at: As for `view`.
@@ -507,7 +510,12 @@ class Dialog:
             hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
         made = wire.Call(model=model, **call)
-        self._declare(None if tools is None else tools_of(tools), made.provider_tools, at)
+        own = None if tools is None else tools_of(tools)
+        if recall:
+            from palaver.session.recall_tools import with_recall  # noqa: PLC0415 - as above
+
+            own = with_recall(self._seen().tools if own is None else own)
+        self._declare(own, made.provider_tools, at)
         view = self.view(policy, budget, at, model=model)
         request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
         request.check()
@@ -517,12 +525,30 @@ class Dialog:
     def _declare(self, tools: tuple[ToolSpec, ...] | None, provided: Mapping[str, Any], at: int | None) -> None:
         if at is not None and tools is not None:
             raise InvalidInput(
-                "A request for an earlier view has the tools of that time.", hint="Leave out `tools` or `at`."
+                "A request for an earlier view has the tools of that time.",
+                hint="Leave out `at`, or `tools` and `recall`.",
             )
         seen = self._seen()
         declared = seen.tools if tools is None else tools
         if at is None and (declared, provided) != (seen.tools, seen.provided):
             self.record(Toolset(tools=declared, provided=provided or None))
+
+    def call_tool(self, name: str, args: Mapping[str, Any] | str) -> str:
+        """Answer a call of `recall` or `search_history`, which `request(..., recall=True)` offers to the model.
+
+        Args:
+            name: The tool's name.
+            args: The arguments, as a mapping or as the JSON text that the model wrote.
+
+        Returns:
+            The text of the tool's result; for wrong arguments, what is wrong with them. `Dialog.recall` returns images and sounds.
+
+        Raises:
+            NotFound: The tool has another name.
+        """
+        from palaver.session.recall_tools import answered  # noqa: PLC0415 - as in `request`
+
+        return answered(self, name, args)
 
     @cached_property
     def calls(self) -> CallHistory:
