@@ -173,6 +173,25 @@ def test_another_model_writes_the_summary() -> None:
     assert compactions(agent)[0].attempt["summary"]["failed"]
 
 
+def test_summary_starts_from_the_one_before_or_from_scratch() -> None:
+    """R272: with `incremental` off, a later summary is asked for without the running one, and covers what that one covers."""
+    for incremental in (True, False):
+        writer = ScriptedProvider(["They began to count.", "They counted on."])
+        agent, _ = scripted(
+            ["one", "two"],
+            context_manager={"type": "dynamiq", "incremental": incremental},
+            budget=6_000,
+            summarizer=ModelSummarizer(writer, "cheap"),
+        )
+        for words in ("go", "go on"):
+            talkative(agent)
+            agent.respond(words)
+        first, second = map(everything_in, writer.requests)
+        assert first.count("answer 1 word") == 1
+        assert ("They began to count." in second) is incremental
+        assert second.count("answer 1 word") == (1 if incremental else 2)
+
+
 def test_newest_files_are_read_again() -> None:
     """R307: after a fold the agent calls its own tool for the newest files that left, and appends what it says now."""
     texts = {f"{name}.py": f"old {name}" for name in "abcdefg"}

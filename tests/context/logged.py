@@ -8,8 +8,8 @@ from palaver.context.policy import ContextManager, policy
 from palaver.messages import words_of
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
-from palaver.view import View, checkpoint, fold, held
-from tests.context.pencil import Characters
+from palaver.view import View, fold
+from tests.context.pencil import Characters, committed_entry
 
 
 def view_of(log: Log) -> View:
@@ -26,10 +26,7 @@ def composed_from(log: Log, by: str | ContextManager, limit: int) -> Composed:
 
 def committed(log: Log, made: Composed) -> None:
     """Write a composed view down as a compaction entry, as a dialog does."""
-    spans = held(log.store, log.dialog, made.view.at)
-    log.put(
-        checkpoint(made.view, spans, policy=made.by, tokens_before=made.before.total, tokens_after=made.after.total)
-    )
+    log.put(committed_entry(log, made))
 
 
 def text_of(view: View, label: str = "record") -> str:

@@ -27,7 +27,7 @@ from palaver.messages import (
 )
 from palaver.tokens import Budget
 from palaver.view import View, apply, fold_messages
-from tests.context.pencil import METER, Characters, did, work
+from tests.context.pencil import COUNTER, METER, did, prose, work
 
 Operator = Callable[[Layout, int], Layout]
 
@@ -36,7 +36,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + b"\0\0\0\x40" * 2 + b"\x08\x0
 
 def laid_out(messages: Sequence[Message], limit: int = 10_000, pinned: Sequence[int] = ()) -> Layout:
     """Lay out a list of messages in which a token is a character."""
-    return Layout.of(fold_messages(messages, LIST, pinned=pinned), Budget.of_input(limit), Meter(Characters()))
+    return Layout.of(fold_messages(messages, LIST, pinned=pinned), Budget.of_input(limit), Meter(COUNTER))
 
 
 def made(layout: Layout) -> View:
@@ -72,10 +72,10 @@ MIXED = [
     *thinking(1),
     UserMessage(content="then"),
     *picture(1),
-    *did(7, "o" * 2_000),
+    *did(7, prose(2_000)),
     *thinking(2),
     UserMessage(content="now"),
-    *did(8, "o" * 900),
+    *did(8, prose(900)),
 ]
 
 
@@ -116,7 +116,7 @@ def test_a_reference_is_never_replaced_by_a_reference() -> None:
     """A38, R282: applied again to the view that it made, an operator changes nothing."""
     for name in ["clear", "hide_media", "shorten"]:
         first = OPERATORS[name](laid_out(MIXED), 9)
-        again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(Characters())), 9)
+        again = OPERATORS[name](Layout.of(made(first), Budget.of_input(10_000), Meter(COUNTER)), 9)
         assert first.plan("p").rewrites, name
         assert not again.plan("p").rewrites, name
 

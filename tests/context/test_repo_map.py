@@ -15,7 +15,7 @@ from palaver.errors import InvalidInput
 from palaver.messages import Message, UserMessage
 from palaver.tools import CallContext
 from palaver.view import fold_messages
-from tests.context.pencil import composed, did, shape, text
+from tests.context.pencil import METER, composed, did, prose, shape, text
 from tests.repomap.made_up import SHOP, written
 
 
@@ -32,7 +32,7 @@ def dialog_of(*messages: Message) -> WorkingDialog:
 
 def reading(path: str, at: int = 0) -> list[Message]:
     """Return a call that reads a file."""
-    return did(at, "text " * 200, "Read", {"file_path": path})
+    return did(at, prose(1_000), "Read", {"file_path": path})
 
 
 def test_a_map_leaves_out_what_calls_read(shop: Path) -> None:
@@ -72,7 +72,7 @@ def test_aider_shows_a_map_with_its_fold(shop: Path) -> None:
     assert shape(found.view).startswith("RN")
     assert found.after.total <= 20_000
     assert text(found.view, 1).startswith("[Map of 6 files")
-    assert len(text(found.view, 1)) <= 900
+    assert METER.text(text(found.view, 1)) <= 900
 
 
 def test_a_map_stays_as_it_was_drawn(shop: Path) -> None:

@@ -93,7 +93,8 @@ def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Excha
 def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget) -> Composed:
     settings = run.settings
     fallback = None if settings.fallback is None else policy(settings.fallback, settings.model)
-    return compose(view, manager, budget, _meter(run), fallback=fallback if isinstance(fallback, Policy) else None)
+    fallback = fallback if isinstance(fallback, Policy) else None
+    return compose(view, manager, budget, _meter(run), fallback=fallback, committed=True)
 
 
 # --- policies ------------------------------------------------------------------------------------------------------------
@@ -172,7 +173,15 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
     summarized = Summarized(composed=plan.composed)
     if summarizer is not None:
         meter = _meter(run)
-        summarized = await summarize(plan.before, plan.composed, summarizer, plan.budget, meter, headings=headings)
+        summarized = await summarize(
+            plan.before,
+            plan.composed,
+            summarizer,
+            plan.budget,
+            meter,
+            headings=headings,
+            anew=not manager.incremental,
+        )
     made = summarized.composed
     asked = {"summary": summarized.account()} if summarized.requests or summarized.failed else {}
     attempt: dict[str, Any] = {"trigger": plan.trigger, **asked}

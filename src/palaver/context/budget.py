@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -23,7 +24,9 @@ _SMALLEST = 50
 """Outputs of at most this many tokens are never shortened: the line in their place has about as many."""
 
 
-def planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: bool = False) -> tuple[Plan, View]:
+def planned(
+    view: View, policy: Policy, budget: Budget, meter: Meter, *, committed: bool = False, manual: bool = False
+) -> tuple[Plan, View]:
     """Return the plan of a policy, continued where it leaves too much, and the view: within the budget in tokens, bytes and media.
 
     Args:
@@ -31,7 +34,8 @@ def planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual:
         policy: The policy.
         budget: What one request may occupy.
         meter: Counts tokens.
-        manual: Whether somebody asked for a compaction.
+        committed: Whether the plan is committed.
+        manual: Whether somebody asked for a compaction, which is committed, too.
 
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget.
@@ -40,7 +44,8 @@ def planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual:
     room, last = budget, None
     for _ in range(_ATTEMPTS):
         try:
-            plan, made = _within(view, _asked(view, policy, room, meter, manual=manual), policy, room, meter)
+            asked = _asked(view, policy, room, meter, committed=committed, manual=manual)
+            plan, made = _within(view, asked, policy, room, meter, committed=committed or manual)
         except InfeasibleBudget as error:
             if last is None or error.needed >= room.limit:
                 raise last or error from None
@@ -62,9 +67,12 @@ _BYTES_SHARE = 0.9
 """Of the tokens that a request of the largest size has, the share that the next attempt may have."""
 
 
-def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: bool) -> Plan:
+def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, committed: bool, manual: bool) -> Plan:
     try:
-        plan = (policy.compact if manual else policy.plan)(view, budget, meter)
+        if committed or manual:
+            plan = policy.compact(view, budget, meter, asked=manual)
+        else:
+            plan = policy.plan(view, budget, meter)
     except (InfeasibleBudget, PolicyFailed):
         raise
     except Exception as error:
@@ -74,7 +82,9 @@ def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: 
     return plan
 
 
-def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter) -> tuple[Plan, View]:
+def _within(
+    view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter, *, committed: bool
+) -> tuple[Plan, View]:
     """Return the plan, continued until the view is at or under the limit, and the view.
 
     Raises:
@@ -90,7 +100,7 @@ def _within(view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter
     if policy.complete:
         needed = {name: size for name, size in meter.view(made).parts().items() if size}
         raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)
-    whole = shorten_huge(Layout.of(view, budget, meter))
+    whole = shorten_huge(Layout.of(view, budget, meter, committed=committed))
     kept = whole.with_plan(plan)
     bare = kept.without_stand_ins()
     # the last of them for what the plan shortened, which may have to be shorter still
@@ -145,7 +155,8 @@ def _with_fewer_media(view: View, budget: Budget) -> View:
         layout = Layout.of(view, Budget.of_input(max(most, 1)), measure).within(most, most // 2)
         hide = partial(hide_media, keep=view.protected())
         shown = {index for index in view.protected() if view.exchanges[index].pinned or index == view.newest_user()}
-        found = find_cut(layout, hide) or hide_media(layout, layout.end, keep=frozenset(shown))
+        every = replace(layout, limit=layout.total())
+        found = find_cut(layout, hide) or hide_media(every, layout.end, keep=frozenset(shown))
         hidden = found.plan("palaver")
         view = apply(view, hidden) if hidden else view
         left = measure.view(view).total

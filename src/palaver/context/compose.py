@@ -43,6 +43,7 @@ def compose(  # noqa: PLR0913 - what it works on, and how it is asked, by keywor
     *,
     dialog: Any = None,  # noqa: ANN401 - whatever dialog the caller has
     fallback: Policy | None = None,
+    committed: bool = False,
     manual: bool = False,
 ) -> Composed:
     """Return the view that the model sees under a policy and a budget.
@@ -57,7 +58,9 @@ def compose(  # noqa: PLR0913 - what it works on, and how it is asked, by keywor
         meter: Counts tokens. Pass the same meter from call to call, and it counts every exchange once.
         dialog: The dialog that a plain manager is called with; by default one over `view`.
         fallback: The policy to use when `policy` raises; without one the error propagates.
-        manual: Whether somebody asked for a compaction: a policy then makes the view smaller even where it fits.
+        committed: Whether the caller commits the plan, so that the next view starts from its result: the plan then goes as far as the policy's source does. Otherwise
+            it goes in steps, so that the views of a growing log continue each other.
+        manual: Whether somebody asked for a compaction, which is committed: a policy then makes the view smaller even where it fits.
 
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
@@ -69,22 +72,24 @@ def compose(  # noqa: PLR0913 - what it works on, and how it is asked, by keywor
         )
     try:
         if isinstance(policy, Policy):
-            return _planned(view, policy, budget, meter, manual=manual)
+            return _planned(view, policy, budget, meter, committed=committed, manual=manual)
         return _managed(view, policy, budget, meter, dialog)
     except PolicyFailed as error:
         if fallback is None:
             raise
-        return replace(_planned(view, fallback, budget, meter), failure=str(error))
+        return replace(_planned(view, fallback, budget, meter, committed=committed), failure=str(error))
 
 
-def _planned(view: View, policy: Policy, budget: Budget, meter: Meter, *, manual: bool = False) -> Composed:
+def _planned(
+    view: View, policy: Policy, budget: Budget, meter: Meter, *, committed: bool, manual: bool = False
+) -> Composed:
     """Return the view under a policy. One that fits stays as it is, unless the policy changes such views, too."""
     plain = budget.max_bytes is None and budget.max_media is None and not manual
-    if plain and not policy.acts_within_limit and meter.fits(view, budget.limit):
+    if not policy.enabled or (plain and not policy.acts_within_limit and meter.fits(view, budget.limit)):
         return _composed(view, view, Plan(policy=policy.name), meter, by=policy.name)
     from palaver.context.budget import planned  # noqa: PLC0415 - nothing that makes views smaller is loaded before one must be
 
-    plan, made = planned(view, policy, budget, meter, manual=manual)
+    plan, made = planned(view, policy, budget, meter, committed=committed, manual=manual)
     return _composed(view, made, plan, meter, by=policy.name)
 
 

@@ -1,7 +1,9 @@
 """The cut: the one mechanism by which every policy makes a view smaller.
 
-A cut is an index: everything before it is old. A *stage* is a function of a layout and a cut that changes old exchanges only. Nothing is remembered between
-calls: `find_cut` computes the cut from the log alone, and finds the same cut again while the log grows.
+A cut is an index: everything before it is old. A *stage* is a function of a layout and a cut that changes old exchanges only.
+
+Where the plan is committed, the next one starts from its result, and the cut is the first at or under the target: the same at every compaction. Where it is not, as with
+`fit` and previews, nothing is remembered between calls: `find_cut` computes the cut from the log alone, and finds the same cut again while the log grows.
 
 Think of a ruler along the log. It has long marks every step (limit - target), shorter marks between them, and longer marks at two steps, four steps and so
 on.
@@ -37,8 +39,8 @@ class Phase:
 
     Attributes:
         stage: What becomes of everything before a cut.
-        target: The cut leaves more than this, in tokens of the whole request; None for the target of the budget.
-        stop: The newest cut: what comes after it is protected. None protects the newest exchange alone.
+        target: Down to how many tokens of the whole request the cut goes; None for the target of the budget.
+        stop: The newest cut: what its source leaves alone comes after it, and a committed plan cuts there. None where the source states only a size.
         frees: The least it must free to count, in tokens.
     """
 
@@ -74,7 +76,8 @@ def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) 
 
 def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
     """Return the layout at the cut of a phase."""
-    aimed = layout if phase.target is None else replace(layout, target=min(phase.target, layout.limit - 1))
+    target = layout.target if phase.target is None else min(phase.target, layout.limit - 1)
+    aimed = replace(layout, target=0 if layout.committed and phase.stop is not None else target)
     last = stop if phase.stop is None else min(stop, phase.stop)
     found = find_cut(aimed, _stage(layout, phase), stop=last)
     return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
@@ -91,9 +94,10 @@ def _stage(layout: Layout, phase: Phase) -> Stage:
 
 
 def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout | None:
-    """Return the layout at the roundest allowed cut.
+    """Return the layout at the first cut at or under the target, where the plan is committed; else at the roundest allowed cut.
 
-    Where no cut lands between target and limit, because one exchange is larger than the step, the first cut at or under the limit is taken.
+    Where a committed plan cannot reach the target, the newest cut is taken. Where no other cut lands between target and limit, because one exchange is larger than the
+    step, the first cut at or under the limit is taken.
 
     Args:
         layout: The layout as it is without a cut.
@@ -105,10 +109,14 @@ def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout
     """
     last = layout.end - 1 if stop is None else min(stop, layout.end - 1)
     search = _Search(layout, stage)
-    if last < 1 or search.rest(last) > layout.limit:
+    first, newest = search.under(layout.limit, layout.end - 1), last
+    if last < max(first, 1) or search.rest(last) > layout.limit:
         return None
+    if layout.committed:
+        cuts = range(search.under(layout.target, last), last)
+        cut = cuts.start + bisect_left(cuts, -layout.target, key=lambda each: -search.size(each))
+        return search.at(cut) if search.size(cut) <= layout.limit else None
     positions, step = layout.positions, max(1, layout.limit - layout.target)
-    first, newest = search.under(layout.limit, last), last
     while first <= newest:  # of the cuts that may be allowed, the one at the roundest mark is measured
         cut = roundest(positions, first, newest, step)
         if search.size(cut) > layout.limit:

@@ -245,7 +245,9 @@ class _Job:
         declared = {tool.name for tool in self.tools}
         more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
         extra = meter.fixed(replace(before, tools=(*before.tools, *more))).tools - meter.fixed(before).tools
-        notes = isinstance(manager, Policy) and not manager.complete  # notes ask to recall what is left out
+        notes = (
+            isinstance(manager, Policy) and manager.enabled and not manager.complete
+        )  # notes ask to recall what is left out
         if not notes or meter.fits(before, room.limit):
             done = self._within(writer, manager, room, meter)
             if done.composed.view is before:
@@ -290,7 +292,7 @@ class _Job:
             composed = _bound(composed, self.profile, meter)
             written = writer.write(composed.view)
             tokens = self._size(written, meter) if written.grew else composed.after.total
-            if tokens <= budget.limit:
+            if tokens <= budget.limit or (isinstance(manager, Policy) and not manager.enabled):
                 return _Done(composed, written, (), tokens)
             added += tokens - budget.limit
         needed = budget.limit + added

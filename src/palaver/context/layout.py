@@ -206,7 +206,8 @@ class Layout:
         view: The view that is planned for.
         meter: Measures exchanges and texts.
         limit: The layout must not be larger than this; instructions and tools count.
-        target: A cut leaves a layout larger than this, where an exchange boundary allows.
+        target: Down to how many tokens a cut goes.
+        committed: Whether the plan is committed, so that the next one starts from its result; otherwise the next one starts from the log again.
         rules: Forms that exchanges have at any place.
         forms: Forms of single exchanges, by index; they win over rules.
         dropped: Ranges of exchanges that are left out, ascending and disjoint, each with its reason.
@@ -220,6 +221,7 @@ class Layout:
     limit: int
     target: int
     facts: Facts = field(repr=False, compare=False)
+    committed: bool = False
     rules: tuple[Rule, ...] = ()
     forms: Mapping[int, Form] = field(default_factory=dict)
     dropped: tuple[tuple[range, Reason], ...] = ()
@@ -228,10 +230,10 @@ class Layout:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, view: View, budget: Budget, meter: Measure) -> Layout:
+    def of(cls, view: View, budget: Budget, meter: Measure, *, committed: bool = False) -> Layout:
         """Lay out a view as it is, within a budget in tokens."""
         facts = Facts(view, meter)
-        return cls(view, meter, 0, 0, facts).within(budget.limit, budget.target)
+        return cls(view, meter, 0, 0, facts, committed).within(budget.limit, budget.target)
 
     def within(self, limit: int, target: int) -> Layout:
         """Return the layout with another limit and target, both for the whole request.

@@ -328,15 +328,22 @@ def apply_to_old(
     *,
     keep: frozenset[int] | None = None,
 ) -> Layout:
-    """Show the exchanges from `start` to before `cut` in new forms, except derived ones and those to keep (by default, the protected)."""
-    forms = {}
+    """Show the exchanges from `start` to before `cut` in new forms, except derived ones and those to keep (by default, the protected).
+
+    Once the newest exchanges exceed the limit in their new forms, older ones are not read: no view within the limit shows them.
+    """
+    forms: dict[int, Form] = {}
     stays = layout.protected if keep is None else keep
-    for index in layout.shown(start, cut):
-        if index in stays or layout.view.exchanges[index].derived:
-            continue
-        form = make(layout, index)
-        if form is not None and form is not layout.form(index):
-            forms[index] = form
+    total = layout.fixed + layout.added
+    for index in layout.shown():
+        if index < start or total > layout.limit:
+            break
+        form = layout.form(index)
+        if index < cut and index not in stays and not layout.view.exchanges[index].derived:
+            made = make(layout, index)
+            if made is not None and made is not form:
+                forms[index] = form = made
+        total += layout.recorded(index) if form is None else form.size
     return layout.with_forms(forms) if forms else layout
 
 

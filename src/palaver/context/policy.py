@@ -75,6 +75,8 @@ class Policy(ContextManager):
         parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
         acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
         complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
+        enabled: False when the policy does nothing: `compose` sends the view as it is, also one that exceeds the budget.
+        incremental: Whether a summary starts from the one before; otherwise what that one covers is summarised again.
         headings: The sections to ask of a summarizer; a mapping says what belongs in each.
         restore_files: How many of the files that its tools read last an agent reads again after a compaction.
         restore_tokens: The most tokens of each of them.
@@ -82,6 +84,8 @@ class Policy(ContextManager):
 
     acts_within_limit: ClassVar[bool] = True
     complete: ClassVar[bool] = False
+    enabled: bool = True
+    incremental: bool = True
     parameters: ClassVar[Parameters] = MappingProxyType({})
     headings: ClassVar[Collection[str]] = ()
     restore_files: int = 0
@@ -138,13 +142,22 @@ class Policy(ContextManager):
         """
         return Budget.parse(self._words, self.model_name or model_name or None)
 
-    def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return what to change when somebody asks for a compaction: what the policy does when the view does not fit."""
-        return self.plan(view, budget.with_limit(min(budget.limit, meter.view(view).total - 1)), meter)
+    def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
+        """Return what to change in a view for good: the plan is committed, and the next one starts from its result. By default what `plan` returns.
+
+        Args:
+            view: The view.
+            budget: What one request may occupy.
+            meter: Counts tokens.
+            asked: Whether somebody asked for a compaction: then what the policy does when the view does not fit.
+        """
+        return self.plan(
+            view, budget.with_limit(min(budget.limit, meter.view(view).total - 1)) if asked else budget, meter
+        )
 
     @abstractmethod
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return what to change in a view.
+        """Return what to change in a view for one call. Nothing is kept: the next plan starts from the log again.
 
         Args:
             view: The view.

@@ -134,7 +134,7 @@ class Replay:
             began = perf_counter()
             composed: Composed | None = None
             try:
-                composed = compose(given, manager, self._entrant.budget, self._meter)
+                composed = compose(given, manager, self._entrant.budget, self._meter, committed=True)
             except InfeasibleBudget:
                 pass
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a user's policy: its failure is a result

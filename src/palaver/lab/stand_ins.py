@@ -57,7 +57,13 @@ class StandIn(Policy):
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
         """Return the policy's plan, with the stand-in for a model's summary."""
-        plan = self._policy.plan(view, budget, meter)
+        return self._with_stand_in(self._policy.plan(view, budget, meter), view, meter)
+
+    def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
+        """Return the policy's plan for good, with the stand-in for a model's summary."""
+        return self._with_stand_in(self._policy.compact(view, budget, meter, asked=asked), view, meter)
+
+    def _with_stand_in(self, plan: Plan, view: View, meter: Meter) -> Plan:
         if self._kind == "fold" or not any(insert.label == _RECORD for insert in plan.inserts):
             return plan
         inserts = tuple(

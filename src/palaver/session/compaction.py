@@ -264,6 +264,7 @@ class Compactions:
             partial(self._planned, asked, budget, model, trigger, summary=True)
         )
         headings = getattr(manager, "headings", ()) or HEADINGS
+        anew = anew or not getattr(manager, "incremental", True)
         done = await summarize(
             preview.before, preview.composed, summarizer, room, meter, headings=headings, focus=focus, anew=anew
         )

@@ -85,19 +85,19 @@ class Preset(Policy):
         """Return what to try, in order, when the layout exceeds its limit; the last one folds."""
 
     def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return what to change in a view."""
-        return self._plan(view, budget, meter, asked=False)
+        """Return what to change in a view for one call."""
+        return self._plan(view, budget, meter, committed=False, asked=False)
 
-    def compact(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return what to change when somebody asks for a compaction: always a fold, also below the limit."""
-        return self._plan(view, budget, meter, asked=True)
+    def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
+        """Return what to change in a view for good; when somebody asks for it always a fold, also below the limit."""
+        return self._plan(view, budget, meter, committed=True, asked=asked)
 
-    def _plan(self, view: View, budget: Budget, meter: Meter, *, asked: bool) -> Plan:
+    def _plan(self, view: View, budget: Budget, meter: Meter, *, committed: bool, asked: bool) -> Plan:
         from palaver.context.cut import run_stages  # noqa: PLC0415 - loaded once a view must become smaller
         from palaver.context.layout import Layout  # noqa: PLC0415 - as above
         from palaver.context.operators import shorten_huge  # noqa: PLC0415 - as above
 
-        layout = Layout.of(view, budget, meter)
+        layout = Layout.of(view, budget, meter, committed=committed)
         layout = self.always(layout if layout.fits() else shorten_huge(layout, self.huge))
         if asked:
             size = layout.total()

@@ -18,7 +18,7 @@ from palaver.context.repo_map import RepoMap
 from palaver.errors import InvalidInput
 from palaver.repomap import MAP_TOKENS
 from palaver.tokens import Budget
-from palaver.view import Insert, Plan, View
+from palaver.view import Insert, Plan, Reason, View
 
 __all__ = ["Aider"]
 
@@ -69,8 +69,8 @@ class Aider(Preset):
         """Fold finished work when it is too large; the user's newest message and everything after it stay."""
         begun = layout.newest_turns(1)
         history = self._history(layout)
-        current = layout.fixed + sum(layout.size(index) for index in range(begun, layout.end))
-        if begun == 0 or layout.total(current + history) <= current + history:
+        current = layout.without(0, begun, Reason.FOLDED, keep=frozenset()).total(layout.limit)
+        if begun == 0 or current > layout.limit or layout.total(current + history) <= current + history:
             return layout
         small = replace(layout, limit=current + history, target=current + history // 2)
         found = find_cut(small, lambda _, cut: self._fold(layout, cut), stop=begun)
@@ -89,12 +89,12 @@ class Aider(Preset):
             min(max((layout.limit - layout.fixed) // _SHARE, _LEAST), _MOST) if self.history is None else self.history
         )
 
-    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+    def _plan(self, view: View, budget: Budget, meter: Meter, *, committed: bool, asked: bool) -> Plan:
         """Return what to change in a view: with a fold, a map of the repository after the record."""
         if self.repo_map is None:
-            return super().plan(view, budget, meter)
+            return super()._plan(view, budget, meter, committed=committed, asked=asked)
         room = min(self.map_tokens, budget.limit // _MAP_SHARE)
-        plan = super().plan(view, budget.with_limit(budget.limit - room), meter)
+        plan = super()._plan(view, budget.with_limit(budget.limit - room), meter, committed=committed, asked=asked)
         gone = [view.exchanges[index] for each in plan.drops for index in each.indexes]
         free = room - meter.derived("", "notice")
         text = self.repo_map.for_exchanges(gone, free, meter.counter.text) if gone else ""

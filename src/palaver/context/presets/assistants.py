@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from palaver.context.cut import Phase
 from palaver.context.layout import Layout
-from palaver.context.meter import Meter
 from palaver.context.operators import clear, drop
 from palaver.context.policy import SWITCH, Parameters, count, require, share
 from palaver.context.presets import Preset, newest_outputs, outputs_in
@@ -19,7 +18,6 @@ from palaver.context.summary import HEADINGS
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, ModelInfo, model_info
 from palaver.tokens.budget import read_words
-from palaver.view import Plan, View
 
 __all__ = ["CAT", "Dynamiq", "Letta", "Manus", "SummarizationConfig"]
 
@@ -102,11 +100,10 @@ class SummarizationConfig:
         max_token_context_length: Tokens beyond which it acts, or None to go by the ratio alone.
         context_usage_ratio: The share of the model's window beyond which it acts, more than 0 and at most 1.
         preserve_last_messages: Messages at the end that stay verbatim.
-        incremental: Whether a later summary starts from the one before.
+        incremental: Whether a later summary starts from the one before; otherwise everything is summarised again.
         compaction_enabled: Whether tool outputs become references first.
         compaction_token_threshold: Outputs of more tokens do.
         max_preserved_tokens: Tokens at the end that stay verbatim, in place of messages, or None.
-        token_budget_ratio: The share of its model's window that a summary's own input may have.
     """
 
     enabled: bool = False
@@ -117,7 +114,6 @@ class SummarizationConfig:
     compaction_enabled: bool = True
     compaction_token_threshold: int = 500
     max_preserved_tokens: int | None = None
-    token_budget_ratio: float = 0.75
 
     def __post_init__(self) -> None:
         """Check every field.
@@ -138,7 +134,6 @@ _FIELDS: Parameters = MappingProxyType(
         "compaction_enabled": SWITCH,
         "compaction_token_threshold": count(),
         "max_preserved_tokens": count(none=True),
-        "token_budget_ratio": share(above=True),
     }
 )
 
@@ -176,6 +171,7 @@ class Dynamiq(Preset):
         own = {name: words.pop(name) for name in _FIELDS if name in words}
         base = asdict(config) if config is not None else {"enabled": True}
         self.config = SummarizationConfig(**{**base, **own})
+        self.enabled, self.incremental = self.config.enabled, self.config.incremental
         said = own if config is None else base | own
         limits = {name: getattr(self.config, name) for name in ("max_token_context_length", "context_usage_ratio")}
         if max_tokens is not None and not any(said.get(name) is not None for name in limits):
@@ -192,10 +188,6 @@ class Dynamiq(Preset):
             known = info if info is not None and info.known else ModelInfo(name, context_window=most)
             info = replace(known, context_window=min(known.context_window, most), max_input=min(known.max_input, most))
         return Budget.parse(words, info)
-
-    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
-        """Return what to change in a view."""
-        return super().plan(view, budget, meter) if self.config.enabled else Plan(policy=self.name)
 
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Compact; then summarise."""

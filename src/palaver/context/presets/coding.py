@@ -74,11 +74,8 @@ class ClaudeCode(Preset):
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Clear; then compact."""
         stop = newest_outputs(layout, self.keep_results)
-        tail = layout.newest(self.keep_tail) if self.keep_tail else None
-        return (
-            Phase(_clear_own, stop=stop),
-            Phase(drop, target=layout.fixed + self.keep_tail, stop=tail),
-        )
+        tail = Phase(drop, target=layout.fixed + self.keep_tail, stop=layout.newest(self.keep_tail))
+        return (Phase(_clear_own, stop=stop), tail)
 
 
 _OWN_TOOLS = frozenset({"read", "bash", "grep", "glob", "websearch", "webfetch", "edit", "write"})
@@ -162,7 +159,7 @@ class OpenCodeDCP(OpenCode):
 
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Clean up; then prune; then compact."""
-        return (Phase(_clean), *super().phases(layout))
+        return (Phase(_clean, stop=layout.end), *super().phases(layout))
 
     def _prune(self, layout: Layout, cut: int) -> Layout:
         return super()._prune(_clean(layout, cut), cut)
@@ -171,19 +168,23 @@ class OpenCodeDCP(OpenCode):
 def _clean(layout: Layout, cut: int) -> Layout:
     """Clear outputs that an old call gave again, and drop old writes of files that were written again."""
     seen: set[object] = set()
-    forms, gone = {}, []
-    for index in layout.shown(0, cut):  # newest first
+    forms, gone, total = {}, [], layout.fixed + layout.added
+    for index in layout.shown():  # newest first, as far as the limit reaches
+        if total > layout.limit:
+            break
         exchange = layout.view.exchanges[index]
-        if index in layout.protected or exchange.derived or not exchange.results:
-            continue
-        layout.recorded(index)
-        keys = set(_keys(exchange))
-        if keys and keys <= seen and all(key[0] == "write" for key in keys):
-            gone.append(index)
-        elif keys and keys <= seen:
-            form = cleared_form(layout, index, least=0, words=cleared)
-            forms.update({index: form} if form is not None else {})
-        seen |= keys
+        size = layout.size(index)
+        if index < cut and index not in layout.protected and not exchange.derived and exchange.results:
+            keys = set(_keys(exchange))
+            if keys and keys <= seen and all(key[0] == "write" for key in keys):
+                gone.append(index)
+                size = 0
+            elif keys and keys <= seen:
+                form = cleared_form(layout, index, least=0, words=cleared)
+                if form is not None:
+                    forms[index], size = form, form.size
+            seen |= keys
+        total += size
     layout = layout.with_forms(forms) if forms else layout
     for index in gone:
         layout = layout.without(index, index + 1, Reason.SUPERSEDED)
@@ -285,8 +286,10 @@ class OpenHands(Preset):
         last = self.keep_last or 0
         total = sum(map(_messages, layout.view.exchanges))
         left = self.keep_first + 1 + last
-        steps = (total - self.max_size - 1) // (self.max_size + 1 - left) + 1 if total > self.max_size else 0
-        cut = _reaching(layout, self.max_size + 1 - last + (steps - 1) * (self.max_size + 1 - left)) if steps else 0
+        over, step = total - self.max_size - 1, self.max_size + 1 - left
+        if over < 0:
+            return layout
+        cut = _reaching(layout, self.max_size + 1 - last + (over if layout.committed else over // step * step))
         first = _reaching(layout, self.keep_first)
         forgotten = sum(_messages(layout.view.exchanges[index]) for index in range(first, cut))
         if forgotten <= self.minimum_progress * total:

@@ -9,12 +9,13 @@ from typing import ClassVar
 
 from palaver.context.cut import Phase
 from palaver.context.layout import Form, Layout
-from palaver.context.meter import Meter
+from palaver.context.meter import Measure, Meter
 from palaver.context.notes import reference, tail_only
 from palaver.context.operators import Words, changed, clear, drop, drop_with_note, text_of
 from palaver.context.policy import Parameters, Policy, count
 from palaver.context.presets import Preset
 from palaver.context.record import note
+from palaver.log import Handle
 from palaver.tokens import SAFETY_BUFFER, Budget
 from palaver.view import Plan, Reason, Rewrite, View
 
@@ -50,7 +51,7 @@ class OffloadContextManager(Preset):
     def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
         """Set aside; then drop."""
         aside = partial(clear, least=self.threshold, words=REFERENCE)
-        return (Phase(aside), Phase(lambda each, cut: drop_with_note(aside(each, cut), cut)))
+        return (Phase(aside), Phase(drop_with_note))
 
 
 REFERENCE: Words = partial(reference, lines=3)
@@ -106,18 +107,21 @@ def _ending(layout: Layout, index: int, room: int) -> Form | None:
     for block in layout.view.exchanges[index].blocks():  # its oldest texts leave first
         text = text_of(block.content)
         if size > room and text and block.origin is not None and block.reason is None:
-            tokens = layout.meter.block(block.content)
-            keep = max(len(text) * (tokens - (size - room)) // max(tokens, 1) - _MARK, 0)
-            rewrites.append(
-                Rewrite(target=block.origin, text=tail_only(block.origin, text, keep), reason=Reason.SHORTENED)
-            )
-            size -= tokens - layout.meter.text(rewrites[-1].text)
+            tokens = layout.meter.text(text)
+            ending = _ended(layout.meter, block.origin, text, tokens - (size - room))
+            rewrites.append(Rewrite(target=block.origin, text=ending, reason=Reason.SHORTENED))
+            size -= tokens - layout.meter.text(ending)
     form = changed(layout, index, rewrites)
     return form if form is not None and form.size <= room else None
 
 
-_MARK = 120
-"""Characters of the mark before the end of a text."""
+def _ended(meter: Measure, handle: Handle, text: str, room: int) -> str:
+    """Return the mark and the end of a text in `room` tokens; the mark alone where even that is too large."""
+    keep, ending = len(text), tail_only(handle, text, len(text))
+    while keep > 0 and (size := meter.text(ending)) > room:
+        keep = max(keep * room // size - 1, 0)
+        ending = tail_only(handle, text, keep)
+    return ending
 
 
 # --- full ---------------------------------------------------------------------------------------------------------------
