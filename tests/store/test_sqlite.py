@@ -132,6 +132,29 @@ def test_read_only_folder_is_told_and_read(open_folder: Path) -> None:
     assert (digest(path), names(open_folder)) == (before, ["secret.db", "store.db"])
 
 
+@pytest.mark.parametrize("sides", [("-wal",), ("-wal", "-shm")], ids=["log", "log and its index"])
+def test_read_only_folder_shows_what_a_log_holds(open_folder: Path, tmp_path: Path, sides: tuple[str, ...]) -> None:
+    """What was acknowledged and is only in the log that a killed writer left is read, by several connections; nothing is made or changed."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        begun = begin(store)
+        begun.say(b"a", b"b")
+        for side in ("", *sides):
+            shutil.copy(tmp_path / f"store.db{side}", open_folder / f"store.db{side}")
+            (open_folder / f"store.db{side}").chmod(0o444)
+    open_folder.chmod(0o555)
+    before = {name: digest(open_folder / name) for name in names(open_folder)}
+
+    def work() -> None:
+        with SqliteStore(open_folder / "store.db", read_only=True) as reader:
+            lines = reader.bodies(begun.dialog)
+            assert next(lines) == (0, b"a")
+            assert Begun(reader, begun.session, begun.dialog).said() == [b"a", b"b"]
+            assert list(lines) == [(1, b"b")]
+
+    as_ordinary_user(work)
+    assert {name: digest(open_folder / name) for name in names(open_folder)} == before
+
+
 def test_reader_waits_for_a_store_being_made(path: Path) -> None:
     """A file that is empty because another process is just making it: a reader waits for it, and sees it whole."""
     path.touch()

@@ -105,16 +105,24 @@ class Opener:
     def _bare(self) -> apsw.Connection:
         able = _may_write(self.path)  # a read-only store on a place that can be written leaves no side files behind
         flags = apsw.SQLITE_OPEN_READWRITE if able else apsw.SQLITE_OPEN_READONLY
-        immutable = (
-            not os.access(self.path.parent, os.W_OK) and not self.log.exists()
-        )  # SQLite must not try to make one
+        sealed = not os.access(self.path.parent, os.W_OK)  # SQLite must not try to make a side file
+        immutable = sealed and not self.log.exists()
+        alone = sealed and self.log.exists() and not self.path.with_name(f"{self.path.name}-shm").exists()
         name = f"file:{quote(str(self.path))}{'?immutable=1' if immutable else ''}"
         try:
             connection = apsw.Connection(
-                name, flags=flags | apsw.SQLITE_OPEN_URI, statementcachesize=_STATEMENTS_CACHED
+                name,
+                flags=flags | apsw.SQLITE_OPEN_URI,
+                vfs="unix-none" if alone else None,
+                statementcachesize=_STATEMENTS_CACHED,
             )
         except apsw.Error as error:
             raise _cannot_open(self.path, error) from error
+        if (
+            alone
+        ):  # nobody has it open: what a killed writer left in the log is read without locks, by an index in memory
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.pragma("locking_mode", "EXCLUSIVE")
         connection.set_busy_timeout(int(self.wait * 1000))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else a statement is prepared again for new values
