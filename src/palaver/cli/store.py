@@ -70,7 +70,7 @@ def copy(
 ) -> int:
     """Copy everything into another store, the trash too. Then both are compared; ends with 1 when they are not equal.
 
-    Repeat it after an interruption. Nothing else in TO is changed. The search index is not copied: the next search makes it.
+    An interruption leaves TO as it was; its writers wait until the end. Nothing else in TO is changed. The search index is not copied: the next search makes it.
     """
     if target in {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database.")

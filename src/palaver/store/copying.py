@@ -1,7 +1,7 @@
 """Copying everything that one store holds into another, of whatever kind, and comparing both.
 
-A copy writes what is missing and never changes or deletes an entry, so it can be cut off anywhere and repeated. Entries are written as they
-are, with their headers: also tombstones, and kinds of a later palaver. The full-text index is derived and not copied. Afterwards both stores
+A copy writes what is missing and never changes or deletes an entry. It is one transaction of the target: a copy that is cut off leaves the target
+as it was, and its writers wait until the end. Entries are written as they are, with their headers: also tombstones, and kinds of a later palaver. The full-text index is derived and not copied. Afterwards both stores
 are read again side by side, and every part of every session, and every payload, is compared.
 """
 
@@ -83,21 +83,22 @@ def copy_store(source: Store, target: Store) -> Copied:
 
     Raises:
         InvalidInput: One of them cannot be copied, or they are the same.
-        StoreError: One of them failed; the copy can be repeated.
+        StoreError: One of them failed, and the target is as it was; the copy can be repeated.
     """
     if not (isinstance(source, Copyable) and isinstance(target, Copyable)):
         raise InvalidInput("One of the stores is of a kind that cannot be copied.")
     if source is target or (source.url == target.url and source.url != "memory:"):
         raise InvalidInput("A store cannot be copied into itself.", hint="Name two stores.")
-    _copy_payloads(source, target)
-    refused = list(_copy_erasures(source, target))
     ids = _session_ids(source)
-    written = 0
-    for session_id in ids:
-        try:
-            written += _copy_session(source, target, session_id)
-        except (InvalidInput, Erased) as error:
-            refused.append(f"session {session_id}: {error.message}")
+    with target.transaction():
+        _copy_payloads(source, target)
+        refused = list(_copy_erasures(source, target))
+        written = 0
+        for session_id in ids:
+            try:
+                written += _copy_session(source, target, session_id)
+            except (InvalidInput, Erased) as error:
+                refused.append(f"session {session_id}: {error.message}")
     _copy_payloads(source, target)  # what a sweep of the target took meanwhile; now it is named there
     sizes = Counter[str](sessions=len(ids), written=written, others=len(set(_session_ids(target)) - set(ids)))
     differences = (*refused, *_compared(source, target, ids, sizes))
