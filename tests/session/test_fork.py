@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from palaver import Message, ToolMessage, ToolResultContent
+from palaver import Message, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import Header, Label, Place
 from palaver.session import Dialog, DialogTreeNode, tree_from_dicts
 from palaver.store import MemoryStore
+from palaver.view import Reason, fold
 
 
 def _texts(dialog: Dialog) -> list[str]:
@@ -57,6 +58,39 @@ def test_windows_are_exact(five: Dialog) -> None:
         assert (node.split_point, node.last_n, node.first_k) == (len(kept), last_n, first_k)
         assert [seq for span in node.kept for seq in range(span.start, span.stop)] == [int(digit) for digit in kept]
     assert Dialog(owner="x").fork(last_n=3).messages == []
+
+
+@pytest.mark.parametrize("first_k", [0, 1])
+def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
+    """R76: A result whose call the window left out is shown as text; it is an omission with a reason, and the report of each request names it.
+
+    Compactions and forks of the window keep that; of two parallel results, only the one inside the window is named; a whole fork has none.
+    """
+    parent = Dialog()
+    parent.put_text("What broke? " + "word " * 200)
+    calls = tuple(ToolCallContent(id=name, name="tail", args={}) for name in ("c1", "c2"))
+    parent.append(Message(role="tool_call", contents=calls))
+    for name in ("c1", "c2"):
+        parent.append(ToolMessage(contents=(ToolResultContent(id=name, content=f"disk {name}"),)))
+    parent.put_text("A disk is full.", role="assistant")
+    assert not parent.fork().view().omissions
+
+    child = parent.fork(last_n=2, first_k=first_k)
+    result = parent.messages.handle(3)._replace(block=0)
+    for dialog in (child, child.fork()):
+        (gone,) = dialog.view().omissions
+        assert (gone.reason, gone.handle) == (Reason.PARTED, result)
+        assert dialog.recall(gone.place) == parent.messages[3].contents[0]
+        assert "disk c2" in str(dialog.view().messages)
+        for api in ("openai", "openai-responses", "anthropic", "gemini"):
+            (changed,) = dialog.request(api, "gpt-5").report.about(result)
+            assert "its call is not there" in str(changed)
+    child.put_text("Go on. " + "word " * 500)
+    child.put_text("I go on.", role="assistant")
+    child.put_text("And now?")
+    child.compaction.preview("fold", 400, model="gpt-5").approve()
+    assert child.view() == fold(child.store, child.dialog_id)
+    assert result in [gone.handle for gone in child.view().omissions]
 
 
 def test_wrong_windows_are_refused(five: Dialog) -> None:

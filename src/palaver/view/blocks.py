@@ -31,7 +31,7 @@ class Reason(StrEnum):
     UNPAIRED = "unpaired"
     """A tool result whose call is not in the view, or was closed before the result came; it is shown as text at its own place."""
     PARTED = "parted"
-    """A tool call of an inherited response whose result this branch does not share; the handle names the call."""
+    """A tool call and its result of which this branch shares only one; the handle names that one."""
     EMPTY = "empty"
     """It says nothing, and providers refuse empty messages."""
     FAILED_RESPONSE = "failed_response"
@@ -60,7 +60,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         Reason.DUPLICATE_RESULT: "a second result of a call; the first one counts",
         Reason.EMPTY: "empty, which providers refuse",
         Reason.UNPAIRED: "a result without its call, shown as text",
-        Reason.PARTED: "a result that is on another branch",
+        Reason.PARTED: "a tool call or result whose other half is on another branch",
         Reason.QUARANTINED: "in quarantine",
         Reason.SUPERSEDED: "replaced by something newer",
         Reason.MANAGER: "left out by the context manager",

@@ -86,17 +86,19 @@ class Pairing:
     Attributes:
         read: Reads entries of the log.
         open_at: Returns the ids of the calls that were open where the branch begins, for an entry that an ancestor owns.
+        open_before: Returns the ids of the calls that were open where the shared entries around an entry begin.
         holes: What the branch does not share between entries that it shares.
         apart: The results that are shown where they came, even if a call waits for them.
         exchanges: The exchanges so far, unchanged.
         response: The newest response.
         omissions: The entries left out.
-        parted: The calls whose result may be on another branch.
+        parted: The calls whose result may be on another branch, and the results whose call is.
         blocks: The other results left out; those that a checkpoint left out answer no call, even if one waits since their own is gone.
     """
 
     read: Reading
     open_at: Callable[[Handle], Collection[str]]
+    open_before: Callable[[Handle], Collection[str]]
     holes: Sequence[Span] = ()
     apart: AbstractSet[Handle] = frozenset()
     exchanges: list[Exchange] = field(default_factory=list)
@@ -185,15 +187,14 @@ class Pairing:
         """Return the results of a message to the calls of the newest response; return the blocks that need no other place."""
         response = self.response
         calling = {} if response is None else response.waiting
-        if not (calling or self.blocks):
-            return _NO_BLOCKS
         aside = []
         size = header.size // (len(header.calls) or 1)
         calls = iter(header.calls)
         for index, letter in enumerate(header.blocks):
             if letter != "r":
                 continue
-            waiting, place = calling.get(next(calls, "")), Handle(dialog, header.seq, index)
+            call, place = next(calls, ""), Handle(dialog, header.seq, index)
+            waiting = calling.get(call)
             if place in self.blocks:
                 aside.append(index)
             elif response is not None and waiting is not None and place not in self.apart:
@@ -204,6 +205,8 @@ class Pairing:
                     self._grown = True
                 else:
                     self.blocks[place] = Omission(reason=Reason.DUPLICATE_RESULT, handle=place, size=size)
+            elif call in self.open_before(place):
+                self.parted[place] = Omission(reason=Reason.PARTED, handle=place)
         return frozenset(aside)
 
     def finish(self, *, live: bool = True) -> list[Exchange]:

@@ -190,7 +190,7 @@ class State:
     def __post_init__(self) -> None:
         self._columns = Columns(gaps(self.node.ranges))
         self._windowed = any(span.start for span in self.node.ranges)
-        self.pairing = Pairing(self.read, self._open_at, self._columns.between, self.marks.apart)
+        self.pairing = Pairing(self.read, self._open_at, self._open_before, self._columns.between, self.marks.apart)
 
     def resume(self, checkpoint: Compaction) -> None:
         """Begin with a checkpoint."""
@@ -291,6 +291,8 @@ class State:
                 self.omissions.append(gone)
             elif gone.reason is Reason.DUPLICATE_RESULT:
                 self.pairing.blocks[gone.handle] = gone
+            elif gone.reason is Reason.PARTED:
+                self.pairing.parted[gone.handle] = gone
             else:
                 self.marks.remove(gone.handle, gone)
         if policy and policy not in self.policies:
@@ -354,10 +356,14 @@ class State:
 
     def _open_at(self, place: Handle) -> Collection[str]:
         """Return the calls that were open at the end of the inherited span that contains a place."""
-        for span in self.node.ranges:
-            if place in span:
-                return next(self.headers(Span(place.dialog, span.stop - 1, span.stop))).open_calls
-        return ()
+        return next((self._open_after(span, span.stop - 1) for span in self.node.ranges if place in span), ())
+
+    def _open_before(self, place: Handle) -> Collection[str]:
+        """Return the calls that were open before the inherited span that contains a place."""
+        return next((self._open_after(span, span.start - 1) for span in self.node.ranges if place in span), ())
+
+    def _open_after(self, span: Span, seq: int) -> Collection[str]:
+        return next(self.headers(Span(span.dialog, seq, seq + 1))).open_calls if seq >= 0 else ()
 
     def _read_beside(self) -> None:
         """Read instructions, tools and model again when other entries decide them."""

@@ -26,7 +26,7 @@ from palaver.messages import (
 )
 from palaver.messages.blocks import MALFORMED
 from palaver.messages.value import read_object
-from palaver.view import Block, Exchange, Turn, View
+from palaver.view import Block, Exchange, Reason, Turn, View
 from palaver.wire.reasoning import is_provider_block, signature
 from palaver.wire.script import (
     FAILED_SILENTLY,
@@ -139,6 +139,8 @@ def _text(voice: _Voice, block: Block, content: TextContent) -> Iterator[Part]:
     if not content.content.strip():
         voice.notes.add(block.origin, "text", How.DROPPED, "it says nothing, and providers refuse empty texts")
         return
+    if block.reason is Reason.UNPAIRED:
+        voice.notes.add(block.origin, "tool result", How.CHANGED, "its call is not there: shown as text")
     text = voice.fitted(content.content, block.origin)
     if kind := voice.kind(block):
         yield TextPart(from_harness(kind, text), block.origin)
