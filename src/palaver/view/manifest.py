@@ -109,7 +109,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
             omissions=tuple(Omission.of(Omitted.model_validate(gone)) for gone in stored["omitted"]),
             policies=tuple(stored["policies"]),
             edited=int(stored["edited"]),
-            changed=int(stored["changed"]),
+            changed=int(stored.get("changed", 0)),  # calls recorded before it was kept have none
         )
     except (LookupError, TypeError, ValueError) as error:  # a pydantic ValidationError is a ValueError
         what = f"the manifest of a call in {folded.dialog_id[:12]}"
