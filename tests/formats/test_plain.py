@@ -1,6 +1,7 @@
 """Plain message lists: four shapes of two interfaces, and nothing else taken for one."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from palaver.errors import UnsupportedTranscript
 from palaver.formats import detect, open_source
 from palaver.log import Instructions, Toolset
+from palaver.messages import Role, TextContent, ThinkingContent
 from palaver.store.memory import MemoryStore
-from tests.formats.reading import imported, read_bytes, refused, views, written
+from tests.formats.reading import Read, imported, read_bytes, refused, views, written
 from tests.formats.samples import TOOL, anthropic, chat, document, jsonl
 
 SHAPES: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
@@ -98,3 +100,91 @@ def test_large_first_message_does_not_hide_the_format(tmp_path: Path) -> None:
     for data in (document({"messages": big}), document(big), jsonl({"messages": big}), *indented):
         assert name_of(tmp_path, data) == "chat-completions"
         assert read_bytes(tmp_path, data).counted() == 7
+
+
+# --- Vercel's model messages, and log lines ------------------------------------------------------------------------------------
+
+
+def vercel() -> list[dict[str, Any]]:
+    """Return a conversation as the AI SDK keeps it: calls and results are parts, and a result says what kind its value is."""
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "look", "input": {"at": "sky"}}
+    values = ({"type": "text", "value": "blue"}, {"type": "error-json", "value": {"code": 3}})
+    older = {"type": "tool-call", "toolCallId": "c2", "toolName": "look", "args": {"at": "sea"}}
+    results = [
+        {"type": "tool-result", "toolCallId": f"c{n}", "toolName": "look", "output": value}
+        for n, value in enumerate(values, 1)
+    ]
+    return [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "What do you see?"}], "providerOptions": {"a": {"b": 1}}},
+        {
+            "role": "assistant",
+            "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "I look."}, call, older],
+        },
+        {"role": "tool", "content": results},
+        {"role": "assistant", "content": "Blue."},
+    ]
+
+
+def test_vercel_model_messages_keep_calls_and_results(tmp_path: Path) -> None:
+    """A call is a call with its arguments, a result answers it and says whether it failed, and reasoning is thinking."""
+    found = read_bytes(tmp_path, document(vercel()))
+    assert found.codes() == Counter()
+    said = found.said()
+    assert [(call.id, call.name, dict(call.args)) for call in said[2].tool_calls()] == [
+        ("c1", "look", {"at": "sky"}),
+        ("c2", "look", {"at": "sea"}),
+    ]
+    assert [type(block) for block in said[2].contents[:2]] == [ThinkingContent, TextContent]
+    assert [(one.id, one.text(), one.is_error) for one in said[3].tool_results()] == [
+        ("c1", "blue", False),
+        ("c2", '{"code":3}', True),
+    ]
+    assert refused_nowhere(found)
+
+
+def refused_nowhere(found: Read) -> bool:
+    """Return whether every provider takes the history."""
+    return refused(MemoryStore(), found.view()) == []
+
+
+def test_log_line_with_a_response_has_the_answer(tmp_path: Path) -> None:
+    """Whatever interface answered: the response is the last message, with its model and usage; what cannot be read is reported."""
+    asked = [{"role": "user", "content": "2+2?"}]
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "4"}}
+    block = {"type": "text", "text": "4"}
+    responses: list[Any] = [
+        {"id": "r1", "object": "chat.completion", "model": "gpt-4o", "choices": [choice], "usage": usage},
+        {"id": "m1", "type": "message", "role": "assistant", "model": "claude-x", "content": [block], "usage": {}},
+        {"role": "assistant", "content": "4"},
+        "4",
+    ]
+    for response in responses:
+        for form in (jsonl, document, lambda value: document([value])):
+            found = read_bytes(tmp_path, form({"messages": asked, "response": response}))
+            assert found.codes() == Counter(), response
+            assert [message.text_content() for message in found.said()] == ["2+2?", "4"], response
+            assert found.said()[1].role is Role.ASSISTANT
+    found = read_bytes(tmp_path, jsonl({"messages": asked, "response": responses[0]}))
+    assert found.said()[1].model == "gpt-4o"
+    assert found.said()[1].usage["prompt_tokens"] == 3
+    unread: list[Any] = [{"text": "4"}, [1], {"choices": []}]
+    for bad in unread:
+        losses = read_bytes(tmp_path, jsonl({"messages": asked, "response": bad})).losses
+        assert [loss.severity for loss in losses if loss.place.endswith("response")] == ["loss"]
+
+
+def test_what_is_not_read_is_reported(tmp_path: Path) -> None:
+    """A key beside the messages that is too long to keep is a loss; a block that no model is shown is a warning."""
+    asked = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
+    found = read_bytes(tmp_path, jsonl({"messages": asked, "seed": 3, "stop": ["x"], "trace": "words " * 100}))
+    assert [(loss.severity, "trace" in loss.reason) for loss in found.losses if loss.code == "unread"] == [
+        ("loss", True)
+    ]
+    assert dict(found.conversations[0].metadata) == {"seed": 3, "stop": ["x"]}
+    odd = [{"role": "user", "content": [{"type": "hologram", "data": "x"}, {"type": "text", "text": "?"}]}, asked[1]]
+    found = read_bytes(tmp_path, document(odd))
+    assert [(loss.code, loss.severity) for loss in found.losses if "hologram" in loss.reason] == [
+        ("unknown_block", "warning")
+    ]

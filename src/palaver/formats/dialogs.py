@@ -26,8 +26,9 @@ from palaver.log import (
     Source,
     rule,
 )
-from palaver.messages import Message, ToolResultContent
+from palaver.messages import Message, ToolResultContent, UnknownContent
 from palaver.plurals import counted as plural
+from palaver.wire import PROFILES
 
 COMPACTED, CLEARED = "compacted", "offloaded"
 """The reasons (`palaver.view.Reason`) for omissions by another agent's compaction, and for results that it cleared."""
@@ -112,6 +113,7 @@ class DialogWriter:
         self._start = start
         self._messages = array("q", [0])
         self._response = ""
+        self._reported: set[str] = set()
         self._results: dict[str, tuple[int, int]] = {}  # numbers: places would take many times as much memory
         self._in_force: dict[str, list[int]] = {}
 
@@ -149,6 +151,10 @@ class DialogWriter:
         for change in message.normalized:
             reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
             yield Loss(place=origin.place, reason=reason, code=change.kind)
+        for kind in sorted(_unknown_kinds(message) - self._reported):
+            self._reported.add(kind)
+            reason = f"A block of type {kind[:60]!r} is kept, but no model is shown it; others of the type may follow."
+            yield Loss(place=origin.place, reason=reason, code="unknown_block")
         yield from self._calls.see(message, self, origin.place)
         if message.is_assistant_side:
             yield from self.use_model(message.model or "", message.provider or "", message.timestamp, origin)
@@ -271,6 +277,18 @@ class DialogWriter:
         """Return the entry that says that another agent showed these blocks as `text` from here on."""
         edits = tuple(BlockEdit(target=place, text=text, reason=CLEARED) for place in places)
         return ContextEdit(base=self.count - 1, edits=edits, policy=self._format, at=at)
+
+
+_SENT = frozenset(kind for profile in PROFILES.values() for kind in profile.reasoning.blocks)
+"""Kinds of blocks of a provider's own tools, which go back to it."""
+
+
+def _unknown_kinds(message: Message) -> set[str]:
+    """Return the types of the blocks that no provider is sent, those inside results included."""
+    inside = (
+        part for result in message.tool_results() if not isinstance(result.content, str) for part in result.content
+    )
+    return {part.type for part in (*message.contents, *inside) if isinstance(part, UnknownContent)} - _SENT
 
 
 def _within(run: Run, other: Run) -> bool:

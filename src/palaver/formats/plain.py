@@ -1,7 +1,7 @@
 """Plain message lists: the messages of chat completions or Anthropic's interface, written as JSON.
 
-Each has four shapes: an array of messages; an object with `messages` (and `system`, `tools`); an array, or JSON lines, of such objects;
-JSON lines of messages. The content of the messages distinguishes the two interfaces. A message with keys of neither interface is
+Each has four shapes: an array of messages; an object with `messages` (and `system`, `tools`, the `response`); an array, or JSON lines, of
+such objects; JSON lines of messages. The content of the messages distinguishes the two interfaces. A message with keys of neither interface is
 another program's record, and a list of such messages is not a plain list.
 """
 
@@ -21,8 +21,8 @@ from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 
 CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
 OWNER = "agent"
-_READ = frozenset({"messages", "system", "tools"})
-_PARAMETERS = 200  # characters: a longer value beside the messages is content, and stays in the source
+_READ = frozenset({"messages", "system", "tools", "response"})
+_PARAMETERS = 200  # characters: a longer value beside the messages is content
 _PLAIN = 0.6  # any other format that matches has a higher confidence
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _KEYS = frozenset(
@@ -32,6 +32,7 @@ _KEYS = frozenset(
         *("weight", "reasoning_content", "reasoning", "thinking_blocks", "provider_specific_fields", "cache_control"),
         # Anthropic's Messages, request and answer (docs.anthropic.com/en/api/messages)
         *("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
+        "providerOptions",  # Vercel's AI SDK (ai-sdk.dev/docs/reference/ai-sdk-core/model-message)
         # keys that people add to a message
         *("timestamp", "created_at", "metadata"),
     }
@@ -219,23 +220,47 @@ def _conversation(found: _List, name: str, ordinal: int) -> Iterator[Event]:
         if isinstance(item.value, dict):
             started_at = started_at or _when(item.value)
             model = model or fields.text(item.value, "model")
-    short = {
-        word(key): clean(value)
-        for key, value in found.about.items()
-        if key not in _READ and isinstance(value, str | int | float) and len(str(value)) <= _PARAMETERS
-    }
+    others = {key: value for key, value in found.about.items() if key not in _READ and value is not None}
+    long = {key for key, value in others.items() if len(str(value)) > _PARAMETERS}
+    short = {word(key): clean(value) for key, value in others.items() if key not in long}
     yield Conversation(key="", ordinal=ordinal, model=model, started_at=started_at, metadata=short)
     writer = DialogWriter("main", name)
     yield writer.branch(OWNER)
     yield from found.losses
+    for key in sorted(long):
+        reason = f"The key {word(key)!r} beside the messages is not read; only the source has it."
+        yield Loss(place=found.place, reason=reason, code="unread", severity="loss")
     yield from guarded(found.place, _preamble(found, writer, started_at))
     if not led:
         yield no_instructions(found.place)
     read = from_anthropic_dict if name == ANTHROPIC else from_chat_dict
-    at = started_at
+    at, count = started_at, 0
     for item in found.items():
+        count += 1
         at = (_when(item.value) if isinstance(item.value, dict) else 0.0) or at
         yield from guarded(item.place, _message(item, writer, read, f"{name}:{ordinal}:{item.ordinal}", at))
+    if (response := found.about.get("response")) is not None:
+        item = Item(count, f"{found.place}, response", response)
+        yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
+
+
+def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:
+    """Read the answer that a log keeps beside the messages: a text, a message, or the response object of either interface."""
+    answer = item.value
+    if isinstance(answer, dict) and "choices" in answer:
+        choices = fields.objects(answer, "choices")
+        for number in range(1, len(choices)):
+            yield bad_record(f"{item.place}.choices[{number}]", "a conversation goes on with one answer")
+        about = {name: answer[name] for name in ("model", "usage") if name in answer}
+        answer, read = {**fields.mapping(choices[0] if choices else NOTHING, "message"), **about}, from_chat_dict
+    elif isinstance(answer, dict) and answer.get("type") == "message":
+        read = from_anthropic_dict
+    elif isinstance(answer, str):
+        answer = {"role": "assistant", "content": answer}
+    if not isinstance(answer, dict) or fields.text(answer, "role") != "assistant":
+        yield bad_record(item.place, "it is not an answer of chat completions or Anthropic's Messages")
+        return
+    yield from _message(item._replace(value=answer), writer, read, key, at)
 
 
 def _preamble(found: _List, writer: DialogWriter, at: float) -> Iterator[Event]:

@@ -29,9 +29,12 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
     rest = dict(message)
     own = _own_fields(rest)
     call_id, content = rest.pop("tool_call_id", None), rest.pop("content", None)
-    if own["role"] is Role.TOOL:
+    parts = () if content is None or isinstance(content, str) else blocks_of(content)
+    if own["role"] is Role.TOOL and parts and all(isinstance(part, ToolResultContent) for part in parts):
+        contents: tuple[Content, ...] = parts  # the AI SDK's tool messages have results as parts
+    elif own["role"] is Role.TOOL:
         result = ToolResultContent(id=call_id or "", content=result_of(content), name=own.get("name"))
-        contents: tuple[Content, ...] = (result,)
+        contents = (result,)
     else:
         refusal = rest.get("refusal") if own["role"] is Role.ASSISTANT else None
         if content is None and isinstance(refusal, str) and refusal:

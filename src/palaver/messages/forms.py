@@ -1,6 +1,6 @@
 """The convenient and foreign forms of a message's content, read into blocks and written back.
 
-The known parts are those of OpenAI chat completions and responses, of Anthropic messages, and palaver's own blocks as dicts. A key that a
+The known parts are those of OpenAI chat completions and responses, of Anthropic messages, of Vercel's AI SDK, and palaver's own blocks as dicts. A key that a
 block has no field for stays on it, as ``source_<key>`` where the block has a field of that name. An unknown part, or one with an unreadable
 payload, stays whole as UnknownContent.
 """
@@ -257,6 +257,23 @@ def _tool_result(rest: Fields) -> Content:
     return _made(ToolResultContent, own | {"is_error": bool(rest.pop("is_error", None))}, rest)
 
 
+def _sdk_call(rest: Fields) -> Content:
+    args = rest.pop("input") if "input" in rest else rest.pop("args", None)  # version 4 of the AI SDK has `args`
+    return _made(
+        ToolCallContent, {"id": rest.pop("toolCallId"), "name": rest.pop("toolName"), "args": _arguments(args)}, rest
+    )
+
+
+def _sdk_result(rest: Fields) -> Content:
+    """Read a result of the AI SDK: `output` says what kind its value is; version 4 has the value alone, as `result`."""
+    output = rest.pop("output") if "output" in rest else {"type": "json", "value": rest.pop("result")}
+    kind, value = output["type"], output.get("value", output.get("reason", ""))
+    parts = value if kind == "content" or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    failed = kind.startswith(("error", "execution-denied")) or bool(rest.pop("isError", None))
+    own = {"id": rest.pop("toolCallId"), "name": rest.pop("toolName"), "content": result_of(parts), "is_error": failed}
+    return _made(ToolResultContent, own, rest)
+
+
 _READERS: dict[str, Callable[[Fields], Content]] = {
     "text": _words(TextContent, "content", "text"),
     "input_text": _words(TextContent, "content", "text", part_type="input_text"),
@@ -270,6 +287,9 @@ _READERS: dict[str, Callable[[Fields], Content]] = {
     "redacted_thinking": _words(ThinkingContent, "redacted", "data", provider="anthropic"),
     "tool_use": _tool_use,
     "tool_result": _tool_result,
+    "tool-call": _sdk_call,
+    "tool-result": _sdk_result,
+    "reasoning": _words(ThinkingContent, "content", "text"),
 }
 
 
