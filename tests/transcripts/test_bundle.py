@@ -5,22 +5,47 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
+from functools import partial, reduce
 from io import BytesIO
+from operator import getitem
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.errors import Conflict, NotFound, StoreDamaged, StoreError, UnsupportedTranscript
+from palaver.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    PalaverError,
+    StoreDamaged,
+    StoreError,
+    UnsupportedTranscript,
+)
 from palaver.formats import ReadLimits
 from palaver.ids import SessionId, new_session_id
-from palaver.log import Compaction, Label, MessageEntry, Place, Run, child_of, draft
+from palaver.log import (
+    BlockEdit,
+    BranchSummary,
+    Compaction,
+    ContextEdit,
+    Label,
+    MessageEntry,
+    Place,
+    Quarantine,
+    Run,
+    child_of,
+    draft,
+)
 from palaver.messages import ImageContent, TextContent, UserMessage
+from palaver.session import Session
+from palaver.store import verify_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SourceRecord
 from palaver.testing.logs import Log, model, result, system, user
@@ -204,6 +229,134 @@ def test_bundle_names_only_what_is_there() -> None:
     assert "names entry 99" in refused(changed("annotation", lambda fields: fields["target"].update(seq=99)))
     frames = [frame for frame in read_frames(BytesIO(_BUNDLE).read, "it") if frame.kind != "blob"]
     assert "cannot be read" in refused(frames)
+
+
+def _changed_entry(kind: str, change: Callable[[dict[str, Any]], object]) -> list[Frame]:
+    """Return the frames of a session with everything, with one entry of a kind changed."""
+    frames = list(_EVERYTHING)
+    place, fields = next(
+        (index, json.loads(frame.payload))
+        for index, frame in enumerate(frames)
+        if frame.kind == "annotation" and json.loads(frame.payload)["kind"] == kind
+    )
+    change(fields)
+    frames[place] = Frame("annotation", json.dumps(fields).encode())
+    return frames
+
+
+def everything() -> list[Frame]:
+    """Return the frames of a session with forks, windows, pictures, marks, edits, a recorded call, and compactions that were undone."""
+    root = Session.create(MemoryStore(), "everything").root
+    root.append([system("be brief"), user("hi"), model("", "a"), result("a"), model("done")])
+    root.append([UserMessage(contents=(TextContent("see"), ImageContent(images=(_PNG,)))), model("a picture")])
+    for number in range(6):
+        root.append([user(f"{number} " + "w " * 60), model(f"{number} " + "v " * 60)])
+    root.marks.label(root.messages.handle(1), "start")
+    root.marks.pin(root.messages.handle(2))
+    fork = root.fork()
+    fork.append([user("elsewhere"), model("", "b")])
+    root.compaction.preview("palaver", 400).approve()
+    root.compaction.undo()
+    root.append([user("on"), model("ok")])
+    root.fork(last_n=3, first_k=1).append([user("in a window"), model("yes")])
+    root.compaction.preview("palaver", 300).approve()
+    root.calls.record(root.request("openai", "gpt-5"))
+    root.append(user("again"))
+    root.calls.record(root.request("openai", "gpt-5"))
+    place = Place(dialog=root.dialog_id, seq=4, block=0)
+    root.record(
+        ContextEdit(base=3, edits=(BlockEdit(target=place, text="short", reason="shortened"),)),
+        Quarantine(target=Place(dialog=root.dialog_id, seq=6)),
+        beside=True,
+    )
+    sources = (Run(dialog=fork.dialog_id, start=0, stop=2),)
+    root.record(BranchSummary(summary="a branch", dialog=fork.dialog_id, left=place, sources=sources))
+    return list(read_frames(BytesIO(b"".join(export_bundle(root.store, root.session_id))).read, "it"))
+
+
+_EVERYTHING = everything()
+_IDS = [json.loads(frame.payload)["dialog_id"] for frame in _EVERYTHING if frame.kind == "dialog"]
+
+
+def test_bundle_says_nothing_that_no_view_can_show() -> None:
+    """Unknown reasons, speakers and trusts, checkpoints that follow from later entries, and counts that its ranges contradict are refused."""
+    compaction: tuple[Callable[[dict[str, Any]], object], ...] = (
+        lambda fields: fields["omitted"][0].update(reason="no reason"),
+        lambda fields: fields["pieces"].append({"text": "x", "speaker": "nobody"}),
+        lambda fields: fields["pieces"].append({"text": "x", "trust": ""}),
+        lambda fields: fields.update(base=10**6),
+        lambda fields: fields.update(undone=10**6),
+    )
+    for change in compaction:
+        assert "cannot be read" in refused(_changed_entry("compaction", change))
+    assert "'x'" in refused(_changed_entry("context_edit", lambda fields: fields["edits"][0].update(reason="x")))
+    assert "not before it" in refused(_changed_entry("context_edit", lambda fields: fields.update(base=99)))
+    dialog: tuple[Callable[[dict[str, Any]], object], ...] = (
+        lambda fields: fields.update(inherited=99),
+        lambda fields: fields.update(inherited=0),
+        lambda fields: fields.update(ranges=[]),
+        lambda fields: fields["ranges"].append([fields["ranges"][0][0], 3, 3]),
+    )
+    for change in dialog:
+        assert "share" in refused(changed("dialog", change, 1))
+    unknown = json.dumps({"kind": "of tomorrow", "at": 1.0, "message": "digest", "digest": ""}).encode()
+    assert taken(MemoryStore(), b"".join(write_frames([*_EVERYTHING, Frame("annotation", unknown)])))
+
+
+def _parts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - any JSON value
+    """Yield the path to each value inside a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        yield (*path, key)
+        yield from _parts(item, (*path, key))
+
+
+def _mutated(value: Any, draw: Random) -> Any:  # noqa: ANN401 - any JSON value
+    """Return another value of the same kind: ids of other dialogs, numbers nearby and far, lists in another order, with less or more."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return draw.choice([value - 1, value + 1, value + 3, max(0, value - 3), -1, 0, -value, 10**6, 2**40])
+    if isinstance(value, str):
+        return draw.choice([*_IDS, "0" * 32, "", value[::-1]])
+    if isinstance(value, list) and value:
+        at = draw.randrange(len(value))
+        return draw.choice([value[::-1], value[:at] + value[at + 1 :], [*value, value[at]], []])
+    return draw.choice([None, 0, "", [], {}])
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(3_000), marks=[pytest.mark.soak, pytest.mark.timeout(1200)])]
+)
+def test_mutated_bundle_is_refused_or_works(seeds: range) -> None:
+    """Any value of any record changed: a typed error and nothing written, or a session that is viewed, requested and verified."""
+    for seed in seeds:
+        draw = Random(seed)  # noqa: S311 - no secret
+        frames = list(_EVERYTHING)
+        kind = draw.choice(["dialog", "annotation", "annotation", "entry"])
+        place = draw.choice([index for index, frame in enumerate(frames) if frame.kind == kind])
+        fields = json.loads(frames[place].payload)
+        *above, key = draw.choice(list(_parts(fields)))
+        inner = reduce(getitem, above, fields)
+        inner[key] = _mutated(inner[key], draw)
+        frames[place] = Frame(kind, json.dumps(fields).encode())
+        store = MemoryStore()
+        try:
+            taken(store, b"".join(write_frames(frames)))
+        except UnsupportedTranscript:
+            assert fingerprint(store) == fingerprint(MemoryStore())
+            continue
+        session = Session.open(store, next(store.sessions()).session_id)
+        assert list(verify_store(store, session.session_id)) == [], (seed, fields)
+        for dialog in session.dialogs:
+            dialog.view("palaver", 2_000)
+            dialog.calls.record(dialog.request("openai", "gpt-5"))
+            for call in dialog.calls:
+                with suppress(PalaverError):  # its record was changed, or what it depends on
+                    call.request()
+            dialog.fork(last_n=2).request("anthropic", "claude-sonnet-4-5")
+            with suppress(InvalidInput):  # it has no compaction of its own
+                dialog.compaction.undo()
 
 
 def source(session: str, **changes: object) -> Frame:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, overload
 
 from pydantic import TypeAdapter
 
-from palaver.errors import InvalidInput, NotFound, NotReproducible
+from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
 from palaver.messages import Usage, thaw
 from palaver.plurals import counted
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
-from palaver.view import Manifest, View, changed, fold, manifest, patched, restored
+from palaver.view import Manifest, View, changed, fold, manifest, patched, restored, whole
 from palaver.wire import COMPILER, Call, Request, profile
 from palaver.wire import compile as compile_request
 
@@ -84,19 +84,19 @@ class ModelCall:
 
         Raises:
             NotReproducible: As for `view`; or this version compiles other bytes, which the error has.
+            StoreDamaged: The record is not one.
         """
-        sent = self._data["request"]
-        asked = next(one["call"] for one in _chain(self.store, self.handle, self._data) if "call" in one)
-        made = compile_request(
-            self.view(),
-            profile(sent["profile"], sent["model"]),
-            _calls().validate_python(thaw(asked)),
-            lambda digest: self.store.blob(BlobId(digest)),
-        )
-        if made.digest != sent["digest"]:
-            version = f"Version {sent['compiler']} of the compiler made it; this one is {COMPILER}."
+        asked = _asked(self.handle, _chain(self.store, self.handle, self._data))
+        try:
+            name, model, digest, compiler = (self.sent[key] for key in ("profile", "model", "digest", "compiler"))
+            call = _calls().validate_python(thaw(asked))
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
+        made = compile_request(self.view(), profile(name, model), call, lambda digest: self.store.blob(BlobId(digest)))
+        if made.digest != digest:
+            version = f"Version {compiler} of the compiler made it; this one is {COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."
-            raise NotReproducible(version if sent["compiler"] != COMPILER else same, request=made)
+            raise NotReproducible(version if compiler != COMPILER else same, request=made)
         return made
 
     def usage(self) -> Usage | None:
@@ -232,10 +232,9 @@ class CallHistory(Sequence[ModelCall]):
             return None
         try:
             chain = list(_chain(self._store, place, entry.manifest))
-        except NotReproducible:
+            return _Latest(place.seq, len(chain) - 1, _patched(chain), thaw(_asked(place, chain)))
+        except (NotReproducible, StoreDamaged):
             return None
-        asked = thaw(next(one["call"] for one in chain if "call" in one))
-        return _Latest(place.seq, len(chain) - 1, _patched(chain), asked)
 
 
 class _Latest(NamedTuple):
@@ -278,8 +277,13 @@ def _is_ours(entry: Entry) -> bool:
 def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
     """Yield the record of a call, then of earlier calls, back to a whole manifest."""
     yield data
+    seq = place.seq
     while "base" in data:
-        entry = entry_at(store, Handle(place.dialog, data["base"]))
+        base = data["base"]
+        if not isinstance(base, int) or not 0 <= base < seq:
+            raise StoreDamaged(str(place), f"its view depends on {base!r}, which is not an earlier call")
+        seq = base
+        entry = entry_at(store, Handle(place.dialog, seq))
         if not isinstance(entry, Invocation) or not _is_ours(entry):
             raise NotReproducible(f"An earlier call, on which the record of {place} depends, was erased.")
         data = entry.manifest
@@ -290,9 +294,17 @@ def _whole(store: Store, place: Handle, data: _Data) -> Manifest:
     return _patched(list(_chain(store, place, data)))
 
 
+def _asked(place: Handle, chain: Iterable[_Data]) -> _Data:
+    """Return the call of a record: its own, or that of the newest earlier record that has one."""
+    asked = next((one["call"] for one in chain if "call" in one), None)
+    if not isinstance(asked, Mapping):
+        raise StoreDamaged(str(place), "the record of its call is lost")
+    return asked
+
+
 def _patched(chain: Sequence[_Data]) -> Manifest:
     *differences, first = [one["saw"] for one in chain]
-    saw: Manifest = thaw(first)
+    saw = whole(thaw(first))
     for difference in reversed(differences):
         saw = patched(thaw(difference), saw)
     return saw

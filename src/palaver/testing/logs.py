@@ -15,6 +15,7 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
+from palaver.session.messages import stretches
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord
 from palaver.view import Block, Exchange, View
@@ -36,6 +37,7 @@ class Log:
                 session_id=self.session,
                 parent_id=parent.dialog if parent else None,
                 ranges=ranges,
+                inherited=stretches(self.store, ranges)[1],
             )
         )
 

@@ -15,16 +15,36 @@ from pydantic import TypeAdapter, ValidationError
 from palaver.errors import Conflict, NotFound, PalaverError, StoreDamaged, UnsupportedTranscript
 from palaver.formats import ReadLimits, open_source
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Draft, Header, Node, Place, Run, decode_entry, draft_of
+from palaver.log import (
+    BlockEdit,
+    Compaction,
+    ContextEdit,
+    Derived,
+    Draft,
+    Header,
+    Inbox,
+    LateResult,
+    MessageEntry,
+    Node,
+    Omitted,
+    Place,
+    Run,
+    Span,
+    decode_entry,
+    draft_of,
+)
 from palaver.log.redaction import Redactor
 from palaver.log.values import LogValue
-from palaver.messages import canonical_json, media_of
+from palaver.messages import Speaker, Trust, canonical_json, media_of
+from palaver.plurals import counted
+from palaver.session.messages import stretches
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacting
 from palaver.transcripts.frames import NAME, Frame, read_frames, write_frames
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import pieces_of
+from palaver.view import Reason
 
 _Kind = TypeVar("_Kind", SessionRecord, Node, SourceRecord)
 
@@ -85,9 +105,9 @@ def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Itera
 def _media(body: bytes) -> Iterator[BlobId]:
     if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
         return
-    message = getattr(decode_entry(body), "message", None)
-    for media in media_of(message) if message is not None else ():
-        if media.url is None and media.digest:
+    entry = decode_entry(body)
+    for media in media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ():
+        if media.url is None:
             yield BlobId(media.digest)
 
 
@@ -221,6 +241,11 @@ class _Reading:
         ranges = [{"dialog": dialog, "start": start, "stop": stop} for dialog, start, stop in own["ranges"]]
         node = _value(Node, {**own, "session_id": self._session, "ranges": ranges})
         self._dialog = self._store.create_dialog(node).dialog_id
+        if any(span.start == span.stop for span in node.ranges):
+            raise ValueError("it shares a range without entries")
+        held = stretches(self._store, node.ranges)[1]
+        if node.inherited != held:
+            raise ValueError(f"it says that it shares {counted(node.inherited, 'message')}, and its ranges have {held}")
 
     def _take_entry(self, payload: bytes) -> None:
         dialog = self._require_dialog()
@@ -262,11 +287,33 @@ class _Reading:
         for blob in _media(body):
             self._store.blob(blob)
         entry = decode_entry(body)
-        for dialog, start, stop in _named(entry):
-            if not 0 <= start <= stop:
-                raise ValueError(f"it names entries {start} to {stop}")
-            self._named[dialog] = max(stop, self._named.get(dialog, 0))
+        seq = self._store.last(self._require_dialog()).seq + 1
+        for value in _values(entry):
+            self._take_value(value, seq)
         return draft_of(entry, body)
+
+    def _take_value(self, value: LogValue, seq: int) -> None:
+        """Note the entries that a part of entry `seq` names, and refuse words and numbers that no view can be made of."""
+        match value:
+            case Run():
+                self._take_span(value.span)
+            case Place():
+                self._take_span(Span(value.dialog, value.seq, value.seq + 1))
+            case Omitted() | BlockEdit():
+                Reason(value.reason)
+            case Derived():
+                Speaker(value.speaker)
+                if value.trust.upper() not in Trust.__members__:
+                    raise ValueError(f"{value.trust!r} is not a trust")
+            case Compaction() | ContextEdit():
+                earlier = (value.base, value.undone) if isinstance(value, Compaction) else (value.base,)
+                if any(number is not None and number >= seq for number in earlier):
+                    raise ValueError(f"entry {seq} follows from one that is not before it")
+
+    def _take_span(self, span: Span) -> None:
+        if not 0 <= span.start <= span.stop:
+            raise ValueError(f"it names entries {span.start} to {span.stop}")
+        self._named[span.dialog] = max(span.stop, self._named.get(span.dialog, 0))
 
     def _check(self, session_id: SessionId) -> None:
         """Check references to parts that may come later in the bundle.
@@ -283,19 +330,15 @@ class _Reading:
         self._store.update_session(session_id, root=self._root)
 
 
-def _named(value: object) -> Iterator[tuple[DialogId, int, int]]:
-    """Yield the ranges that an entry names: the dialog, the first entry, and the one after the last."""
-    match value:
-        case Run():
-            yield value.dialog, value.start, value.stop
-        case Place():
-            yield value.dialog, value.seq, value.seq + 1
-        case LogValue():
-            for name in type(value).model_fields:
-                yield from _named(getattr(value, name))
-        case tuple():
-            for item in value:
-                yield from _named(item)
+def _values(value: object) -> Iterator[LogValue]:
+    """Yield an entry and the parts that it is made of."""
+    if isinstance(value, LogValue):
+        yield value
+        for name in type(value).model_fields:
+            yield from _values(getattr(value, name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _values(item)
 
 
 def _json(payload: bytes) -> dict[str, Any]:

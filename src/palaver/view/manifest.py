@@ -22,7 +22,7 @@ from palaver.view.blocks import Block, Change, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
-__all__ = ["Manifest", "changed", "manifest", "patched", "restored"]
+__all__ = ["Manifest", "changed", "manifest", "patched", "restored", "whole"]
 
 _T = TypeVar("_T")
 
@@ -124,6 +124,17 @@ def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     return {name: stored[name] for name in _NUMBERS} | {
         name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS
     }
+
+
+def whole(stored: Any) -> Manifest:  # noqa: ANN401 - any JSON value
+    """Return a manifest that is not a difference.
+
+    Raises:
+        StoreDamaged: What it should list is not a list.
+    """
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name, []), list) for name in _LISTS):
+        raise StoreDamaged("the manifest of a call", "what it should list is not a list")
+    return stored
 
 
 def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
