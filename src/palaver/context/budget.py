@@ -13,7 +13,7 @@ from palaver.context.meter import Bytes, Measure, Meter, Pieces, Size
 from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media, shorten_huge
 from palaver.context.policy import Policy
 from palaver.context.record import note, record
-from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
+from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed, StoreError
 from palaver.plurals import a_type
 from palaver.tokens import Budget
 from palaver.view import Plan, Reason, View, apply
@@ -73,7 +73,7 @@ def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, committe
             plan = policy.compact(view, budget, meter, asked=manual)
         else:
             plan = policy.plan(view, budget, meter)
-    except (InfeasibleBudget, PolicyFailed):
+    except (InfeasibleBudget, PolicyFailed, StoreError):
         raise
     except Exception as error:
         raise PolicyFailed(policy.name, error) from error

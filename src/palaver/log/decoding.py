@@ -128,7 +128,7 @@ def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
 def _stand_in(reader: Reader, handle: Handle) -> MessageEntry:
     try:
         header = reader.header(handle.dialog, handle.seq)
-    except NotFound:
+    except (NotFound, StoreDamaged):
         header = NOTHING  # the header is lost too
     message = _in_place_of(header, _UNREADABLE.format(handle=handle))
     return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Handle, Header, Span
-from palaver.store.records import MOST_ENTRIES, derived_header, header_in, require_written, unknown
+from palaver.store.records import MOST_ENTRIES, SHORT_DIGITS, derived_header, header_in, require_written, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, end
 
@@ -22,7 +22,7 @@ def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
     """Read one header."""
     place, row = _row(rows, "header_get", dialog_id, seq)
     if row is None:
-        raise unknown("handle", str(Handle(dialog_id, seq)))
+        raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is lost")
     return header_in(row) or repaired(rows, place, row)
 
 
@@ -150,6 +150,8 @@ def repaired(rows: Rows, place: Place, row: Row, last: Header = NOTHING) -> Head
     Raises:
         StoreDamaged: Its body, or one of a damaged header before it, is lost or not an entry; or too many before it are damaged.
     """
+    if type(row[0]) is not int:
+        raise StoreDamaged(f"dialog {place[0][:SHORT_DIGITS]}", f"it holds an entry {row[0]!r}")
     numbers = {"session_no": place[1], "dialog_no": place[2]}
     waiting = [row]
     if last.seq != row[0] - 1:
