@@ -163,4 +163,6 @@ def test_a_digest_and_its_bytes_belong_together() -> None:
         Message(contents=[{"type": "image", "images": [{"digest": "0" * 64, "data": spelt}]}])
     with pytest.raises(InvalidMessage, match="bytes, the digest"):
         Media()
+    with pytest.raises(InvalidMessage):
+        Media(url="")
     assert Media.from_dict({"data": spelt}).media_type == "image/png"

@@ -141,7 +141,7 @@ class Media(Value):
             data = values["data"] = _from_base64(data)
         if isinstance(data, bytes):
             values |= _facts(data, values.get("digest"), values.get("media_type"))
-        if not values.get("digest") and values.get("url") is None:
+        if not values.get("digest") and not values.get("url"):
             raise InvalidMessage("A medium has bytes, the digest of bytes, or an address.")
         return values
 
