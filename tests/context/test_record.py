@@ -28,7 +28,7 @@ from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
 from palaver.view import fold_messages
 from tests.context.logged import committed, composed_from, text_of, view_of
-from tests.context.pencil import METER, Characters, composed, did, work
+from tests.context.pencil import METER, Characters, composed, did, talk, work
 
 LIMIT = 20_000
 
@@ -179,8 +179,7 @@ def test_a_summary_in_the_log_is_carried_as_text() -> None:
 @pytest.mark.parametrize("by", ["openhands", "dynamiq", "opencode", "claude-code"])
 def test_a_record_does_not_outweigh_what_stays(by: str) -> None:
     """With a user who says as much as the model, a record has its shares of what the preset leaves, not of half the window."""
-    said = [kind(content=f"{at:04} ".ljust(60, "w")) for at in range(1_200) for kind in (UserMessage, AssistantMessage)]
-    view = composed(said, by, 128_000).view
+    view = composed(talk(2_399, 60), by, 128_000).view
     record = sum(METER.exchange(each) for each in view.exchanges if each.derived == "record")
     assert 0 < record < sum(METER.exchange(each) for each in view.exchanges if not each.derived) // 2
 
