@@ -56,7 +56,7 @@ def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...
     count = 0
     for span in spans:
         before = reader.header(span.dialog, span.start - 1).number if span.start else 0
-        begun = reader.header(span.dialog, span.stop - 1).number - before
+        begun = reader.header(span.dialog, span.stop - 1).number - before if len(span) else 0
         found.append(Stretch(span, before, count, begun))
         count += begun
     return tuple(found), count

@@ -241,8 +241,6 @@ class _Reading:
         ranges = [{"dialog": dialog, "start": start, "stop": stop} for dialog, start, stop in own["ranges"]]
         node = _value(Node, {**own, "session_id": self._session, "ranges": ranges})
         self._dialog = self._store.create_dialog(node).dialog_id
-        if any(span.start == span.stop for span in node.ranges):
-            raise ValueError("it shares a range without entries")
         held = stretches(self._store, node.ranges)[1]
         if node.inherited != held:
             raise ValueError(f"it says that it shares {counted(node.inherited, 'message')}, and its ranges have {held}")
