@@ -132,6 +132,18 @@ def test_import_names_files_that_are_not_a_session_each(palaver: Palaver) -> Non
     assert [row["part"] for row in rows] == [False] * 5 + [True]
 
 
+def test_import_of_a_folder_reads_what_is_beside_sub_agents(palaver: Palaver) -> None:
+    """The file with a sub-agent's type is no transcript of its own: a folder as Claude Code leaves it is imported without a failure."""
+    palaver.file("s.jsonl", talk())
+    agent = [json.loads(line) | {"isSidechain": True, "agentId": "ag"} for line in talk().splitlines()[:2]]
+    (palaver.folder / "s" / "subagents").mkdir(parents=True)
+    palaver.file("s/subagents/agent-ag.jsonl", b"".join(json.dumps(record).encode() + b"\n" for record in agent))
+    palaver.file("s/subagents/agent-ag.meta.json", b'{"agentType": "Explore"}')
+    ran = palaver("import", palaver.folder)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1].startswith("1 session imported (1 new), 0 problems")
+
+
 def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual folders of other agents are listed; where nobody can be asked, the whole command is."""
     home = palaver.folder / "home"

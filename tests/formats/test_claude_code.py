@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from palaver.log import Compaction, ContextEdit
+from palaver.log import Compaction, ContextEdit, Custom, Instructions, Toolset
 from palaver.messages import Role, Speaker
-from tests.formats.reading import Read, read_bytes
+from tests.formats.reading import Read, events_of, read_bytes
 from tests.formats.samples import Claude, call, text
 
 
@@ -164,3 +164,40 @@ def test_file_without_parents_is_read_in_its_order(tmp_path: Path) -> None:
     found = read(tmp_path, session)
     assert ([branch.dialog for branch in found.branches], found.codes()) == (["main"], {"no_parents": 1})
     assert found.counted() == 8
+
+
+def snapshot(*texts: str, **fields: object) -> dict[str, Any]:
+    """Return the attachment in which Claude Code 2.1.332 keeps what it told the model."""
+    return {"type": "prompt_snapshot", "systemPrompt": list(texts), "contextRendering": "announced", **fields}
+
+
+def test_prompt_snapshot_is_instructions_and_tools(tmp_path: Path) -> None:
+    """The system prompt and the tools are in force from there on; a second snapshot of the same adds nothing but its tools."""
+    tool = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}}
+    session = Claude()
+    session.user("u1", "Go.")
+    session.record("attachment", "a1", attachment=snapshot("You are an agent.", "# Memory"))
+    session.model("m1", "r1", text("Done."))
+    session.record("attachment", "a2", attachment=snapshot("You are an agent.", "# Memory", tools=[tool]))
+    found = read(tmp_path, session)
+    told = [[one.text for one in entry.sections] for entry in found.entries() if isinstance(entry, Instructions)]
+    assert told == [["You are an agent.", "# Memory"]]
+    assert [[one.name for one in entry.tools] for entry in found.entries() if isinstance(entry, Toolset)] == [["Bash"]]
+    assert not [loss for loss in found.losses if loss.code == "no_instructions"]
+    kept = [entry.data for entry in found.entries() if isinstance(entry, Custom)]
+    assert kept == [{"type": "prompt_snapshot", "contextRendering": "announced"}] * 2
+
+
+def test_sub_agents_type_is_beside_its_file(tmp_path: Path) -> None:
+    """The file `agent-x.meta.json` beside `agent-x.jsonl` names the agent that ran; without it, or damaged, the file is read alone."""
+    session = Claude()
+    session.record("user", "u1", message={"role": "user", "content": "Look."}, isSidechain=True, agentId="x1")
+    path = tmp_path / "agent-x1.jsonl"
+    path.write_bytes(session.bytes())
+    owners = []
+    for meta in (None, b"{", b'{"agentType": 3}', b'{"agentType": "Explore", "description": "look"}'):
+        if meta is not None:
+            (tmp_path / "agent-x1.meta.json").write_bytes(meta)
+        found = Read(path, list(events_of(path)))
+        owners.append(found.branches[0].owner)
+    assert owners == ["claude-code", "claude-code", "claude-code", "Explore"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from palaver.log import BranchSummary, Compaction, Custom, Label, ModeChange, ModelChange
-from palaver.messages import CustomMessage, Role, Speaker, StopReason
+from palaver.log import BranchSummary, Compaction, Custom, Instructions, Label, ModeChange, ModelChange, Toolset
+from palaver.messages import CustomMessage, Role, Speaker, StopReason, words_of
 from tests.formats.reading import Read, read_bytes
 from tests.formats.samples import Pi, pi_call, text
 
@@ -122,3 +122,65 @@ def test_equal_response_ids_never_merge(tmp_path: Path) -> None:
     assert [m.response_id for m in answers] == ["chatcmpl-7"] * 3
     assert found.shown() == ["user: One.", "assistant: 1", "user: Two.", "assistant: 2", "assistant: 3"]
     assert len(found.view().exchanges) == 5
+
+
+def test_system_messages_are_instructions_and_tools(tmp_path: Path) -> None:
+    """Base text, named sections that later messages replace or remove, and tools, as pi 1.6 records them, are in force from there on."""
+    look, read_ = ({"name": name, "description": "D", "parameters": {"type": "object"}} for name in ("look", "read"))
+    first = {
+        "role": "system",
+        "content": "Base.",
+        "sections": {"rules": "R1", "cwd": "/p"},
+        "toolsAdded": [look, read_],
+    }
+    later = {
+        "role": "system",
+        "content": [{"type": "text", "text": "More."}],
+        "sections": {"rules": "R2", "cwd": None},
+        "toolsRemoved": [{"name": "look"}],
+    }
+    session = (
+        Pi(tree=True)
+        .add("message", key="s1", message=first)
+        .user("Go.", key="u1")
+        .add("message", key="s2", message=later)
+    )
+    found = read(tmp_path, session.user("On.", key="u2"))
+    told = [
+        [(one.name, one.text) for one in entry.sections] for entry in found.entries() if isinstance(entry, Instructions)
+    ]
+    assert told == [
+        [("system", "Base."), ("rules", "R1"), ("cwd", "/p")],
+        [("system", "Base."), ("system 2", "More."), ("rules", "R2")],
+    ]
+    tools = [[tool.name for tool in entry.tools] for entry in found.entries() if isinstance(entry, Toolset)]
+    assert tools == [["look", "read"], ["read"]]
+    assert (found.codes(), found.counted(), found.losses) == ({}, 4, [])
+
+
+def test_each_branch_has_its_own_instructions(tmp_path: Path) -> None:
+    """A fork starts from what was said where it leaves, not from what its sibling was told later."""
+    session = Pi(tree=True).add(
+        "message", key="s1", message={"role": "system", "content": "", "sections": {"rules": "R1"}}
+    )
+    session.user("One.", key="u1").add(
+        "message", key="s2", message={"role": "system", "content": "", "sections": {"rules": "R2"}}
+    )
+    session.add("message", key="s3", after="u1", message={"role": "system", "content": "", "sections": {"cwd": "/q"}})
+    found = read(tmp_path, session.user("Two.", key="u2"))
+    fork = [entry for entry in found.entries("fork:s3") if isinstance(entry, Instructions)]
+    assert [(one.name, one.text) for one in fork[0].sections] == [("rules", "R1"), ("cwd", "/q")]
+
+
+def test_compaction_states_the_instructions_again(tmp_path: Path) -> None:
+    """Its own system message replaces all before it."""
+    session = Pi(tree=True).add(
+        "message", key="s1", message={"role": "system", "content": "", "sections": {"rules": "R1"}}
+    )
+    session.user("One.", key="u1")
+    again = {"role": "system", "content": "", "sections": {"rules": "R3"}}
+    session.add("compaction", key="k", summary="S.", firstKeptEntryId="u1", tokensBefore=9, systemMessage=again)
+    found = read(tmp_path, session.user("Two.", key="u2"))
+    newest = [entry for entry in found.entries() if isinstance(entry, Instructions)][-1]
+    assert [(one.name, one.text) for one in newest.sections] == [("rules", "R3")]
+    assert [words_of(block.content) for block in found.view().system] == ["R3"]

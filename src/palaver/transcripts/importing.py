@@ -11,6 +11,7 @@ from typing import Any
 
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import Branch, Conversation, Event, Loss, Match, Put, ReadLimits, SourceFile, matches, open_source
+from palaver.formats.claude_code import AGENT_FILE, about_agent
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import count_messages
 from palaver.log.redaction import Redactor, redact_json
@@ -27,9 +28,6 @@ from palaver.transcripts.places import Places
 from palaver.transcripts.sources import keep, pieces_of, source_digest
 
 _STEP = 512  # events per transaction: other writers wait meanwhile
-_PART = (
-    "agent-"  # the prefix of Claude Code's files of sub-agents, next to the session's file or in its folder `subagents`
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +73,14 @@ def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
-    """Return files with those of sub-agents after the others, so that each is attached to its session."""
-    return sorted(paths, key=lambda path: (path.name.startswith(_PART), len(path.parts)))
+    """Return files with those of sub-agents after the others, so that each is attached to its session.
+
+    The file that says which agent a sub-agent is belongs to the sub-agent's own and is left out.
+    """
+    given = list(paths)
+    about = set(map(about_agent, given))
+    read = (path for path in given if path not in about)
+    return sorted(read, key=lambda path: (path.name.startswith(AGENT_FILE), len(path.parts)))
 
 
 def _by_conversation(events: Iterable[Event]) -> Iterator[Iterator[Event]]:

@@ -1,12 +1,14 @@
 """Claude Code's session files: JSON lines whose records form a tree by parents, which this reader splits into dialogs.
 
 One response of the model takes several lines, each repeating its usage. Results are children of their call. The messages of sub-agents
-are in sidechains or in progress records of the call that started them.
+are in sidechains, in progress records of the call that started them, or in files of their own, with their type in a file beside each.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from palaver.formats import fields
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME
@@ -18,8 +20,11 @@ from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.records import Record
 from palaver.formats.sources import Member, SourceFile
 
-__all__ = ["ClaudeCodeFormat"]
+__all__ = ["AGENT_FILE", "ClaudeCodeFormat", "about_agent"]
 
+AGENT_FILE = "agent-"
+"""The prefix of files of sub-agents, next to the session's file or in its folder `subagents`."""
+_META_BYTES = 1 << 16
 _BESIDE = frozenset({"summary", "file-history-snapshot", "queue-operation"})
 
 
@@ -41,7 +46,7 @@ class ClaudeCodeFormat:
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
         for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+            yield from _session(member, ordinal, _agent_type(source.path))
 
 
 def _is_in_chain(record: Mapping[str, object]) -> bool:
@@ -50,7 +55,26 @@ def _is_in_chain(record: Mapping[str, object]) -> bool:
     return kind in CHAIN and "parentUuid" in record and "sessionId" in record and said
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
+def about_agent(path: Path) -> Path | None:
+    """Return the file that says which sub-agent's file `path` is; None where it is not a sub-agent's."""
+    name, _, rest = path.name.partition(".")
+    return path.with_name(f"{name}.meta.json") if name.startswith(AGENT_FILE) and rest.startswith("jsonl") else None
+
+
+def _agent_type(path: Path) -> str:
+    """Return the type of the sub-agent whose file it is, or an empty text."""
+    about = about_agent(path)
+    if about is None:
+        return ""
+    try:
+        with about.open("rb") as file:
+            found = json.loads(file.read(_META_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return fields.text(found, "agentType") if isinstance(found, dict) else ""
+
+
+def _session(member: Member, ordinal: int, agent: str) -> Iterator[Event]:
     survey = ClaudeCodeSurvey(member.records())
     tree = BranchTree(survey)
     about = survey.about
@@ -67,11 +91,12 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     )
     place = member.place("whole file")
     yield from survey.losses
-    yield no_instructions(place)
+    if not about.told:
+        yield no_instructions(place)
     if tree.linear:
         reason = "Hardly any record names its parent: the order of the file was kept, and branches are unknown."
         yield Loss(place=place, reason=reason, code="no_parents")
-    reading = ClaudeCodeReader(survey, tree)
+    reading = ClaudeCodeReader(survey, tree, agent or NAME)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):

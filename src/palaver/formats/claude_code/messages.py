@@ -26,6 +26,9 @@ MESSAGES = frozenset({"user", "assistant"})
 CHAIN = frozenset({"user", "assistant", "system", "progress", "attachment"})
 """Types of records in the chain of parents."""
 
+SNAPSHOT = "prompt_snapshot"
+"""The type of the attachment with the system prompt and the tools (version 2.1.332)."""
+
 SYNTHETIC = "<synthetic>"
 """The model of an assistant record that the harness wrote."""
 

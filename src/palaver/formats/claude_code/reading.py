@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from palaver.formats import fields
 from palaver.formats.claude_code import messages
-from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, agent_message, plain
+from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, SNAPSHOT, agent_message, plain
 from palaver.formats.claude_code.survey import ROOT, ClaudeCodeSurvey, record_id
 from palaver.formats.claude_code.tree import BranchTree
 from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import NOTHING, Branch, Event, Loss
+from palaver.formats.lists import declare
 from palaver.formats.records import Record
-from palaver.log import Custom, Derived, Entry
+from palaver.log import Custom, Derived, Entry, Instructions, Section
+from palaver.messages import clean_text
 
 _CLEARED = "[Old tool result content cleared]"
 """The text that Claude Code shows instead of a result that its microcompaction cleared."""
@@ -30,7 +32,14 @@ _BESIDE = {
 class ClaudeCodeReader:
     """Turns records into entries, in a second pass over the file."""
 
-    def __init__(self, survey: ClaudeCodeSurvey, tree: BranchTree) -> None:
+    def __init__(self, survey: ClaudeCodeSurvey, tree: BranchTree, owner: str = NAME) -> None:
+        """Read nothing yet.
+
+        Args:
+            survey: The first pass.
+            tree: The dialogs.
+            owner: The agent whose conversation it is.
+        """
         self._survey = survey
         self._tree = tree
         self._skipped = Skipped()
@@ -43,6 +52,8 @@ class ClaudeCodeReader:
         self._doubled: dict[str, object] = {}
         self._agents: dict[str, str] = {}  # the kind of sub-agent that a call asked for
         self._newest = tree.root
+        self._owner = owner
+        self._told: dict[tuple[int, str], object] = {}  # the newest instructions and tools of each dialog
 
     def opening(self) -> Iterator[Event]:
         """Begin the conversation's first dialog."""
@@ -90,7 +101,7 @@ class ClaudeCodeReader:
         key, lane, parent, leaves = self._tree.dialogs[dialog]
         name = self._survey.lanes[lane]
         call = self._survey.started_by.get(name, "")
-        owner = NAME if lane == self._tree.root else self._agents.get(call) or name
+        owner = self._owner if lane == self._tree.root else self._agents.get(call) or name
         if parent >= 0:
             yield from self._open(parent)
             mark = self._begun[lane] if leaves == ROOT else self._marks.get(leaves) or self._writers[parent].mark()
@@ -121,10 +132,24 @@ class ClaudeCodeReader:
         elif kind == "system":
             yield from self._system(value, origin, at, dialog)
         elif kind == "attachment":
-            kept = Custom(custom_type=f"{NAME}/attachment", data=value.get("attachment"), at=at)
-            yield from self._put(dialog, kept, origin)
+            yield from self._attachment(fields.mapping(value, "attachment"), origin, at, dialog)
         else:
             yield from self._progress(value, origin, at, dialog)
+
+    def _attachment(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
+        """Keep an attachment. Instructions and tools in it are in force from there on."""
+        if value.get("type") == SNAPSHOT:
+            yield from self._open(dialog)
+            texts = [text for text in fields.items(value, "systemPrompt") if isinstance(text, str) and text]
+            if texts != self._told.get((dialog, "system"), []):
+                self._told[dialog, "system"] = texts
+                yield self._writers[dialog].put(_instructions(texts, at), origin)
+            tools = value.get("tools")
+            if tools is not None and tools != self._told.get((dialog, "tools")):
+                self._told[dialog, "tools"] = tools
+                yield from declare(self._writers[dialog], tools, at, origin)
+            value = {name: other for name, other in value.items() if name not in {"systemPrompt", "tools"}}
+        yield from self._put(dialog, Custom(custom_type=f"{NAME}/attachment", data=value, at=at), origin)
 
     def _message(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         content = messages.said(value).get("content")
@@ -220,3 +245,8 @@ class ClaudeCodeReader:
         yield Loss(place=origin.place, reason=f"{reason}, for another record; both are kept.", code="duplicate_id")
         renamed = origin._replace(record=f"{origin.record}#{origin.ordinal}")
         yield from self._message(value, renamed, at, self._tree.of_node[node])
+
+
+def _instructions(texts: Sequence[str], at: float) -> Instructions:
+    said = (clean_text(text, "", []) for text in texts)
+    return Instructions(sections=tuple(Section(name=f"system {n}", text=text) for n, text in enumerate(said, 1)), at=at)

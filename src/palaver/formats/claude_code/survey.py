@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
-from palaver.formats.claude_code.messages import CHAIN, MESSAGES, SYNTHETIC, agent_message, is_prompt
+from palaver.formats.claude_code.messages import CHAIN, MESSAGES, SNAPSHOT, SYNTHETIC, agent_message, is_prompt
 from palaver.formats.events import Loss
 from palaver.formats.records import Record
 
@@ -125,11 +125,19 @@ class ClaudeCodeSurvey:
 
 
 class About:
-    """Facts about the whole session. The first value counts, except for titles."""
+    """Facts about the whole session. The first value counts, except for titles.
+
+    Attributes:
+        session: Its id.
+        started_at: When its first record was written.
+        told: Whether it has the instructions.
+        first: The first values of other fields.
+    """
 
     def __init__(self) -> None:
         self.session = ""
         self.started_at = 0.0
+        self.told = False
         self.first: dict[str, str] = {}
         self._titles: dict[str, str] = {}
 
@@ -144,6 +152,7 @@ class About:
             model = fields.text(fields.mapping(value, "message"), "model")
             if model and model != SYNTHETIC:
                 self.first["model"] = model
+        self.told = self.told or fields.mapping(value, "attachment").get("type") == SNAPSHOT
         name = _TITLES.get(fields.text(value, "type"), "")
         if name and (text := fields.text(value, name)):
             self._titles[name] = text

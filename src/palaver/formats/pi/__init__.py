@@ -59,7 +59,8 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     )
     place = member.place("whole file")
     yield from survey.losses
-    yield no_instructions(place)
+    if not survey.told:
+        yield no_instructions(place)
     reading = PiReader(survey)
     yield from reading.opening()
     for record in member.records():

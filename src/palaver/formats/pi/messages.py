@@ -1,13 +1,15 @@
-"""Convert pi's messages (versions 1 to 3 of the format, based on the source of its session manager and on recorded sessions)."""
+"""Convert pi's messages (versions 1 to 3 of the format, up to pi 1.6.0, based on its session files and recorded sessions)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
+from palaver.formats.events import NOTHING
+from palaver.log import Instructions, Section
 from palaver.messages import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -26,13 +28,50 @@ from palaver.messages import (
     UnknownContent,
     Usage,
     UserMessage,
+    clean_text,
     stop_reason_of,
 )
 
 NAME = "pi"
 
-ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary", "compactionSummary"})
+ROLES = frozenset(
+    {"system", "user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary", "compactionSummary"}
+)
 """Roles of messages."""
+
+
+class PiPrompt(NamedTuple):
+    """What the model was told up to a point: instructions and tools.
+
+    Attributes:
+        base: The texts, in order.
+        sections: The named sections, in order.
+        tools: The tools, by name.
+    """
+
+    base: tuple[str, ...] = ()
+    sections: Mapping[str, str] = NOTHING  # type: ignore[assignment] # nothing is of every type
+    tools: Mapping[str, Mapping[str, object]] = NOTHING  # type: ignore[assignment]
+
+    def after(self, said: Mapping[str, object]) -> PiPrompt:
+        """Return what the model is told after a system message: later texts are added, sections replaced by name or removed."""
+        texts = [block.content for block in _blocks(said.get("content")) if isinstance(block, TextContent)]
+        named = {**self.sections, **fields.mapping(said, "sections")}
+        added = {fields.text(tool, "name"): tool for tool in fields.objects(said, "toolsAdded")}
+        removed = {fields.text(tool, "name") for tool in fields.objects(said, "toolsRemoved")}
+        return PiPrompt(
+            (*self.base, *filter(None, texts)),
+            {name: text for name, text in named.items() if isinstance(text, str)},
+            {name: tool for name, tool in {**self.tools, **added}.items() if name not in removed},
+        )
+
+    def instructions(self, at: float) -> Instructions:
+        """Return the instructions as an entry: the texts, then the sections that say something."""
+        base = ((f"system {number}" if number > 1 else "system", text) for number, text in enumerate(self.base, 1))
+        said = [*base, *((name, text) for name, text in self.sections.items() if text)]
+        return Instructions(
+            sections=tuple(Section(name=clean_text(n, "", []), text=clean_text(t, "", [])) for n, t in said), at=at
+        )
 
 
 def read(said: Mapping[str, object], key: str, at: float) -> Message:  # noqa: PLR0911 - one return per role

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import Event, Loss
+from palaver.formats.lists import declare
 from palaver.formats.pi import messages
-from palaver.formats.pi.messages import NAME
+from palaver.formats.pi.messages import NAME, PiPrompt
 from palaver.formats.pi.survey import NONE, PiSurvey
 from palaver.formats.records import Record
 from palaver.log import BranchSummary, Custom, Derived, Label, Place, Run
@@ -29,6 +30,8 @@ class PiReader:
         self._first_put = array("q")  # a record can become a change of the model and its content
         self._last_put = array("q")
         self._marks: dict[int, Mark] = {branching.leaves: self._writers[0].mark() for branching in survey.dialogs}
+        self._prompts = {0: PiPrompt()}
+        self._told: dict[int, PiPrompt] = {branching.leaves: PiPrompt() for branching in survey.dialogs}
         self._headed = False
 
     def opening(self) -> Iterator[Event]:
@@ -49,13 +52,14 @@ class PiReader:
             branching = self._survey.dialogs[dialog]
             mark = self._marks[branching.leaves]
             self._writers[dialog] = self._writers[branching.parent].fork(branching.key, mark)
+            self._prompts[dialog] = self._told[branching.leaves]
             yield self._writers[dialog].branch(NAME)
         writer = self._writers[dialog]
         self._first_put.append(writer.count)
-        yield from guarded(record.place, self._entry(value, origin, at, writer))
+        yield from guarded(record.place, self._entry(value, origin, at, dialog))
         self._last_put.append(max(writer.count - 1, self._first_put[entry]))
         if entry in self._marks:
-            self._marks[entry] = writer.mark()
+            self._marks[entry], self._told[entry] = writer.mark(), self._prompts[dialog]
 
     def _header(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         """Read the header, which belongs to the beginning of every branch."""
@@ -69,12 +73,12 @@ class PiReader:
         self._marks[NONE] = writer.mark()
 
     def _entry(  # noqa: C901 - one case per type
-        self, value: Mapping[str, object], origin: Origin, at: float, writer: DialogWriter
+        self, value: Mapping[str, object], origin: Origin, at: float, dialog: int
     ) -> Iterator[Event]:
+        writer = self._writers[dialog]
         match fields.text(value, "type"):
             case "message":
-                said = fields.mapping(value, "message")
-                yield from writer.say(messages.read(said, origin.record, at), origin, counted=1)
+                yield from self._message(fields.mapping(value, "message"), origin, at, dialog)
             case "custom_message":
                 yield from writer.say(messages.read({**value, "role": "custom"}, origin.record, at), origin)
             case "model_change":
@@ -85,7 +89,7 @@ class PiReader:
                 left = self._named(value, "fromId")
                 yield writer.put(BranchSummary(summary=fields.text(value, "summary"), left=left, at=at), origin)
             case "compaction":
-                yield from self._compaction(value, origin, at, writer)
+                yield from self._compaction(value, origin, at, dialog)
             case "label":
                 yield from self._label(value, origin, at, writer)
             case "session_info":
@@ -96,10 +100,25 @@ class PiReader:
             case kind:
                 yield writer.put(Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
 
-    def _compaction(
-        self, value: Mapping[str, object], origin: Origin, at: float, writer: DialogWriter
+    def _message(self, said: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
+        if said.get("role") == "system":
+            yield from self._instruct(said, origin, at, dialog)
+        else:
+            yield from self._writers[dialog].say(messages.read(said, origin.record, at), origin, counted=1)
+
+    def _instruct(
+        self, said: Mapping[str, object], origin: Origin, at: float, dialog: int, *, anew: bool = False
     ) -> Iterator[Event]:
+        """Put what a system message tells the model from here on; with `anew`, it replaces everything before it."""
+        before, writer = self._prompts[dialog], self._writers[dialog]
+        prompt = self._prompts[dialog] = (PiPrompt() if anew else before).after(said)
+        yield writer.put(prompt.instructions(at), origin, counted=0 if anew else 1)
+        if prompt.tools != before.tools:
+            yield from declare(writer, list(prompt.tools.values()), at, origin)
+
+    def _compaction(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         """Put a compaction: the model then saw the summary and everything from the first kept entry on."""
+        writer = self._writers[dialog]
         place = self._place(self._first_kept(value), self._first_put)
         gone, kept = (writer.spans(), []) if place is None else writer.parted(place)
         if not kept:
@@ -108,6 +127,8 @@ class PiReader:
         summary = Derived(text=fields.text(value, "summary"), label="summary", sources=tuple(gone))
         pieces: list[Run | Derived] = [summary, *kept]
         yield writer.put(writer.compaction(pieces, tokens_before=fields.number(value, "tokensBefore"), at=at), origin)
+        if said := fields.mapping(value, "systemMessage"):
+            yield from self._instruct(said, origin, at, dialog, anew=True)
 
     def _first_kept(self, value: Mapping[str, object]) -> int:
         if "firstKeptEntryId" in value:

@@ -42,6 +42,7 @@ class PiSurvey:
         header: The session's header.
         title: The newest name the user gave it.
         model: The first model that answered.
+        told: Whether it has system messages.
         started_at: When the first record was written.
     """
 
@@ -54,6 +55,7 @@ class PiSurvey:
         self.header: Mapping[str, object] = NOTHING
         self.title = ""
         self.model = ""
+        self.told = False
         self.started_at = 0.0
         self._followed: set[int] = set()
         for record in found:
@@ -80,6 +82,7 @@ class PiSurvey:
         if value.get("type") == "session_info":
             self.title = fields.text(value, "name") or self.title
         said = fields.mapping(value, "message")
+        self.told = self.told or said.get("role") == "system"
         if said.get("role") == "assistant":
             self.model = self.model or fields.text(said, "model")
 
