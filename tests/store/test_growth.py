@@ -75,7 +75,8 @@ _WRITES: dict[str, Callable[[Begun], object]] = {
 _READS: dict[str, Callable[[Begun], object]] = {
     "last": lambda begun: begun.store.last(begun.dialog),
     "newest": lambda begun: next(begun.store.headers(begun.dialog, reverse=True)),
-    "kind": lambda begun: list(begun.store.latest_of_kind(begun.dialog, "label", stop=30)),
+    "kind": lambda begun: list(begun.store.latest_of_kind(begun.dialog, "label")),
+    "kinds": lambda begun: list(begun.store.latest_of_kind(begun.dialog, {"label", "pin", "toolset"})),
     "node": lambda begun: begun.store.node(begun.dialog),
     "page": lambda begun: list(begun.store.sessions(limit=20)),
     "next page": lambda begun: list(begun.store.sessions(limit=20, after=begun.store.session(begun.session))),
@@ -177,7 +178,7 @@ _STATEMENTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("newest", "", {}),
     ("headers_down", "", _LONG),
     ("bodies_up", "", _LONG | {"bytes": 1 << 20}),
-    ("latest_of_kind", "", _LONG | {"kinds": ["inbox", "label"]}),
+    ("latest_of_kind", "", _LONG | {"kind": "label"}),
 )
 
 

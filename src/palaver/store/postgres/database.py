@@ -37,7 +37,7 @@ _SCRUBBED = "entries, texts, indexed, payload_refs, blobs, blob_bytes, sources, 
 _WORDS = {
     "headers": "entries",
     "body": "e.body",
-    "of_kinds": "e.kind = ANY(:kinds)",
+    "by_kind": "",
     "text_no": "x.text_no",
     "for_update": "FOR NO KEY UPDATE",
     "for_erasure": "FOR UPDATE",

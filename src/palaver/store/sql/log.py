@@ -54,7 +54,7 @@ def headers(
     reverse: bool = False,
     **more: object,
 ) -> Iterator[Header]:
-    """Return headers of own entries; those of some kinds, newest first, with the statement `latest_of_kind`."""
+    """Return headers of own entries; those of one kind, newest first, with the statement `latest_of_kind`."""
     place, bounds = _bounds(db, dialog_id, start, stop)
     return _sound(db, place, pages(db, place, bounds, statement, reverse=reverse, **more))
 

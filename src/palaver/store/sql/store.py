@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
+from heapq import merge
 from typing import Any, Self
 
 from palaver.errors import InvalidInput
@@ -213,8 +214,11 @@ class SqlStore:
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
     ) -> Iterator[Header]:
         """Return the headers of own entries of some kinds, newest first."""
-        wanted = sorted(check_kinds(kinds))
-        return log.headers(self._db, dialog_id, start, stop, "latest_of_kind", reverse=True, kinds=wanted)
+        of_each = (
+            log.headers(self._db, dialog_id, start, stop, "latest_of_kind", reverse=True, kind=kind)
+            for kind in check_kinds(kinds)
+        )
+        return merge(*of_each, key=lambda header: -header.seq)  # an index is in order within a kind
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Return numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""

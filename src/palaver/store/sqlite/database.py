@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -33,7 +32,7 @@ _WORDS = {
     "headers": "headers",
     "entries": "headers AS e LEFT JOIN bodies AS b USING (body_no)",
     "body": "b.body",
-    "of_kinds": "e.kind IN (SELECT value FROM json_each(:kinds))",
+    "by_kind": " INDEXED BY headers_by_kind",
     "matches": "tokens AS t JOIN texts AS x ON x.text_no = t.rowid",
     "text_no": "t.rowid",
     "for_update": "",
@@ -57,9 +56,7 @@ class SqliteRows(Rows):
         self.sql = _statements()
 
     def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
-        """Execute SQL and return its cursor; lists are given as JSON."""
-        if "json_each" in sql:
-            values = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+        """Execute SQL and return its cursor."""
         return self.connection.execute(sql, values)
 
 

@@ -19,9 +19,9 @@ WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.seq >= :star
 ORDER BY e.seq DESC LIMIT :rows;
 
 -- name: latest_of_kind
--- The last condition is that of the index.
-SELECT {header} FROM {s}{headers} AS e
-WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND {of_kinds} AND e.seq >= :start AND e.seq < :stop
+-- The last condition is that of the index, which SQLite would not use by itself: the primary key is in the order that is asked for, too.
+SELECT {header} FROM {s}{headers} AS e{by_kind}
+WHERE e.session_no = :session_no AND e.dialog_no = :dialog_no AND e.kind = :kind AND e.seq >= :start AND e.seq < :stop
   AND e.kind NOT IN ('message', 'call_started')
 ORDER BY e.seq DESC LIMIT :rows;
 
