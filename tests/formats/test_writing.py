@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,7 @@ from palaver.wire.script import Notes, marked
 from tests.formats.reading import imported, written
 from tests.recorded import Recording, recordings
 from tests.wire.any_views import closed_views, load
+from tests.wire.scenes import Scene
 
 EVERY = pytest.mark.parametrize("tool", TOOLS)
 
@@ -86,12 +88,28 @@ def check(folder: Path, name: str, view: View, read: Load) -> None:
     assert len(got) == len(expected) or len(report)
     if name == "claude-code":
         check_request(data)
+    if name == "pi":
+        check_calls(data)
+
+
+def check_calls(data: bytes) -> None:
+    """Check that every provider that pi sends its file to takes the calls: each has an id and a result of its own, and a name they take."""
+    said = [record["message"] for record in map(json.loads, data.splitlines()) if "message" in record]
+    parts = [part for each in said if each["role"] == "assistant" for part in each["content"]]
+    calls = [part for part in parts if part["type"] == "toolCall"]
+    answers = [each["toolCallId"] for each in said if each["role"] == "toolResult"]
+    ids = [call["id"] for call in calls]
+    assert len(set(ids)) == len(ids)
+    assert sorted(ids) == sorted(answers)
+    names = [*(call["name"] for call in calls), *(each["toolName"] for each in said if each["role"] == "toolResult")]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
 
 
 def check_request(data: bytes) -> None:
     """Claude Code sends the messages of its file, those of one role together; Anthropic accepts them."""
-    sent: list[Mapping[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Today is Monday."}]}]
-    sent += [record["message"] for record in map(json.loads, data.splitlines()) if "message" in record]
+    sent: list[Mapping[str, Any]] = [
+        record["message"] for record in map(json.loads, data.splitlines()) if "message" in record
+    ]
     messages = [
         {"role": role, "content": [block for one in group for block in _listed(one["content"])]}
         for role, group in groupby(sent, lambda one: one["role"])
@@ -103,6 +121,18 @@ def check_request(data: bytes) -> None:
 
 def _listed(content: object) -> Any:  # noqa: ANN401 - blocks as JSON
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+CALLED = ToolCallContent(id="c 1", name="look up!", args={})
+ANSWER = ToolResultContent(id="c 1", content="x")
+
+
+@EVERY
+def test_transcript_that_a_tool_would_refuse_is_repaired(tmp_path: Path, tool: str) -> None:
+    """A view without a leading user's message, with calls of one id and a name that no provider takes, is written as they take it."""
+    scene = Scene().model_says("Hello.").user("go")
+    scene.model_says(CALLED, results=[ANSWER]).model_says(CALLED, results=[ANSWER]).user("and?")
+    check(tmp_path, tool, scene.view(), load)
 
 
 @EVERY

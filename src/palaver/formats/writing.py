@@ -17,7 +17,7 @@ from palaver.view import Block, Exchange, View
 from palaver.wire import Profile
 from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
-from palaver.wire.pairing import Names, paired
+from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import with_provider_blocks, with_reasoning
 from palaver.wire.script import Notes, Speech, Taken
 
@@ -84,7 +84,9 @@ def spelled(
         script = tuple(with_provider_blocks(script, rules, notes, asked=True))
         speeches = ((one,) for one in script)
         sent = (with_reasoning(one, rules, one[0].model, notes, taken, unbound="", thinks=True) for one in speeches)
-        scripts.append([each for one in sent for each in one if each.parts])
+        script = tuple(each for one in sent for each in one if each.parts)
+        begins = "" if any(scripts) or not script else script[0].role
+        scripts.append((*opened(begins, rules, notes), *script))
     with_bytes = with_media(scripts, rules, load, rules.request_bytes, notes)
     for (exchange, at), script in zip(dated(view, heading), with_bytes, strict=True):
         yield exchange, at, script

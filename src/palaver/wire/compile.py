@@ -24,11 +24,10 @@ from palaver.view import Exchange, View
 from palaver.wire.gather import gather
 from palaver.wire.head import Body, Draft, draft, provided
 from palaver.wire.media import Load, with_media, without_media
-from palaver.wire.pairing import Names, paired
+from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
 from palaver.wire.request import Call, Compiled, Memo, Piece, Request
 from palaver.wire.script import (
-    BEGINS_WITH_ASSISTANT,
     NOT_BEGUN,
     CallPart,
     How,
@@ -298,6 +297,5 @@ def _leading(opening: str, draft: Draft) -> Iterator[Speech]:
     if not opening:
         draft.notes.add(None, "text", How.ADDED, "the view shows nothing, and a request needs words")
         yield Speech("user", (TextPart(from_harness("notice", NOT_BEGUN)),))
-    elif turns.first and opening == "assistant":
-        draft.notes.add(None, "text", How.ADDED, f"the first words must be the {turns.first}'s")
-        yield Speech("user", (TextPart(from_harness("notice", BEGINS_WITH_ASSISTANT)),))
+    else:
+        yield from opened(opening, draft.profile, draft.notes)

@@ -15,7 +15,19 @@ from typing import Literal
 from palaver.ids import derive_id
 from palaver.log import ToolSpec
 from palaver.view.exchange import NO_RESULT, unpaired
-from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, Taken, TextPart, from_harness
+from palaver.wire.script import (
+    BEGINS_WITH_ASSISTANT,
+    CallPart,
+    How,
+    MediaPart,
+    Notes,
+    Part,
+    ResultPart,
+    Speech,
+    Taken,
+    TextPart,
+    from_harness,
+)
 from palaver.wire.table import Profile
 
 _ID_DIGITS = 24
@@ -151,6 +163,13 @@ class _Pairing:
                 parts.append(part)
         shown = tuple(parts)
         return speech if (role, shown) == (speech.role, speech.parts) else replace(speech, role=role, parts=shown)
+
+
+def opened(opening: str, profile: Profile, notes: Notes) -> Iterator[Speech]:
+    """Return what must come before words of the role `opening` where the user must speak first: a notice, or nothing."""
+    if profile.turns.first and opening == "assistant":
+        notes.add(None, "text", How.ADDED, f"the first words must be the {profile.turns.first}'s")
+        yield Speech("user", (TextPart(from_harness("notice", BEGINS_WITH_ASSISTANT)),))
 
 
 def _rounds(script: Iterable[Speech]) -> Iterator[tuple[Speech | None, list[Speech]]]:

@@ -18,8 +18,9 @@ from palaver.view import Exchange, View
 from palaver.wire import How, profile
 from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
+from palaver.wire.pairing import Names, paired
 from palaver.wire.reasoning import reasoning_item, signature
-from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, Taken, TextPart, ThinkingPart
 
 _Body: TypeAlias = dict[str, Any]
 
@@ -62,7 +63,8 @@ def _id(number: int) -> str:
 
 def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[tuple[float, _Body]]:
     """Yield the content of each entry, with its time."""
-    scripts = [gather(exchange, _RULES, notes) for exchange in view.exchanges]
+    names, taken = Names((), _RULES, notes), Taken(set())
+    scripts = [tuple(paired(gather(each, _RULES, notes), _RULES, names, notes, taken)) for each in view.exchanges]
     spoken = with_media(scripts, _RULES, load, _RULES.request_bytes, notes)
     at, kept, summary = heading.created, False, ""
     for index, ((exchange, at), script) in enumerate(zip(dated(view, heading), spoken, strict=True)):
