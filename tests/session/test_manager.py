@@ -189,7 +189,7 @@ def test_a_branch_becomes_a_session(manager: SessionManager) -> None:
     assert shown(made) == shown(manager, third) == ["so far", "q", "a", "more"]
     assert [entry.type for entry in made.get_branch()] == ["message", "message", "compaction", "message", "label"]
     assert made.labels == {made.get_branch()[1].id: "here"}
-    assert not {entry.id for entry in made.get_entries()} & {entry.id for entry in manager.get_entries()}
+    assert not {one.dialog_id for one in made.session.dialogs} & {one.dialog_id for one in manager.session.dialogs}
     with pytest.raises(ValueError, match="nope"):
         manager.create_branched_session("nope")
 

@@ -62,6 +62,7 @@ from palaver.log.headers import (
 )
 from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
 from palaver.log.redaction import PatternRedactor, Redactor
+from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
@@ -137,6 +138,7 @@ __all__ = [
     "note",
     "originals",
     "part_of",
+    "renamed",
     "repeated",
     "rule",
     "stand_in",

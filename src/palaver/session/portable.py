@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from palaver.log import (
     Handle,
     Header,
     Inbox,
+    Invocation,
     LateResult,
     MessageEntry,
     Node,
@@ -35,13 +35,16 @@ from palaver.log import (
     decode_entry,
     draft_of,
     next_header,
+    renamed,
 )
 from palaver.messages import canonical_json, media_of, thaw
 from palaver.plurals import counted
+from palaver.session.calls import renamed_call
 from palaver.session.messages import stretches
 from palaver.session.tree import path_to
 from palaver.store.copying import Copyable
 from palaver.store.protocol import SessionRecord, Store
+from palaver.store.records import SHORT_DIGITS
 
 __all__ = [
     "Copy",
@@ -294,34 +297,29 @@ def _write(store: Store, dialog: DialogId, batch: Sequence[PortableEntry], last:
 
 # --- copies within a store ------------------------------------------------------------------------------------------------------------
 
-_SHORT = 12
-_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12}(?=[0-9a-f]{20}(?![0-9a-f])|[^0-9a-f]|\Z)")
-"""The first digits of a dialog's id, whole or as a handle prints it."""
-
 
 class Copy(NamedTuple):
     """A session that was copied.
 
     Attributes:
         session_id: The copy.
-        names: The first 12 digits of each new dialog id, by those of the old one.
+        names: The ids of the new dialogs, by those of the old ones.
     """
 
     session_id: SessionId
-    names: Mapping[str, str]
+    names: Mapping[DialogId, DialogId]
 
     def place(self, place: Handle) -> Handle | None:
         """Return where the copy has an entry, or None where its dialog was not copied."""
-        short = self.names.get(place.dialog[:_SHORT])
-        return None if short is None else place._replace(dialog=DialogId(short + place.dialog[_SHORT:]))
-
-    def dialog(self, dialog: DialogId) -> DialogId:
-        """Return the id of a dialog's copy."""
-        return DialogId(self.names[dialog[:_SHORT]] + dialog[_SHORT:])
+        name = self.names.get(place.dialog)
+        return None if name is None else place._replace(dialog=name)
 
     def renamed(self, body: bytes) -> bytes:
-        """Return an entry with the ids of dialogs replaced by those of their copies: in labels, compactions, printed handles."""
-        return _ID.sub(lambda found: self.names.get(found[0].decode(), found[0].decode()).encode(), body)
+        """Return an entry that names the copy's dialogs instead of the old ones."""
+        entry = renamed(decode_entry(body), self.names)
+        if isinstance(entry, Invocation):
+            entry = entry.model_copy(update={"manifest": renamed_call(entry.manifest, self.names)})
+        return canonical_json(entry)
 
 
 def copied(
@@ -341,13 +339,15 @@ def copied(
         lengths = {node.dialog_id: store.last(node.dialog_id).seq + 1 for node in nodes}
     else:
         lengths = _needed({node.dialog_id: node for node in nodes}, path_to(store, leaf))
-    names = {dialog[:_SHORT]: new_dialog_id(session_id)[:_SHORT] for dialog in lengths}
-    copy = Copy(new_session_id(like=session_id), names)
+    made_id = new_session_id(like=session_id)
+    # the first digits stay: handles that are printed in texts name the same entries in the copy
+    names = {dialog: DialogId(dialog[:SHORT_DIGITS] + new_dialog_id(made_id)[SHORT_DIGITS:]) for dialog in lengths}
+    copy = Copy(made_id, names)
     record = store.session(session_id)
     root = record.root if leaf is None else leaf.dialog
     dialogs = [_copied_dialog(store, copy, node, lengths) for node in nodes if node.dialog_id in lengths]
     made = replace(record, session_id=copy.session_id, workdir=workdir, created_at=now(), metadata=metadata)
-    restore(store, replace(made, trashed_at=None, root=None if root is None else copy.dialog(root)), dialogs)
+    restore(store, replace(made, trashed_at=None, root=None if root is None else names.get(root)), dialogs)
     return copy
 
 
@@ -367,10 +367,10 @@ def _copied_dialog(store: Store, copy: Copy, node: Node, lengths: Mapping[Dialog
     parent = node.parent_id if node.parent_id in lengths else None
     made = replace(
         node,
-        dialog_id=copy.dialog(node.dialog_id),
+        dialog_id=copy.names[node.dialog_id],
         session_id=copy.session_id,
-        parent_id=None if parent is None else copy.dialog(parent),
-        ranges=tuple(Span(copy.dialog(span.dialog), span.start, span.stop) for span in node.ranges),
+        parent_id=None if parent is None else copy.names[parent],
+        ranges=tuple(Span(copy.names[span.dialog], span.start, span.stop) for span in node.ranges),
         metadata={},
     )
     own = lines(store, node.dialog_id, 0, lengths[node.dialog_id])

@@ -16,13 +16,14 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import TypeAdapter
 
 from palaver.errors import StoreDamaged
+from palaver.ids import DialogId
 from palaver.log import BlockEdit, Handle, Omitted, Span
 from palaver.messages import canonical_json
 from palaver.view.blocks import Block, Change, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
-__all__ = ["Manifest", "changed", "manifest", "patched", "restored", "whole"]
+__all__ = ["Manifest", "changed", "manifest", "patched", "renamed_manifest", "restored", "whole"]
 
 _T = TypeVar("_T")
 
@@ -166,6 +167,58 @@ def _difference(new: Sequence[Any], old: Sequence[Any]) -> Iterator[dict[str, An
 def _undone(difference: Sequence[Mapping[str, Any]], old: Sequence[Any]) -> Iterator[Any]:
     for run in difference:
         yield from run["new"] if "new" in run else old[slice(*run["kept"])]
+
+
+# --- in a copy of the session -------------------------------------------------------------------------------------------------
+
+
+_Json: TypeAlias = dict[str, Any]
+_Names: TypeAlias = Mapping[DialogId, DialogId]
+
+
+def renamed_manifest(saw: Mapping[str, Any], names: _Names) -> Manifest:
+    """Return a manifest, or a difference to one, that names other dialogs; what is not one stays as it is."""
+    parts = {"system": _block_of, "items": _exchange_of, "edits": _edit_of, "omitted": _omission_of}
+    try:
+        lists = {name: [_item_of(item, names, part) for item in saw.get(name, ())] for name, part in parts.items()}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return dict(saw)
+    return {**saw, **lists}
+
+
+def _item_of(item: Any, names: _Names, part: Callable[[_Json, _Names], _Json]) -> Any:  # noqa: ANN401 - a JSON value
+    if not isinstance(item, dict) or "kept" in item:
+        return item  # indexes
+    return {"new": [_item_of(new, names, part) for new in item["new"]]} if "new" in item else part(item, names)
+
+
+def _place_of(place: _Json, names: _Names) -> _Json:
+    return {**place, "dialog": names.get(place["dialog"], place["dialog"])}
+
+
+def _omission_of(omission: _Json, names: _Names) -> _Json:
+    named = (name for name in ("run", "target") if omission.get(name))
+    return {**omission, **{name: _place_of(omission[name], names) for name in named}}
+
+
+def _edit_of(edit: _Json, names: _Names) -> _Json:
+    return _omission_of(_with_sources(edit, names), names)
+
+
+def _with_sources(value: _Json, names: _Names) -> _Json:
+    sources = value.get("sources")
+    return {**value, "sources": [_place_of(run, names) for run in sources]} if sources else value
+
+
+def _block_of(block: _Json, names: _Names) -> _Json:
+    origin = block["origin"] and [names.get(block["origin"][0], block["origin"][0]), *block["origin"][1:]]
+    return {**_with_sources(block, names), "origin": origin}
+
+
+def _exchange_of(exchange: _Json, names: _Names) -> _Json:
+    turns = [{**turn, "blocks": [_block_of(block, names) for block in turn["blocks"]]} for turn in exchange["turns"]]
+    runs = [[names.get(dialog, dialog), *bounds] for dialog, *bounds in exchange["runs"]]
+    return {**exchange, "turns": turns, "runs": runs}
 
 
 # --- what a manifest lists ----------------------------------------------------------------------------------------------------
