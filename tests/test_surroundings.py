@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from palaver.errors import DISTRIBUTION, MissingExtra
 from tests.conftest import NetworkForbiddenError
 
 ROOT = Path(__file__).parent.parent
@@ -58,12 +60,35 @@ def test_pins_satisfy_the_project(group: str) -> None:
 
 
 def test_the_floor_is_the_oldest_that_is_allowed() -> None:
-    """`./run floor` tests exactly the releases that pyproject.toml names as the oldest."""
+    """`./run floor` tests exactly the releases that pyproject.toml names as the oldest, those of the clients of models and of MCP included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = ("openai", "anthropic", "litellm", "mcp")
+    clients = [one for extra in extras for one in project["optional-dependencies"][extra]]
     pinned = _pins(ROOT / "requirements" / "floor.txt")
-    for requirement in map(Requirement, project["dependencies"]):
+    for requirement in map(Requirement, [*project["dependencies"], *clients]):
         oldest = min(map(Version, pinned[canonicalize_name(requirement.name)]))
         assert oldest == Version(next(iter(requirement.specifier)).version), requirement
+
+
+def test_install_hints_name_this_distribution() -> None:
+    """MissingExtra, the documents and the version that commands print use the name and the extras of pyproject.toml; no page says to install another project."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    name, extras = project["name"], project["optional-dependencies"]
+    assert name == DISTRIBUTION == metadata(DISTRIBUTION)["Name"]
+    assert MissingExtra("X", "web").hint == f"Install it with: pip install '{name}[web]'."
+    pages = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
+    named = {found for page in pages.values() for found in re.findall(r"pip install '?(palaver[\w-]*)\b", page)}
+    assert named == {name}
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    raised = set(re.findall(r"MissingExtra\([^)]*?, \"([\w-]+)\"", sources))
+    assert raised <= set(extras)
+    assert {"web", "mcp", "anthropic"} <= raised
+
+
+def test_readme_shows_both_commands() -> None:
+    """Who opens a checkout sees how to see it work and how to test it, and that nothing must be prepared."""
+    page = (ROOT / "README.md").read_text()
+    assert re.search(r"\n\./run demo .*\n\./run test .*\n```\n\n.*the two commands of `\./run` do all the set-up", page)
 
 
 def test_the_wheel_holds_the_page_of_the_explorer() -> None:

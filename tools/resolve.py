@@ -1,10 +1,10 @@
-"""Check that the frameworks of our users can be installed beside palaver, each in the release that it would have alone.
+"""Check that the frameworks of our users can be installed beside palaver with each of its extras, in the release that they would have alone.
 
     .venv/bin/python tools/resolve.py [FRAMEWORK ...]
 
 A floor or a pin of ours that is too strict shows here: the resolver then takes an old release of the framework, or finds none.
 A floor that is too low shows in `./run floor`. The resolver picks nothing below it.
-Nothing is installed. The exit status is 1 where a framework does not fit.
+Nothing is installed. The exit status is 1 where a framework does not fit, unless `APART` says why; and where it says so of one that fits.
 """
 
 from __future__ import annotations
@@ -13,23 +13,33 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "3.11"
+_AT_ONCE = 8
 
-FRAMEWORKS: dict[str, str] = {
-    "google-adk": "google",
-    "crewai": "",
-    "semantic-kernel": "openai",
-    "strands-agents": "anthropic",
-    "langgraph": "langgraph",
-    "openai-agents": "openai",
-    "pydantic-ai": "openai,anthropic,google",
-    "aider-chat": "",
+FRAMEWORKS = (
+    "google-adk",
+    "crewai",
+    "semantic-kernel",
+    "strands-agents",
+    "langgraph",
+    "openai-agents",
+    "pydantic-ai",
+    "agent-framework",
+    "claude-agent-sdk",
+    "aider-chat",
+)
+
+APART: dict[tuple[str, str], str] = {
+    ("crewai", "mcp"): "it needs mcp 1, whose client has another interface",
+    ("semantic-kernel", "mcp"): "it needs mcp 1, whose client has another interface",
+    ("aider-chat", "mcp"): "it needs mcp 1, whose client has another interface",
 }
-"""Each framework, and the extras of palaver that its users need most."""
+"""Frameworks and extras that do not fit together, and why. A pair that fits has no place here."""
 
 
 def uv() -> str:
@@ -54,23 +64,30 @@ def resolved(framework: str, *ours: str) -> str:
     return found[1] if found else ""
 
 
-def alone_and_beside(framework: str) -> tuple[str, str]:
-    """Return the release of a framework by itself, and beside palaver with the extras that its users need."""
-    extras = [part for name in filter(None, FRAMEWORKS.get(framework, "").split(",")) for part in ("--extra", name)]
-    return resolved(framework), resolved(framework, str(ROOT / "pyproject.toml"), *extras)
+def extras() -> tuple[str, ...]:
+    """Return the names of our extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return tuple(project["optional-dependencies"])
 
 
 def main() -> None:
-    """Print one line for each framework."""
-    frameworks = sys.argv[1:] or list(FRAMEWORKS)
-    with ThreadPoolExecutor(len(frameworks)) as pool:  # the resolver waits for the network
-        found = list(pool.map(alone_and_beside, frameworks))
+    """Print one line for each framework by itself, and one for each extra beside which it is another release."""
+    frameworks, known = sys.argv[1:] or FRAMEWORKS, extras()
+    project = str(ROOT / "pyproject.toml")
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # the resolver waits for the network
+        alone = {one: pool.submit(resolved, one) for one in frameworks}
+        beside = {
+            (one, extra): pool.submit(resolved, one, project, "--extra", extra) for one in frameworks for extra in known
+        }
     failed = False
-    for framework, (alone, beside) in zip(frameworks, found, strict=True):
-        fits = bool(alone) and alone == beside
-        failed = failed or not fits
-        shown = f"{framework} {alone or 'cannot be resolved'}"
-        print(shown if fits else f"{shown}; beside palaver: {beside or 'no solution'}")  # noqa: T201 - its output
+    for framework, release in alone.items():
+        print(f"{framework} {release.result() or 'cannot be resolved'}")  # noqa: T201 - its output
+        failed = failed or not release.result()
+        for extra in known:
+            chosen, why = beside[framework, extra].result(), APART.get((framework, extra))
+            if chosen != release.result() or why:
+                print(f"    beside palaver[{extra}]: {chosen or 'no solution'}{f' ({why})' if why else ''}")  # noqa: T201 - as above
+                failed = failed or (chosen == release.result()) == bool(why)
     sys.exit(failed)
 
 

@@ -74,6 +74,9 @@ __all__ = [
     "UnsupportedTranscript",
 ]
 
+DISTRIBUTION = "palaver-llm"
+"""The name under which the package index has this library: `palaver` is another project there."""
+
 
 class PalaverError(Exception):
     """The base of all errors.
@@ -520,7 +523,7 @@ class MissingExtra(PalaverError):
         self.package = package or extra
         super().__init__(
             f"{feature} needs the package {self.package}, which is not installed.",
-            hint=hint or f"Install it with: pip install 'palaver[{extra}]'.",
+            hint=hint or f"Install it with: pip install '{DISTRIBUTION}[{extra}]'.",
         )
 
 

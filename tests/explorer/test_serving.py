@@ -90,7 +90,7 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (3, "")
     assert ran.stderr == (
-        "palaver: `palaver open` needs the package uvicorn, which is not installed. Install it with: pip install 'palaver[web]'.\n"
+        "palaver: `palaver open` needs the package uvicorn, which is not installed. Install it with: pip install 'palaver-llm[web]'.\n"
     )
 
 

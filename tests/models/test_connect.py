@@ -73,7 +73,7 @@ for module, vendor in VENDORS.items():
     try:
         connect_model(f"{module}/m")
     except MissingExtra as error:
-        print(error.extra, f"palaver[{module}]" in error.hint)
+        print(error.extra, f"palaver-llm[{module}]" in error.hint)
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["[]", "openai True", "anthropic True", "google True", "litellm True"]

@@ -20,7 +20,7 @@ from typer.main import get_command
 from palaver.cli.interrupts import heeded, is_interrupt
 from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.terminal import complain
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import DISTRIBUTION, InvalidInput, PalaverError
 
 __all__ = ["COMMANDS", "app", "group", "loaded", "main"]
 
@@ -127,7 +127,7 @@ app = typer.Typer(
 def _version(asked: bool) -> None:
     if asked:
         metadata = import_module("importlib.metadata")  # slow to import, and rarely needed
-        typer.echo(f"palaver {metadata.version('palaver')}")
+        typer.echo(f"palaver {metadata.version(DISTRIBUTION)}")
         raise typer.Exit
 
 

@@ -15,7 +15,7 @@ from palaver.browsing.outline import ItemRow, LabelRow, first_words, outline
 from palaver.browsing.search import hits
 from palaver.browsing.sessions import dialogs, session_row, sessions
 from palaver.context import POLICIES, Meter
-from palaver.errors import InvalidInput
+from palaver.errors import DISTRIBUTION, InvalidInput
 from palaver.explorer.api import Answer, Raw, Route, Source, number
 from palaver.ids import BlobId, SessionId
 from palaver.log import Handle
@@ -67,7 +67,7 @@ def _page(start: str, stop: str) -> range:
 
 def about(source: Source) -> Answer:
     """Return which palaver this is, what a command needs to find the store, and the policies."""
-    return {"version": version("palaver"), "option": source.option, "policies": list(POLICIES)}
+    return {"version": version(DISTRIBUTION), "option": source.option, "policies": list(POLICIES)}
 
 
 def session_list(source: Source, limit: str = "", after: str = "") -> Answer:

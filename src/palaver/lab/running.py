@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError
+from palaver.errors import DISTRIBUTION, InfeasibleBudget, InvalidInput, PalaverError
 from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of, source_digest
 from palaver.lab.loading import files_in
@@ -130,7 +130,7 @@ def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> LabR
         assumptions=tuple(_assumptions(settings, prices)),
         seed=settings.seed,
         resamples=settings.resamples,
-        version=version("palaver"),
+        version=version(DISTRIBUTION),
         code=code_digest(),
     )
     values = {name: getattr(run, name) for name in _KEY}

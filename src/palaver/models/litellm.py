@@ -77,7 +77,8 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
             async for chunk in answer:
                 yield _plain(chunk)
         finally:
-            await answer.aclose()
+            if hasattr(answer, "aclose"):  # since 1.82; what lies below it closes when it is collected
+                await answer.aclose()
 
     def _mapped(self, error: Exception, model: str) -> ProviderError | None:
         origin = getattr(error, "original_exception", None)
