@@ -9,7 +9,7 @@ from palaver.messages import words_of
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
 from palaver.view import View, fold
-from tests.context.pencil import Characters, committed_entry
+from tests.context.pencil import Characters
 
 
 def view_of(log: Log) -> View:
@@ -22,11 +22,6 @@ def composed_from(log: Log, by: str | ContextManager, limit: int) -> Composed:
     manager = policy(by)
     assert manager is not None
     return compose(view_of(log), manager, Budget.of_input(limit), Meter(Characters()))
-
-
-def committed(log: Log, made: Composed) -> None:
-    """Write a composed view down as a compaction entry, as a dialog does."""
-    log.put(committed_entry(log, made))
 
 
 def text_of(view: View, label: str = "record") -> str:

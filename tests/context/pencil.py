@@ -12,7 +12,6 @@ from palaver.context.compose import Composed, compose
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, policy
-from palaver.log import Entry
 from palaver.messages import (
     AssistantMessage,
     Message,
@@ -23,8 +22,9 @@ from palaver.messages import (
     words_of,
 )
 from palaver.testing.logs import Log
+from palaver.testing.policy_checks import commit
 from palaver.tokens import FAMILIES, Budget, Family, counter
-from palaver.view import Fold, View, checkpoint, fold_messages, held
+from palaver.view import Fold, View, fold_messages
 
 _BARE = replace(FAMILIES["openai"], per_request=0, per_message=0, per_call=0, per_result=0, per_tools=0, per_tool=0)
 
@@ -130,15 +130,9 @@ def compacted(
             continue
         composed = compose(view, manager, budget, meter, committed=True)
         if composed.view is not view and composed.after.total < composed.before.total:
-            log.put(committed_entry(log, composed))
+            commit(log, composed)
             made.append(composed)
     return made
-
-
-def committed_entry(log: Log, made: Composed) -> Entry:
-    """Return a composed view as a compaction entry."""
-    spans = held(log.store, log.dialog, made.view.at)
-    return checkpoint(made.view, spans, policy=made.by, tokens_before=made.before.total, tokens_after=made.after.total)
 
 
 def shape(view: View) -> str:

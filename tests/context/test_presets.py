@@ -21,7 +21,7 @@ from palaver.context.presets import Palaver, Preset
 from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands
 from palaver.errors import InvalidInput
-from palaver.messages import Message, UserMessage, words_of
+from palaver.messages import AssistantMessage, Message, UserMessage, words_of
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
 from palaver.view import View, fold, fold_messages
@@ -353,6 +353,18 @@ def test_every_clearing_leaves_what_the_source_leaves() -> None:
         assert len(whole(each)) == sum(bool(exchange.results) for exchange in each.view.exchanges) // 2
     for each in cleared("opencode", turns(64), 65_000):
         assert 38_000 < sum(whole(each)) <= 42_000
+
+
+def test_no_later_message_takes_the_place_of_the_task() -> None:
+    """A dialog that does not begin with the human has no task to keep: what stayed first in a compacted view may leave with the next one."""
+    begun = [AssistantMessage(content=prose(1_000)), UserMessage(content=prose(500, "look"))]
+    said = [AssistantMessage(content=prose(1_000))] * 20
+    for name in ("dynamiq", "cat"):
+        made = compacted([*begun, *said, UserMessage(content="go on"), *said], name, 10_000)
+        shown = [
+            words_of(block.content) for each in made[-1].view.exchanges if not each.derived for block in each.blocks()
+        ]
+        assert not any(words.startswith("look") for words in shown), name
 
 
 def test_nothing_changes_after_a_commit() -> None:

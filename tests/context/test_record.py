@@ -25,9 +25,10 @@ from palaver.messages import (
     words_of,
 )
 from palaver.testing.logs import Log, user
+from palaver.testing.policy_checks import commit
 from palaver.tokens import Budget
 from palaver.view import fold_messages
-from tests.context.logged import committed, composed_from, text_of, view_of
+from tests.context.logged import composed_from, text_of, view_of
 from tests.context.pencil import METER, Characters, composed, did, talk, work
 
 LIMIT = 20_000
@@ -200,7 +201,7 @@ def test_records_are_made_of_the_log_not_of_records() -> None:
         _rounds(log, turn * 12, 12)
         made = composed_from(log, "fold", 9_000)
         assert made.after.total < made.before.total
-        committed(log, made)
+        commit(log, made)
         view = view_of(log)
         assert [each.derived for each in view.exchanges].count("record") == 1
         told = text_of(view) + "".join(words_of(block.content) for each in view.exchanges for block in each.blocks())
@@ -215,7 +216,7 @@ def test_the_first_words_stay_after_a_thousand_more() -> None:
     log.put(UserMessage(content="the task"))
     for turn in range(4):
         _rounds(log, turn * 200, 200)
-        committed(log, composed_from(log, "fold", 9_000))
+        commit(log, composed_from(log, "fold", 9_000))
         assert f"- the task ({log.at(0)})" in text_of(view_of(log))
 
 
@@ -224,7 +225,7 @@ def test_what_was_committed_is_not_cut_again() -> None:
     log = Log()
     _rounds(log, 0, 30)
     made = composed_from(log, "palaver", 9_000)
-    committed(log, made)
+    commit(log, made)
     again = composed_from(log, "palaver", 9_000)
     assert again.after == made.after
     assert not again.plan
@@ -234,7 +235,7 @@ def test_law_9_every_omission_has_a_handle_that_resolves() -> None:
     """T18: after two compactions and in a fork: each handle of an omission names an entry of the log."""
     log = Log()
     _rounds(log, 0, 30)
-    committed(log, composed_from(log, "palaver", 9_000))
+    commit(log, composed_from(log, "palaver", 9_000))
     _rounds(log, 30, 30)
     fork = log.fork()
     for each in (log, fork):

@@ -13,10 +13,10 @@ from palaver.messages import (
     canonical_json,
 )
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
-from palaver.testing.policy_checks import MODELS, check_policy
+from palaver.testing.policy_checks import MODELS, check_policy, commit
 from palaver.tokens import Budget
 from palaver.view import View
-from tests.context.logged import committed, composed_from, text_of, view_of
+from tests.context.logged import composed_from, text_of, view_of
 from tests.context.pencil import Characters, Manager, did
 
 NAMES = tuple(name for name in POLICIES if name != "full")
@@ -96,7 +96,7 @@ def test_compactions_while_a_call_is_open() -> None:
     log.put(user("go on"))
     for number in range(34):
         log.put(model(f"step {number}", f"c{number}"))
-        committed(log, composed_from(log, "fold", max(METER.view(view_of(log)).total * 3 // 4, 2_000)))
+        commit(log, composed_from(log, "fold", max(METER.view(view_of(log)).total * 3 // 4, 2_000)))
         log.put(result(f"c{number}", PAGE[: 20 * (number % 7)]), model(f"done {number}"))
         view = view_of(log)
         require_valid(view)
@@ -125,7 +125,7 @@ def test_what_the_user_stated_survives_compactions() -> None:
             log.put(user(f"Turn {number}. {fact}"), model("", f"c{number}"), result(f"c{number}", PAGE), model("ok"))
             made = composed_from(log, "fold", 14_000)
             if made.plan:
-                committed(log, made)
+                commit(log, made)
                 compactions += 1
         final = "\n".join(said(view_of(log)))
         assert compactions >= 5, seed

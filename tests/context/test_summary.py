@@ -9,9 +9,10 @@ from palaver.context.meter import Meter
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
 from palaver.messages import Speaker, Trust
 from palaver.testing.logs import Log, user
+from palaver.testing.policy_checks import commit
 from palaver.tokens import Budget
 from palaver.view import View
-from tests.context.logged import committed, composed_from, text_of, view_of
+from tests.context.logged import composed_from, text_of, view_of
 from tests.context.pencil import Characters, did
 
 LIMIT = 12_000
@@ -97,7 +98,7 @@ def test_the_span_of_a_failed_summary_stays_due() -> None:
         done = summarized(view, composed, failing)
         assert (done.composed is composed, len(failing.asked)) == (True, asked)
         assert why in done.failed
-        committed(log, done.composed)
+        commit(log, done.composed)
         long_log(30, log)
         by = Keeping(SummaryAnswer(text="all of it"))
         done = summarized(*fold(log), by)
@@ -105,7 +106,7 @@ def test_the_span_of_a_failed_summary_stays_due() -> None:
         read = "".join(request.transcript for request in by.asked)
         assert "output 0 " in read
         assert "output 35 " in read
-        committed(log, done.composed)
+        commit(log, done.composed)
         assert summarized(*fold(log), by).requests == 0
 
 
@@ -113,7 +114,7 @@ def test_a_running_summary_is_updated_not_repeated() -> None:
     """The next request has the summary so far and only what was not summarised; its answer takes the old one's place."""
     log = long_log()
     done = summarized(*fold(log), Keeping(SummaryAnswer(text="first part")))
-    committed(log, done.composed)
+    commit(log, done.composed)
     long_log(30, log)
     by = Keeping(SummaryAnswer(text="both parts"))
     done = summarized(*fold(log), by)

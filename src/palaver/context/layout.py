@@ -169,6 +169,20 @@ class Facts:
         return self.meter.remember(self.view.exchanges[0], key, made)
 
     @cached_property
+    def beginning(self) -> int:
+        """How many of the first exchanges are the beginning of the log: nothing older was left out by an earlier compaction."""
+        exchanges = self.view.exchanges
+        left = min(
+            ((self._rank(each.span.dialog), each.span.start) for each in self._left if each.span is not None),
+            default=None,
+        )
+        if left is None:
+            return len(exchanges)
+        return next(
+            (at for at, each in enumerate(exchanges) if each.first is None or self.place(each) > left), len(exchanges)
+        )
+
+    @cached_property
     def older_messages(self) -> int:
         """How many messages those are."""
         read = sum(each.messages for each in self._folded)
@@ -264,6 +278,11 @@ class Layout:
     def positions(self) -> list[int]:
         """The size before each exchange boundary, as cuts are ruled by it."""
         return self.facts.positions(self.limit)
+
+    @property
+    def beginning(self) -> int:
+        """How many of the first exchanges are the beginning of the log. A preset that keeps first messages keeps only these."""
+        return self.facts.beginning
 
     def humans(self) -> list[int]:
         """Return the indexes of the human's messages in the view."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from palaver.log import Entry, Pin, Place
 from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 
-__all__ = ["EVALUATED", "TEMPLATES", "ConversationStep", "picture", "played", "text_of_size"]
+__all__ = ["EVALUATED", "TEMPLATES", "ConversationStep", "picture", "played", "playing", "text_of_size"]
 
 TEMPLATES = (
     "{{ 7919 * 104729 }}",
@@ -75,13 +75,20 @@ def picture(number: int, size: int) -> bytes:
 def played(steps: Sequence[ConversationStep], spelled: Callable[[str], str] = str) -> Log:
     """Return the log of a conversation, with each text passed through `spelled`."""
     log = Log()
+    for _ in playing(log, steps, spelled):
+        pass
+    return log
+
+
+def playing(log: Log, steps: Sequence[ConversationStep], spelled: Callable[[str], str] = str) -> Iterator[Log]:
+    """Play a conversation into a log, and yield the log after each step. Whoever iterates may append to it between two steps."""
     log.put(system("Be brief. {{ never.rendered }}"))
     for number, step in enumerate(steps):
         place = log.store.last(log.dialog).seq + 1
         log.put(*_said(number, step, spelled))
         if step.pinned:
             log.put(Pin(target=Place(dialog=log.dialog, seq=place)))
-    return log
+        yield log
 
 
 def _said(number: int, step: ConversationStep, spelled: Callable[[str], str]) -> Sequence[Message | Entry]:

@@ -15,11 +15,20 @@ from palaver.context.recall import places
 from palaver.errors import InfeasibleBudget, NotFound
 from palaver.log import Handle, Span
 from palaver.messages import Role, Speaker, ToolCallContent, words_of
-from palaver.testing.logs import assert_closed
+from palaver.testing.logs import Log, assert_closed
 from palaver.tokens import FAMILIES, Budget, Counter
-from palaver.view import Exchange, Remove, Rewrite, View
+from palaver.view import Exchange, Fold, Reason, Remove, Rewrite, View, checkpoint, fold, held
 
-__all__ = ["MODELS", "check_policy", "check_same_plan", "check_stable", "other_letters", "shown_and_left_out"]
+__all__ = [
+    "MODELS",
+    "check_commits",
+    "check_policy",
+    "check_same_plan",
+    "check_stable",
+    "commit",
+    "other_letters",
+    "shown_and_left_out",
+]
 
 MODELS = {
     "openai-chat": "gpt-4o",
@@ -230,6 +239,67 @@ def _shown(view: View) -> list[object]:
     return [
         (turn.role, block.content) for exchange in view.exchanges for turn in exchange.turns for block in turn.blocks
     ]
+
+
+# --- a conversation whose plans are committed -----------------------------------------------------------------------------------
+
+
+def check_commits(log: Log, steps: Iterator[object], manager: Policy, budget: Budget, counter: Counter) -> int:
+    """Check a policy whose plans are committed as a conversation grows, as an agent commits them (laws 7 and 8).
+
+    Each commit makes the view smaller, and leaves nothing to do. Between two commits the view only grows at its end. A fold that starts from a checkpoint leaves what
+    one of the whole log leaves: at most one exchange more.
+
+    Args:
+        log: The log. The compactions are appended to it.
+        steps: Makes the log longer, step by step.
+        manager: The policy.
+        budget: The budget of each view.
+        counter: Counts tokens.
+
+    Returns:
+        The number of commits.
+    """
+    meter, views = Meter(counter), Fold(log.store, log.store.node(log.dialog))
+    before: list[object] = []
+    commits = 0
+    for _ in steps:
+        view = views.view(log.store.last(log.dialog))
+        if not view.exchanges or any(exchange.open for exchange in view.exchanges):
+            before = []
+            continue
+        assert _shown(view)[: len(before)] == before, "without a commit, the view does not continue the previous one"
+        try:
+            composed = compose(view, manager, budget, meter, committed=True)
+        except InfeasibleBudget:
+            before = _shown(view)
+            continue
+        if composed.view is not view and composed.after.total < composed.before.total:
+            commit(log, composed)
+            commits += 1
+            view = views.view(log.store.last(log.dialog))
+            assert meter.view(view).total == composed.after.total <= budget.limit, "the commit shows something else"
+            assert compose(view, manager, budget, meter, committed=True).view is view, "a commit leaves something to do"
+            if any(each.reason in _FOLDS for each in composed.plan.drops):
+                whole = fold(log.store, log.dialog, whole=True)
+                once = compose(whole, manager, budget, meter, committed=True).after.total
+                more = max(map(meter.exchange, whole.exchanges))
+                assert composed.after.total <= once + more, (
+                    "a fold from a checkpoint leaves more than one of the whole log"
+                )
+        before = _shown(view)
+    return commits
+
+
+_FOLDS = frozenset({Reason.FOLDED, Reason.OVER_BUDGET})
+
+
+def commit(log: Log, made: Composed) -> None:
+    """Append a composed view as a compaction entry, as a dialog does."""
+    spans = held(log.store, log.dialog, made.view.at)
+    log.put(
+        checkpoint(made.view, spans, policy=made.by, tokens_before=made.before.total, tokens_after=made.after.total)
+    )
 
 
 # --- two views that differ in their words alone ---------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from palaver.context.meter import Meter
 from palaver.context.policy import ContextManager, Policy
 from palaver.messages import Message, TextContent, ToolResultContent
-from palaver.testing.conversations import EVALUATED, ConversationStep, played
+from palaver.testing.conversations import EVALUATED, ConversationStep, played, playing
 from palaver.testing.logs import Log
-from palaver.testing.policy_checks import check_policy, check_same_plan, check_stable, other_letters
+from palaver.testing.policy_checks import check_commits, check_policy, check_same_plan, check_stable, other_letters
 from palaver.testing.strategies import conversations, sayings
 from palaver.tokens import Budget, counter
 from palaver.view import View, fold
@@ -34,6 +34,9 @@ _LAW = settings(
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
 )
+
+
+_COMPACTIONS = 3
 
 
 class PolicyLaws:
@@ -94,6 +97,22 @@ class PolicyLaws:
         """Messages are appended one by one; a view is composed at each possible model call."""
         if isinstance(self.policy(), Policy):
             check_stable(_growing(steps), self.policy(), Budget.of_input(tokens), counter(self.model))
+
+    @_LAW
+    @given(steps=conversations(least=12, most=32), tokens=st.sampled_from([1_500, 4_000]))
+    def test_laws_7_and_8_with_committed_plans(self, steps: list[ConversationStep], tokens: int) -> None:
+        """Plans are committed as the conversation grows: each makes the view smaller, and a later one leaves what one of the whole log would."""
+        if isinstance(manager := self.policy(), Policy):
+            check_commits(log := Log(), playing(log, steps), manager, Budget.of_input(tokens), counter(self.model))
+
+    def test_law_8_at_every_compaction(self) -> None:
+        """The second, the third and each later compaction of a long even conversation leaves what the first one left."""
+        manager, steps = self.policy(), [ConversationStep("ask", (200,)), *[ConversationStep("work", (200,))] * 79] * 2
+        if isinstance(manager, Policy) and not manager.complete:
+            commits = check_commits(
+                log := Log(), playing(log, steps), manager, Budget.of_input(3_000), counter(self.model)
+            )
+            assert commits >= _COMPACTIONS
 
     @_LAW
     @given(steps=conversations(least=4), percent=st.integers(10, 90))

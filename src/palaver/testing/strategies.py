@@ -23,12 +23,17 @@ _MESSAGES = st.one_of(
         st.sampled_from([None, "r1", "r2"]),
     ),
 )
-_STEPS = st.builds(
-    ConversationStep,
-    kind=st.sampled_from(["ask", "work", "work", "work", "say", "note", "wait", "show", "look"]),
-    sizes=st.lists(st.sampled_from([0, 20, 200, 900, 4_000, 12_000]), min_size=1, max_size=3).map(tuple),
-    pinned=st.sampled_from([False] * 9 + [True]),
-)
+_SIZES = (0, 20, 200, 900, 4_000, 12_000)
+
+
+def _steps(longest: int) -> st.SearchStrategy[ConversationStep]:
+    sizes = st.sampled_from([size for size in _SIZES if size <= longest])
+    return st.builds(
+        ConversationStep,
+        kind=st.sampled_from(["ask", "work", "work", "work", "say", "note", "wait", "show", "look"]),
+        sizes=st.lists(sizes, min_size=1, max_size=3).map(tuple),
+        pinned=st.sampled_from([False] * 9 + [True]),
+    )
 
 
 def sayings() -> st.SearchStrategy[list[Message]]:
@@ -36,6 +41,8 @@ def sayings() -> st.SearchStrategy[list[Message]]:
     return st.lists(_MESSAGES, max_size=10)
 
 
-def conversations(*, least: int = 1, most: int = 24) -> st.SearchStrategy[list[ConversationStep]]:
-    """Return any conversation of so many steps."""
-    return st.lists(_STEPS, min_size=least, max_size=most)
+def conversations(
+    *, least: int = 1, most: int = 24, longest: int = _SIZES[-1]
+) -> st.SearchStrategy[list[ConversationStep]]:
+    """Return any conversation of so many steps, with texts of at most `longest` characters."""
+    return st.lists(_steps(longest), min_size=least, max_size=most)

@@ -24,7 +24,7 @@ __all__ = ["CAT", "Dynamiq", "Letta", "Manus", "SummarizationConfig"]
 
 def _after_task(layout: Layout) -> int:
     """Return the index after the human's first message, if the conversation begins with it; else 0."""
-    return 1 if layout.humans()[:1] == [0] else 0
+    return 1 if layout.beginning and layout.humans()[:1] == [0] else 0
 
 
 # --- Manus, CAT, Letta --------------------------------------------------------------------------------------------------

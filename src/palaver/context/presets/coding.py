@@ -290,7 +290,7 @@ class OpenHands(Preset):
         if over < 0:
             return layout
         cut = _reaching(layout, self.max_size + 1 - last + (over if layout.committed else over // step * step))
-        first = _reaching(layout, self.keep_first)
+        first = min(_reaching(layout, self.keep_first), layout.beginning)
         forgotten = sum(_messages(layout.view.exchanges[index]) for index in range(first, cut))
         if forgotten <= self.minimum_progress * total:
             return layout
@@ -301,7 +301,7 @@ class OpenHands(Preset):
 
     def phases(self, layout: Layout) -> Sequence[Phase]:
         """Condense by tokens."""
-        first = _reaching(layout, self.keep_first)
+        first = min(_reaching(layout, self.keep_first), layout.beginning)
         return (Phase(partial(drop, first=first)),)
 
 

@@ -91,7 +91,7 @@ class LLLM(DefaultContextManager):
 
 def _drop_to_border(layout: Layout, cut: int, *, first: int) -> Layout:
     """Drop what is old, but show the end of the exchange at the border: at most half of what one step of the cut leaves out."""
-    border = cut - 1
+    border, first = cut - 1, min(first, layout.beginning)
     free = border >= first and border not in layout.protected and not layout.view.exchanges[border].derived
     form = _ending(layout, border, (layout.limit - layout.target) // 2) if free else None
     gone = drop(layout, border if form is not None else cut, first=first, stand_in=note)
