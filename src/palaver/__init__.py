@@ -16,8 +16,8 @@ What the model sees: `Fit`, `fit`, `ContextManager`, `Policy`, `compose`, `Defau
 Prompts and tools: `DefaultTagParser`, `Format`, `Prompt`, `Runtime`, `CallContext`, `Function`, `Toolbox`,
     `ToolReply`, `tool`.
 
-Agents and models: `Agent`, `AgentCallSession`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `ModelSummarizer`,
-    `ProviderInvoker`, `Tactic`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`, `Provider`, `Retry`,
+Agents and models: `Agent`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `ModelSummarizer`,
+    `ProviderInvoker`, `Tactic`, `Trace`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`, `Provider`, `Retry`,
     `ScriptedProvider`, `TextDelta`, `collect`, `connect_model`.
 
 Memory: `ArchivalMemory`, `CoreMemory`, `Files`, `SubjectMemory`.
@@ -34,20 +34,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from palaver.agent import (
         Agent as Agent,
-        AgentCallSession as AgentCallSession,
         AgentEvent as AgentEvent,
         Answer as Answer,
         Decision as Decision,
         Invoker as Invoker,
         ModelSummarizer as ModelSummarizer,
         ProviderInvoker as ProviderInvoker,
-        Tactic as Tactic,
+        Trace as Trace,
         TurnStream as TurnStream,
-        build_agents as build_agents,
         decide as decide,
-        load_config as load_config,
         subagent as subagent,
     )
+    from palaver.compat.building import build_agents as build_agents
+    from palaver.compat.config import load_config as load_config
+    from palaver.compat.tactic import Tactic as Tactic
     from palaver.context import ContextManager as ContextManager, Policy as Policy, compose as compose
     from palaver.context.fit import Fit as Fit, fit as fit
     from palaver.context.presets.own import DefaultContextManager as DefaultContextManager
@@ -134,7 +134,10 @@ if TYPE_CHECKING:
     from palaver.wire import Call as Call, Profile as Profile, Request as Request
 
 _ROOMS = {
-    "palaver.agent": "Agent AgentCallSession AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Tactic TurnStream build_agents decide load_config subagent",
+    "palaver.agent": "Agent AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Trace TurnStream decide subagent",
+    "palaver.compat.building": "build_agents",
+    "palaver.compat.config": "load_config",
+    "palaver.compat.tactic": "Tactic",
     "palaver.context": "ContextManager Policy compose",
     "palaver.context.fit": "Fit fit",
     "palaver.context.presets.own": "DefaultContextManager",

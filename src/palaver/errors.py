@@ -22,7 +22,7 @@ invariant of palaver itself raises :class:`InvalidRequest` or :class:`StoreDamag
     ├── ProviderError                    a model returned no complete answer (`kind`)
     │   ├── ContextOverflow              the request is longer than the model's window
     │   └── RateLimited                  too many requests for now
-    ├── AgentFailure                     a turn ended without an answer (`kind`, `error`, `session`)
+    ├── AgentFailure                     a turn ended without an answer (`kind`, `error`, `trace`)
     │   └── RepairFailed                 no answer had the declared form, even after repairs
     ├── DecisionNeeded                   a turn waits for a person's decision
     ├── ParseError (ValueError)          an answer lacks what its prompt declared
@@ -397,7 +397,7 @@ class AgentFailure(PalaverError):
     """An agent's turn ended without an answer. The dialog has every durable step; `respond()` continues from the last one.
 
     Attributes:
-        session: The `AgentCallSession` of the call, with all its requests and answers.
+        trace: The `palaver.Trace` of the call, with all its requests and answers.
         kind: `provider`, `repair`, `steps` or `callback`.
         error: What failed: a `ProviderError`, a text or an exception; None where there is nothing to name.
     """
@@ -409,14 +409,14 @@ class AgentFailure(PalaverError):
         self,
         message: str = "",
         *,
-        session: Any,  # noqa: ANN401 - errors know no room above
+        trace: Any,  # noqa: ANN401 - errors know no room above
         kind: str = "",
         error: object = None,
         hint: str = "",
     ) -> None:
         """Keep the trace and the cause beside the message."""
         super().__init__(message, hint=hint)
-        self.session = session
+        self.trace = trace
         if kind:
             self.kind = kind
         if error is not None:
@@ -428,12 +428,12 @@ class RepairFailed(AgentFailure):
 
     kind = "repair"
 
-    hint = "Look at session.invoke_traces; raise max_exception_retry, or ask for less structure."
+    hint = "Look at trace.invoke_traces; raise max_exception_retry, or ask for less structure."
 
-    def __init__(self, error: str, retries: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+    def __init__(self, error: str, retries: int, *, trace: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say what was wrong, and how often it was asked again."""
         super().__init__(
-            f"The answer is still not valid after {counted(retries, 'repair')}: {error}", session=session, hint=hint
+            f"The answer is still not valid after {counted(retries, 'repair')}: {error}", trace=trace, hint=hint
         )
         self.error = error
         self.retries = retries
@@ -443,7 +443,7 @@ class DecisionNeeded(PalaverError):
     """A turn waits for a human's decision about the ``calls``. The wait is durable: nothing is lost when the process ends.
 
     Attributes:
-        session: The `AgentCallSession` of the call.
+        trace: The `palaver.Trace` of the call.
         calls: The calls that wait, each with `id`, `name` and `args`.
     """
 
@@ -452,11 +452,11 @@ class DecisionNeeded(PalaverError):
         "and delivered then. respond(abandon=True) goes on without the call."
     )
 
-    def __init__(self, calls: Iterable[Any], *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+    def __init__(self, calls: Iterable[Any], *, trace: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say which tools wait."""
         self.calls = tuple(calls)
         super().__init__(f"Waiting for a decision: {', '.join(call.name for call in self.calls)}.", hint=hint)
-        self.session = session
+        self.trace = trace
 
 
 # --- answers and defects ----------------------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ import palaver
 MOVED = {
     name: room
     for room, names in {
-        "palaver.agent": "InvokeResult TacticCallSession build_invoker build_tactic register_invoker",
+        "palaver.agent": "InvokeResult",
+        "palaver.compat.building": "build_invoker register_invoker",
+        "palaver.compat.tactic": "build_tactic",
+        "palaver.compat.trace": "AgentCallSession TacticCallSession",
         "palaver.context.presets.assistants": "SummarizationConfig",
         "palaver.context.presets.own": "FullContext",
         "palaver.messages": (

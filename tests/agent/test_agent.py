@@ -1,12 +1,14 @@
 """The agent itself: short forms of its constructor, adopted dialogs, and what goes to the provider end to end."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from palaver import Agent, CoreMemory, Prompt, Session
+from palaver.agent.options import AgentOptions, OptionKeywords
 from palaver.errors import InvalidInput, NotFound
 from palaver.messages import words_of
 from palaver.models import ScriptedProvider
@@ -43,6 +45,11 @@ def test_unknown_option_is_refused() -> None:
     """The error has the option that was perhaps meant."""
     with pytest.raises(InvalidInput, match="max_interrupt_steps"):
         scripted([], max_interupt_steps=3)
+
+
+def test_keywords_are_the_fields_of_the_options() -> None:
+    """A type checker knows every option that the constructor accepts, and no other."""
+    assert list(OptionKeywords.__annotations__) == [option.name for option in fields(AgentOptions)]
 
 
 def test_wrong_policy_or_budget_is_refused_at_once() -> None:

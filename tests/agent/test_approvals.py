@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_call_waits_until_it_is_allowed() -> None:
     with pytest.raises(DecisionNeeded) as caught:
         agent.respond("pay 5")
     (call,) = caught.value.calls
-    assert (caught.value.session.state, call.name, dict(call.args), paid) == ("waiting", "pay", {"amount": 5}, [])
+    assert (caught.value.trace.state, call.name, dict(call.args), paid) == ("waiting", "pay", {"amount": 5}, [])
     assert [waiting.id for waiting in agent.waiting] == [call.id]
     assert agent.respond(return_session=True).state == "waiting"
     assert kinds(agent.current_dialog).count("turn_ended") == 1, "waiting on writes nothing"
@@ -99,7 +100,7 @@ def test_an_approver_decides_at_once() -> None:
     paid, prompt = bank()
     agent, _ = scripted([calling("pay", amount=5), "done"], prompt, approve=lambda _: None)
     assert agent.respond("go", return_session=True).state == "waiting"
-    agent.options["approve"] = broken
+    agent.options = replace(agent.options, approve=broken)
     with pytest.raises(AgentFailure, match="approver") as caught:
         agent.respond()
     assert caught.value.kind == "callback"

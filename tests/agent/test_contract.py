@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -105,7 +106,7 @@ def test_repairs_are_filed_under_their_round() -> None:
     prompt = STRICT.extend(path="t/r", function_list=[look])
     script = ["Hm.", calling("look", where="a"), "Hm again.", {"error": "down"}, "Answer yes"]
     agent, _ = scripted(script, prompt, max_llm_recall=1)
-    agent.options["retry"] = None
+    agent.options = replace(agent.options, retry=None)
     session = agent.respond("Well?", return_session=True)
     assert {key: len(value) for key, value in session.exception_retries.items()} == {0: 1, 1: 1}
     assert {key: len(value) for key, value in session.llm_recalls.items() if value} == {1: 1}
@@ -117,7 +118,7 @@ def test_a_parser_that_never_accepts() -> None:
     agent, provider = scripted(["a", "b", "c", "Answer d"], STRICT, max_exception_retry=2)
     with pytest.raises(RepairFailed, match="does not begin") as caught:
         agent.respond("Well?")
-    session = caught.value.session
+    session = caught.value.trace
     assert isinstance(caught.value.__cause__, ParseError)
     assert (session.state, session.exception_retries_count) == ("failure", 3)
     assert len(session.invokes) == len(attempts(agent.current_dialog)) == 3
@@ -132,5 +133,5 @@ def test_a_failure_crosses_to_another_process() -> None:
     with pytest.raises(RepairFailed) as caught:
         agent.respond("Well?")
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
-    assert (again.session.state, again.session.dialog) == ("failure", None)
-    assert again.session.invokes[0].message.content == "a"
+    assert (again.trace.state, again.trace.dialog) == ("failure", None)
+    assert again.trace.invokes[0].message.content == "a"

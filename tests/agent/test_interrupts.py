@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -154,7 +155,7 @@ def test_a_partial_answer_is_kept_and_never_shown(last: str, come: str) -> None:
             group.cancel_scope.cancel()
         (kept,) = attempts(agent.current_dialog)
         assert (kept["why"], Message.from_dict(kept["message"]).content) == ("partial", come)
-        agent.options["stream_handler"] = None
+        agent.options = replace(agent.options, stream_handler=None)
         assert (await agent.arespond()).content == "whole"
         assert [role for role, _ in sent(provider.requests[1])] == ["system", "user"]
 
@@ -177,7 +178,7 @@ def test_failures_are_tried_again_within_bounds() -> None:
         agent.respond("go")
     assert isinstance(caught.value.error, RateLimited)
     assert (caught.value.kind, caught.value.error.retry_after) == ("provider", 3)
-    assert caught.value.session.state == "failure"
+    assert caught.value.trace.state == "failure"
     assert len(provider.requests) == 1
 
 
@@ -224,7 +225,7 @@ def test_a_listener_that_raises_loses_nothing(when: str) -> None:
     agent, provider = scripted([calling("once"), "fine"], tools=[once], stream_handler=listen)
     with pytest.raises(AgentFailure, match="stream handler"):
         agent.respond("go")
-    agent.options["stream_handler"] = None
+    agent.options = replace(agent.options, stream_handler=None)
     assert agent.respond().content == "fine"
     assert (ran, len(provider.requests)) == ([1], 2)
 

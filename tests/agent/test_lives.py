@@ -136,7 +136,7 @@ class Life:
         try:
             return self.agent(deadly).respond(text, return_session=True, abandon=abandon).state
         except AgentFailure as error:
-            return str(error.session.state)
+            return str(error.trace.state)
         except (Died, BaseExceptionGroup):
             self.deaths += 1
             return "died"

@@ -40,9 +40,9 @@ def test_events_in_order() -> None:
     stream = agent.stream()
     first = "turn_starting asking thinking text tool_call end call_starting call_progress call_ended"
     assert types(stream) == [*first.split(), "asking", "text", "end", "turn_finished"]
-    assert stream.session.state == "success"
-    assert stream.session.delivery is not None
-    assert stream.session.delivery.content == "It is done."
+    assert stream.trace.state == "success"
+    assert stream.trace.delivery is not None
+    assert stream.trace.delivery.content == "It is done."
     assert roles(agent.current_dialog)[-1] == "assistant"
 
 

@@ -228,7 +228,7 @@ def test_a_decision_reaches_the_call_that_waits() -> None:
     with pytest.raises(DecisionNeeded, match="pay") as caught:
         agent.respond("go")
     assert [call.name for call in caught.value.calls] == ["pay"]
-    assert caught.value.session.waiting == caught.value.calls == agent.waiting
+    assert caught.value.trace.waiting == caught.value.calls == agent.waiting
     (above,) = agent.current_dialog.messages[-1].tool_calls()
     for call_id in (above.id, "nowhere"):
         with pytest.raises(NotFound, match="open call"):

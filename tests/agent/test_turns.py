@@ -159,10 +159,10 @@ def test_the_last_round_asks_for_the_answer() -> None:
     agent, _ = scripted(script, adder(), max_interrupt_steps=1)
     with pytest.raises(AgentFailure, match="After 1 round") as caught:
         agent.respond("go")
-    assert (caught.value.kind, caught.value.session.state) == ("steps", "failure")
+    assert (caught.value.kind, caught.value.trace.state) == ("steps", "failure")
     assert roles(agent.current_dialog) == ["system", "user", "tool_call", "tool"]
     assert [one["why"] for one in attempts(agent.current_dialog)] == ["exhausted"]
-    assert agent.last_call is caught.value.session
+    assert agent.last_call is caught.value.trace
 
 
 def test_a_turn_has_twenty_rounds_of_tools_by_default() -> None:
@@ -358,5 +358,5 @@ def test_an_invoker_without_an_answer() -> None:
     while nonsense:
         with pytest.raises(AgentFailure, match="InvokeResult") as caught:
             agent.respond()
-        assert (caught.value.kind, caught.value.session.state) == ("callback", "failure")
+        assert (caught.value.kind, caught.value.trace.state) == ("callback", "failure")
         assert roles(agent.current_dialog) == ["system", "user"]

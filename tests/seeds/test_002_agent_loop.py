@@ -13,7 +13,7 @@ from palaver import (
     Role,
     ScriptedProvider,
 )
-from palaver.agent import build_invoker
+from palaver.lllm import build_invoker
 from tests.seeds.ported import imported, invoker, run
 
 BLOCK_01 = """

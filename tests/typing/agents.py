@@ -5,8 +5,9 @@ Each `assert_type` is a promise: a signature that changes what a user's checker 
 
 from typing import Any, assert_type
 
-from palaver import Agent, AgentCallSession, AgentEvent, Dialog, Message, TurnStream
-from palaver.agent import Answer, Invoker, ProviderInvoker, build_invoker, open_calls, subagent
+from palaver import Agent, AgentEvent, Dialog, Message, Trace, TurnStream
+from palaver.agent import Answer, Invoker, ProviderInvoker, open_calls, subagent
+from palaver.compat.building import build_invoker
 from palaver.messages import InvokeCost, ToolCallContent
 from palaver.models import Provider
 from palaver.tools import Function
@@ -15,7 +16,7 @@ from palaver.tools import Function
 def an_agent_answers(agent: Agent) -> None:
     """A message with its output, which is text; or the trace for those who ask for it."""
     assert_type(agent.respond(), Answer[str])
-    assert_type(agent.respond(return_session=True), AgentCallSession)
+    assert_type(agent.respond(return_session=True), Trace)
     assert_type(agent.respond(messages=[{"role": "user", "content": "hi"}]), Answer[str])
     assert_type(agent.open("a"), Agent)
     assert_type(agent.receive("hi"), Message)
@@ -26,7 +27,7 @@ def an_agent_answers(agent: Agent) -> None:
 async def an_agent_answers_in_a_loop(agent: Agent) -> None:
     """The same, awaited; events for both kinds of loop."""
     assert_type(await agent.arespond(), Answer[str])
-    assert_type(await agent.arespond(return_session=True), AgentCallSession)
+    assert_type(await agent.arespond(return_session=True), Trace)
     assert_type(agent.stream(), TurnStream)
     async for event in agent.stream():
         assert_type(event, AgentEvent)
@@ -37,11 +38,11 @@ async def an_agent_answers_in_a_loop(agent: Agent) -> None:
             break
 
 
-def a_trace_is_read(session: AgentCallSession, agent: Agent) -> None:
+def a_trace_is_read(trace: Trace, agent: Agent) -> None:
     """State, delivery and cost have types without Any."""
-    assert_type(session.delivery, Answer[Any] | None)
-    assert_type(session.cost, InvokeCost)
-    assert_type(session.waiting, tuple[ToolCallContent, ...])
+    assert_type(trace.delivery, Answer[Any] | None)
+    assert_type(trace.cost, InvokeCost)
+    assert_type(trace.waiting, tuple[ToolCallContent, ...])
     assert_type(agent.waiting, tuple[ToolCallContent, ...])
 
 

@@ -3,7 +3,10 @@
 from typing import Any, assert_type
 
 from palaver import Format, Message, Prompt, Runtime, Tactic, build_agents, load_config
-from palaver.agent import Agent, AgentSpec, Config, TacticCallSession, build_tactic
+from palaver.agent import Agent
+from palaver.compat.config import AgentSpec, Config
+from palaver.compat.tactic import build_tactic
+from palaver.compat.trace import TacticCallSession
 from palaver.tools import Function
 
 

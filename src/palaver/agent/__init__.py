@@ -1,12 +1,9 @@
-"""Agents: dialogs that answer, turn by turn, with tools, approvals, sub-agents and tactics."""
+"""Agents: dialogs that answer, turn by turn, with tools, approvals and sub-agents."""
 
 from palaver.agent.agent import Agent
 from palaver.agent.answer import Answer
 from palaver.agent.approvals import Decision, decide, open_calls, question
-from palaver.agent.building import build_agents
-from palaver.agent.call_session import AgentCallSession, TacticCallSession
 from palaver.agent.compacting import ModelSummarizer
-from palaver.agent.config import AgentSpec, Config, load_config
 from palaver.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -26,19 +23,15 @@ from palaver.agent.invoking import (
     InvokeResult,
     ProviderInvoker,
     StreamHandler,
-    build_invoker,
-    register_invoker,
 )
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
-from palaver.agent.tactic import Tactic, build_tactic
+from palaver.agent.trace import Trace
 from palaver.tools.portal import shut_down
 
 __all__ = [
     "Agent",
-    "AgentCallSession",
     "AgentEvent",
-    "AgentSpec",
     "Answer",
     "AnswerRefused",
     "Asking",
@@ -46,7 +39,6 @@ __all__ = [
     "CallProgress",
     "CallStarting",
     "Compacted",
-    "Config",
     "Decision",
     "DecisionAwaited",
     "Delivered",
@@ -56,19 +48,13 @@ __all__ = [
     "ProviderInvoker",
     "Retrying",
     "StreamHandler",
-    "Tactic",
-    "TacticCallSession",
+    "Trace",
     "TurnFinished",
     "TurnStarting",
     "TurnStream",
-    "build_agents",
-    "build_invoker",
-    "build_tactic",
     "decide",
-    "load_config",
     "open_calls",
     "question",
-    "register_invoker",
     "shut_down",
     "subagent",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, Literal, Self, Unpack, overload
@@ -13,21 +12,14 @@ from pydantic import TypeAdapter
 
 from palaver.agent.answer import Answer, OutputT
 from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls
-from palaver.agent.call_session import AgentCallSession
 from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
 from palaver.agent.contract import offered, task_prompt
-from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
-from palaver.agent.run import (
-    AgentOptions,
-    AgentRun,
-    CallArguments,
-    CallSettings,
-    Conversation,
-    Listeners,
-    require_options,
-)
+from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler, require_invoker
+from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords
+from palaver.agent.run import AgentRun, Listeners
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
+from palaver.agent.trace import Trace
 from palaver.agent.turn import TurnState, read_turn
 from palaver.context.policy import DEFAULT_POLICY, policy, require_policy
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
@@ -91,13 +83,13 @@ class Agent(Generic[OutputT]):
         context_manager: The policy or context manager that shapes each request; None sends everything. May be assigned.
         budget: The budget of one request; None for the policy's own.
         model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
-        options: The options passed to the constructor; see `AgentOptions`.
+        options: Its options. May be assigned.
         store: The store of its dialogs.
         runtime: Resolves references.
         output: The format of its answers, which overrides the prompt's; None for text.
         active_alias: The alias of the active dialog, or None.
         last_call: The trace of the newest call, however it ended; None before the first.
-        on_session: Called with the trace of each call when it begins, or None.
+        on_trace: Called with the trace of each call when it begins, or None.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of every agent; everything else is an option
@@ -114,7 +106,7 @@ class Agent(Generic[OutputT]):
         store: StoreLike | None = None,
         runtime: Runtime | None = None,
         model_args: Mapping[str, Any] | None = None,
-        **options: Unpack[AgentOptions],
+        **options: Unpack[OptionKeywords],
     ) -> None:
         """Create an agent.
 
@@ -138,7 +130,6 @@ class Agent(Generic[OutputT]):
             InfeasibleBudget: The budget leaves no token for any input.
             NotFound: The prompt is not registered, or no policy has the name.
         """
-        require_options(options)
         given: object = name
         if not isinstance(given, str) or not given:
             raise InvalidInput(
@@ -156,15 +147,15 @@ class Agent(Generic[OutputT]):
         asked: object = output
         self.output = asked if asked is None or isinstance(asked, Format) else Format(asked)
         self.tools = tuple(tools)
-        for each in self.tools:
-            require_tool(each)
+        for made in self.tools:
+            require_tool(made)
         self.context_manager = context_manager
         self.budget = budget
         self.model_args: Mapping[str, Any] = dict(model_args or {})
-        self.options = options
+        self.options = AgentOptions.of(options)
         self.store: Store = opened_store(store, create=True)[0]
-        self.last_call: AgentCallSession | None = None
-        self.on_session: Callable[[AgentCallSession], None] | None = None
+        self.last_call: Trace | None = None
+        self.on_trace: Callable[[Trace], None] | None = None
         self._durable = store is not None
         self.active_alias: str | None = None
         self._dialogs: dict[str, Dialog] = {}
@@ -509,20 +500,18 @@ class Agent(Generic[OutputT]):
         self, input: str = ..., *, return_session: Literal[False] = ..., **call: Unpack[CallArguments]
     ) -> Answer[OutputT]: ...
     @overload
-    def respond(
-        self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
-    ) -> AgentCallSession: ...
+    def respond(self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]) -> Trace: ...
     def respond(
         self,
         input: str = "",  # noqa: A002 - a public signature
         *,
         return_session: bool = False,
         **call: Unpack[CallArguments],
-    ) -> Answer[OutputT] | AgentCallSession:
+    ) -> Answer[OutputT] | Trace:
         """Answer; the synchronous form of `arespond`. Ctrl-C interrupts the turn, and the next call continues it."""
-        session, work = self._called(input, call)
+        trace, work = self._called(input, call)
         run_sync(work)
-        return session if return_session else _delivered(session)
+        return trace if return_session else _delivered(trace)
 
     @overload
     async def arespond(
@@ -531,14 +520,14 @@ class Agent(Generic[OutputT]):
     @overload
     async def arespond(
         self, input: str = ..., *, return_session: Literal[True], **call: Unpack[CallArguments]
-    ) -> AgentCallSession: ...
+    ) -> Trace: ...
     async def arespond(
         self,
         input: str = "",  # noqa: A002 - a public signature
         *,
         return_session: bool = False,
         **call: Unpack[CallArguments],
-    ) -> Answer[OutputT] | AgentCallSession:
+    ) -> Answer[OutputT] | Trace:
         """Answer in a dialog: continue its turn, or begin the next one.
 
         While a call waits for a decision, the model is not asked: the text is kept in the inbox and delivered after the decision.
@@ -555,19 +544,17 @@ class Agent(Generic[OutputT]):
             PolicyFailed: The context manager raised.
             Busy: Another call, in this process or another, is answering in the dialog. The text was not stored.
             Conflict: Another process continued the turn.
-            StoreError: The store failed. All of these errors have the trace as `session`.
+            StoreError: The store failed. All of these errors have the `trace`.
         """
-        session, work = self._called(input, call)
+        trace, work = self._called(input, call)
         await work()
-        return session if return_session else _delivered(session)
+        return trace if return_session else _delivered(trace)
 
     def stream(self, input: str = "", **call: Unpack[CallArguments]) -> TurnStream:  # noqa: A002 - a public signature
         """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. The arguments are those of `arespond`."""
         return TurnStream(*self._called(input, call))
 
-    async def answer_in(
-        self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = ""
-    ) -> AgentCallSession:
+    async def answer_in(self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = "") -> Trace:
         """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again.
 
         Args:
@@ -576,42 +563,33 @@ class Agent(Generic[OutputT]):
             instructions: The text that replaces the dialog's instructions; empty to keep them.
         """
         within = within or CallContext()
-        settings = self._settings({})
-        settings = replace(settings, tracer=settings.tracer or within.tracer, instructions=instructions)
-        session, work = self._call(dialog, settings)
+        trace, work = self._call(dialog, self._settings({}, tracer=within.tracer, instructions=instructions))
         if within.trace is not None:
-            within.trace.subagents.append(session)
+            within.trace.subagents.append(trace)
         await work()
-        return session
+        return trace
 
-    def _called(self, text: str, call: CallArguments) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
+    def _called(self, text: str, call: CallArguments) -> tuple[Trace, Callable[..., Awaitable[None]]]:
         unknown = sorted(call.keys() - CallArguments.__annotations__.keys())
         if unknown:
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
         settings = self._settings(call)  # raises before anything is written
         dialog, said = self._with_input(text, call)
-        session, work = self._call(dialog, settings, said)
+        trace, work = self._call(dialog, settings, said)
 
         async def delivered(handler: StreamHandler | None = None) -> None:
             await work(handler)
-            if session.delivery is not None:
-                self._delivered[dialog.dialog_id] = session.delivery.id
+            if trace.delivery is not None:
+                self._delivered[dialog.dialog_id] = trace.delivery.id
 
-        return session, delivered
+        return trace, delivered
 
     def _call(
         self, dialog: Dialog, settings: CallSettings, text: str = ""
-    ) -> tuple[AgentCallSession, Callable[..., Awaitable[None]]]:
+    ) -> tuple[Trace, Callable[..., Awaitable[None]]]:
         """Return the trace of a call, and the function that runs it. The turn begins with the text, if there is one."""
-        session = AgentCallSession(
-            agent_name=self.name,
-            dialog_id=dialog.dialog_id,
-            dialog=dialog,
-            max_exception_retry=settings.max_exception_retry,
-            max_interrupt_steps=settings.max_interrupt_steps,
-            max_llm_recall=settings.max_llm_recall,
-        )
-        return session, partial(self._answer, dialog, session, settings, text)
+        trace = Trace(agent_name=self.name, dialog_id=dialog.dialog_id, dialog=dialog)
+        return trace, partial(self._answer, dialog, trace, settings, text)
 
     def _with_input(self, text: str, call: CallArguments) -> tuple[Dialog, str]:
         """Return the dialog to answer in, a new one with the call's messages, and the text with which the turn begins."""
@@ -621,7 +599,7 @@ class Agent(Generic[OutputT]):
         if messages is None:
             if alias is None and not self._dialogs:
                 if not text:
-                    raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
+                    raise _nothing_new(f' resume("{self.name}_main") opens a stored trace.')
                 require_no_transaction(self.store)
                 return self.open(_MAIN, args, first=text).current_dialog, ""
             dialog = self._named(alias)
@@ -638,42 +616,49 @@ class Agent(Generic[OutputT]):
             dialog.append(found)
         return dialog, ""
 
-    def _settings(self, call: CallArguments) -> CallSettings:
+    def _settings(
+        self, call: CallArguments, *, tracer: StreamHandler | None = None, instructions: str = ""
+    ) -> CallSettings:
         """Return the settings of a call. Every value is checked before anything is written."""
         require_policy(self.context_manager, "context_manager")
+        require_invoker(self.llm_invoker)
+        model: object = self.model
+        if not isinstance(model, str):
+            raise InvalidInput(f"model is {model!r}.", hint="Pass the name of a model.")
         named = DEFAULT_POLICY if self.context_manager is None and self.budget is not None else self.context_manager
         return CallSettings(
             agent=self,
+            options=self.options,
             model=self.model,
             invoker=self.llm_invoker,
             model_args={**self.model_args, **(call.get("args") or {})},
             context_manager=policy(named, self.model, runtime=self.runtime),
             budget=None if self.budget is None else Budget.parse(self.budget, self.model),
-            parser_args=call.get("parser_args"),
-            abandon=call.get("abandon", False),
-            metadata=call.get("metadata"),
-            **self.options,
+            fallback=policy(self.options.fallback, self.model),
+            call=call,
+            tracer=self.options.tracer or tracer,
+            instructions=instructions,
         )
 
     async def _answer(
         self,
         dialog: Dialog,
-        session: AgentCallSession,
+        trace: Trace,
         settings: CallSettings,
         text: str,
         handler: StreamHandler | None = None,
     ) -> None:
-        self.last_call = session
-        if self.on_session is not None:
-            self.on_session(session)
+        self.last_call = trace
+        if self.on_trace is not None:
+            self.on_trace(trace)
         with RUNNING.turn(dialog.store, dialog.dialog_id):
             try:
-                await self._turn(dialog, session, settings, text, handler)
+                await self._turn(dialog, trace, settings, text, handler)
             except Exception as error:  # the trace records every failure
-                if session.state == "initial":  # it failed before the turn began: a tool, a server, the store
-                    session.state, session.error = "failure", error
+                if trace.state == "initial":  # it failed before the turn began: a tool, a server, the store
+                    trace.state, trace.error = "failure", error
                 if isinstance(error, PalaverError):  # give those that are not an AgentFailure the trace, too
-                    vars(error).setdefault("session", session)
+                    vars(error).setdefault("trace", trace)
                 raise
 
     def _was_answered(self, dialog: Dialog, turn: TurnState) -> bool:
@@ -683,7 +668,7 @@ class Agent(Generic[OutputT]):
     async def _turn(
         self,
         dialog: Dialog,
-        session: AgentCallSession,
+        trace: Trace,
         settings: CallSettings,
         text: str,
         handler: StreamHandler | None,
@@ -691,12 +676,12 @@ class Agent(Generic[OutputT]):
         dialog.reload()
         turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id, asked=bool(text)))
         require_unclaimed(dialog.store, dialog.dialog_id, turn)
-        if settings.abandon:
+        if settings.call.get("abandon"):
             await run_in_worker(partial(abandon, dialog))
             turn.catch_up(dialog.store, dialog.dialog_id)
         if not text and not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
             raise _nothing_new()
-        session.resumed = turn.began >= 0
+        trace.resumed = turn.began >= 0
         former, seen = dialog.top_prompt, turn.seen
         said = None
         if text:
@@ -704,7 +689,7 @@ class Agent(Generic[OutputT]):
         if text and not turn.open and not turn.pending:
             dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt
-        task = task_prompt(dialog, turn, self, inherit=settings.inherit_system_contract)
+        task = task_prompt(dialog, turn, settings)
         measured, memo = self._last.get(dialog.dialog_id, (None, Memo()))
         try:
             async with AsyncExitStack() as stack:
@@ -717,9 +702,9 @@ class Agent(Generic[OutputT]):
                     turn=turn,
                     prompt=prompt,
                     toolbox=await offered(prompt, settings, stack),
-                    session=session,
+                    trace=trace,
                     said=said,
-                    listeners=Listeners((settings.tracer, settings.stream_handler, handler)),
+                    listeners=Listeners((settings.tracer, self.options.stream_handler, handler)),
                     instructions=settings.instructions or self._instructions.get(dialog.dialog_id, ""),
                     unsaved=self._unsaved,
                     measured=measured,
@@ -747,10 +732,10 @@ def _nothing_new(more: str = "") -> InvalidInput:
     return InvalidInput("There is nothing new to answer.", hint=hint + more)
 
 
-def _delivered(session: AgentCallSession) -> Answer[Any]:
-    if session.state == "waiting" or session.delivery is None:
-        raise DecisionNeeded(session.waiting, session=session)
-    return session.delivery
+def _delivered(trace: Trace) -> Answer[Any]:
+    if trace.state == "waiting" or trace.delivery is None:
+        raise DecisionNeeded(trace.waiting, trace=trace)
+    return trace.delivery
 
 
 def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:

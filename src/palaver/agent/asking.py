@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from palaver.agent.approvals import deliveries
-from palaver.agent.call_session import AgentCallSession
 from palaver.agent.compacting import is_plain, room_after, shaped
 from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
 from palaver.agent.invoking import InvokeResult
 from palaver.agent.run import AgentRun, callback_failed
+from palaver.agent.trace import Trace
 from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, paused
 from palaver.errors import (
     AgentFailure,
@@ -62,7 +62,7 @@ async def ask(run: AgentRun, *, final: bool) -> None:
     await _declare(run)
     closing = _closing(run) if final else ""
     result = await _answered(run, closing)
-    run.session.add_answer(run.turn.rounds, result)
+    run.trace.add_answer(run.turn.rounds, result)
     await _accept(run, result, final=final)
 
 
@@ -92,7 +92,7 @@ async def _declare(run: AgentRun) -> None:
 
 def _instructed(run: AgentRun, view: View) -> Iterator[Entry]:
     """Yield the agent's instructions with the current core memory, unless they are in force already."""
-    before, memory = _in_force(run, view), run.settings.memory
+    before, memory = _in_force(run, view), run.settings.options.memory
     sections, replaces = before.sections, before.replaces
     own = _as_stored(run, Instructions(sections=(Section(name=_OWN, text=run.instructions),))).sections
     if run.instructions and own[0].text not in {words_of(block.content) for block in view.system}:
@@ -138,9 +138,9 @@ def _beside(run: AgentRun, view: View, kind: str) -> Iterator[Handle]:
 
 def _closing(run: AgentRun) -> str:
     try:
-        return run.prompt.on_interrupt_final(run.session).render({})
+        return run.prompt.on_interrupt_final(run.trace).render({})
     except Exception as error:  # a handler of the caller
-        raise callback_failed("handler", error, run.session) from error
+        raise callback_failed("handler", error, run.trace) from error
 
 
 # --- the call ------------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class _Answering:
 
     def _attempt(self, message: Message, error: str) -> Entry:
         """Count a partial answer, which may have been paid for, and return its entry."""
-        self._run.session.add_cost(cost_of(message.usage, message.model or "", message.timestamp))
+        self._run.trace.add_cost(cost_of(message.usage, message.model or "", message.timestamp))
         return attempt_entry(RejectedAnswer(message, PARTIAL, error))
 
 
@@ -236,7 +236,7 @@ def _failed(run: AgentRun, error: ProviderError, hint: str = "") -> AgentFailure
     place = None if request is None or error.kind != "refused" else blamed(run.dialog.store, request, error.message)
     about = f"It concerns {place}: dialog.marks.quarantine({str(place)!r}) sets that block aside." if place else ""
     hints = " ".join(filter(None, (about, hint or error.hint)))
-    return AgentFailure(error.message, session=run.session, kind="provider", error=error, hint=hints)
+    return AgentFailure(error.message, trace=run.trace, kind="provider", error=error, hint=hints)
 
 
 async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
@@ -256,8 +256,8 @@ async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> Invok
                 run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
                 raise
         if attempt.error is not None:
-            run.session.state = "llm_recall"
-            run.session.llm_recalls[run.turn.rounds].append(attempt.error)
+            run.trace.state = "llm_recall"
+            run.trace.llm_recalls[run.turn.rounds].append(attempt.error)
             await run.listeners.emit(Retrying(attempt.error, attempt.wait or 0.0))
     raise AssertionError("a retry ends in an answer or an error")
 
@@ -276,17 +276,17 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
             settings.model,
             prompt=run.prompt,
             model_args=args,
-            parser_args=settings.parser_args,
+            parser_args=settings.call.get("parser_args"),
             responder="assistant",
-            metadata=settings.metadata,
-            api_type=settings.api_type,
+            metadata=settings.call.get("metadata"),
+            api_type=settings.options.api_type,
             stream_handler=answering.handle,
         )
         _require_answer(result)
     except PalaverError:
         raise
     except Exception as error:  # an invoker of the caller
-        raise callback_failed("invoker", error, run.session) from error
+        raise callback_failed("invoker", error, run.trace) from error
     run.answering = None
     if answering.request is None:  # an invoker that does not report its request
         run.dialog.record(Invocation(model=settings.model, manifest={"at": working.view().at}), beside=True)
@@ -317,10 +317,10 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
     (kept,) = stamped(_as_logged(message), run.dialog.dialog_id, run.dialog.store)
     if kept.is_function_call and final:
         run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
-        rounds = counted(run.settings.rounds, "round")
+        rounds = counted(run.settings.options.rounds, "round")
         raise AgentFailure(
             f"After {rounds} of tools, the model was asked for a final answer but called tools again.",
-            session=run.session,
+            trace=run.trace,
             kind="steps",
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
@@ -352,23 +352,23 @@ def _as_logged(message: Message) -> Message:
 
 async def _refuse(run: AgentRun, message: Message, text: str, cause: BaseException | None) -> None:
     """Record a refused answer and the request for a repair; fail the turn when no repair is left."""
-    session: AgentCallSession = run.session
-    run.session.state = "exception"
-    session.error_message = text
-    session.exception_retries[run.turn.rounds].append(text)
-    most = run.settings.max_exception_retry
+    trace: Trace = run.trace
+    run.trace.state = "exception"
+    trace.error_message = text
+    trace.exception_retries[run.turn.rounds].append(text)
+    most = run.settings.options.max_exception_retry
     left = run.turn.repairs < most
     repair, fault = _repair(run, text) if left else ("", None)
     run.record(attempt_entry(RejectedAnswer(message, REFUSED, text, repair)))
     if fault is not None:
-        raise callback_failed("handler", fault, session) from fault
+        raise callback_failed("handler", fault, trace) from fault
     if not left:
-        raise RepairFailed(text, most, session=session) from cause
+        raise RepairFailed(text, most, trace=trace) from cause
     await run.listeners.emit(AnswerRefused(message, text))
 
 
 def _repair(run: AgentRun, text: str) -> tuple[str, Exception | None]:
     try:
-        return run.prompt.on_exception(run.session).render({"error_message": text}), None
+        return run.prompt.on_exception(run.trace).render({"error_message": text}), None
     except Exception as fault:  # noqa: BLE001 - a handler of the caller; the answer is recorded first
         return "", fault

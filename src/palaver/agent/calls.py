@@ -37,7 +37,7 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
         Conflict: Another process continued the turn.
         StoreError: The store refused a result, which this process keeps.
     """
-    run.session.state = "interrupt"
+    run.trace.state = "interrupt"
     runnable: list[ToolCallContent] = []
     for call, fate in calls:
         kept = run.unsaved.get((run.dialog.dialog_id, call.id))
@@ -50,7 +50,7 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
             await _close(run, call, fate)
     await _ToolRound(run).execute(runnable)
     for call, fate in calls:
-        if fate is Fate.DECIDE and run.settings.approve is not None and call.id not in run.suspended:
+        if fate is Fate.DECIDE and run.settings.options.approve is not None and call.id not in run.suspended:
             await _decide(run, call)
 
 
@@ -59,7 +59,7 @@ async def _close(run: AgentRun, call: ToolCallContent, fate: Fate) -> None:
     text = {Fate.UNKNOWN: UNKNOWN, Fate.GIVEN_UP: GIVEN_UP}.get(fate) or _denial(run.turn.decisions.get(call.id))
     result = ToolResultContent(id=call.id, content=text, is_error=True, name=call.name)
     run.say(_message(result, call, str(fate)))
-    run.session.interrupts[max(run.turn.rounds - 1, 0)].append(
+    run.trace.interrupts[max(run.turn.rounds - 1, 0)].append(
         FunctionCall(call.id, call.name, call.args, None, text, text)
     )
     await run.listeners.emit(CallEnded(call, result, str(fate)))
@@ -87,12 +87,12 @@ def _edited(run: AgentRun, call: ToolCallContent) -> ToolCallContent:
 async def _decide(run: AgentRun, call: ToolCallContent) -> None:
     """Ask the approver. A call without a decision waits."""
     try:
-        verdict = run.settings.approve(call) if run.settings.approve is not None else None
+        verdict = run.settings.options.approve(call) if run.settings.options.approve is not None else None
         if inspect.isawaitable(verdict):
             verdict = await verdict
         decision = _decision(verdict)
     except Exception as error:  # an approver of the caller
-        raise callback_failed("approver", error, run.session) from error
+        raise callback_failed("approver", error, run.trace) from error
     if decision is None:
         run.undecided.add(call.id)
         return
@@ -125,7 +125,7 @@ class _ToolRound:
                 earlier=tuple(run.turn.executed),
                 on_start=self._start,
                 on_outcome=self._outcome,
-                parallel=run.settings.parallel,
+                parallel=run.settings.options.parallel,
             )
         if self._fault is not None:
             raise self._fault
@@ -141,12 +141,12 @@ class _ToolRound:
         if SUSPENDED in outcome.result.metadata:
             run.suspended.add(call.id)
             return
-        run.session.interrupts[max(run.turn.rounds - 1, 0)].append(outcome.function_call)
+        run.trace.interrupts[max(run.turn.rounds - 1, 0)].append(outcome.function_call)
         try:
             result = self._worded(self._noted(call, outcome.result))
         except Exception as error:  # noqa: BLE001 - a handler of the caller; the result is recorded first
             result = outcome.result
-            self._fault = self._fault or callback_failed("handler", error, run.session)
+            self._fault = self._fault or callback_failed("handler", error, run.trace)
         self._keep(_message(result, call, outcome.ending, outcome.seconds))
         await run.listeners.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
 
@@ -159,8 +159,8 @@ class _ToolRound:
 
     def _worded(self, result: ToolResultContent) -> ToolResultContent:
         """Return a result as the prompt's handler words it."""
-        text = self._run.session.call_results = result.text()
-        said = self._run.prompt.on_interrupt(self._run.session).render({"call_results": text})
+        text = self._run.trace.call_results = result.text()
+        said = self._run.prompt.on_interrupt(self._run.trace).render({"call_results": text})
         return result if said == text else _with_text(result, said)
 
     def _keep(self, message: ToolMessage) -> None:

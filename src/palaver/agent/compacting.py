@@ -72,7 +72,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
         manager = policy(DEFAULT_POLICY, run.settings.model)
     if isinstance(manager, Policy):
         await _read_again(run, manager)
-        if limit is None and run.settings.triggers:
+        if limit is None and run.settings.options.triggers:
             await _committed(run, manager, await run_in_worker(partial(_fired, run, manager)))
         plan = await run_in_worker(partial(_planned, run, manager, after, limit))
         view = with_notices(await _committed(run, manager, plan) or plan.composed.view, after)
@@ -91,9 +91,7 @@ def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Excha
 
 
 def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget) -> Composed:
-    settings = run.settings
-    fallback = None if settings.fallback is None else policy(settings.fallback, settings.model)
-    fallback = fallback if isinstance(fallback, Policy) else None
+    fallback = run.settings.fallback if isinstance(run.settings.fallback, Policy) else None
     return compose(view, manager, budget, _meter(run), fallback=fallback, committed=True)
 
 
@@ -141,7 +139,7 @@ def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
         idle=max(0.0, now() - said),
         compacted=_compacted(dialog, meter, last.view_base),
     )
-    cause = fired(run.settings.triggers, figures)
+    cause = fired(run.settings.options.triggers, figures)
     if cause is None:
         return None
     try:
@@ -169,7 +167,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
         return None
     if plan.composed.after.total >= plan.composed.before.total:
         return None
-    summarizer, headings = run.settings.summarizer, manager.headings or HEADINGS
+    summarizer, headings = run.settings.options.summarizer, manager.headings or HEADINGS
     summarized = Summarized(composed=plan.composed)
     if summarizer is not None:
         meter = _meter(run)
@@ -185,7 +183,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View
     made = summarized.composed
     asked = {"summary": summarized.account()} if summarized.requests or summarized.failed else {}
     attempt: dict[str, Any] = {"trigger": plan.trigger, **asked}
-    run.session.add_cost(summarized.cost)
+    run.trace.add_cost(summarized.cost)
     try:
         await run_in_worker(partial(run.dialog.compaction.commit, made, attempt=attempt))
     except (Conflict, InvalidInput) as error:

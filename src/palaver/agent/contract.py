@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
-from palaver.agent.run import CallSettings
+from palaver.agent.options import CallSettings
 from palaver.agent.turn import TurnState
 from palaver.context.policy import Policy
 from palaver.context.recall import RECALL_TOOLS
@@ -21,33 +21,22 @@ from palaver.tools.toolbox import without_clashes
 __all__ = ["offered", "task_prompt"]
 
 
-class _Prompted(Protocol):
-    """The parts of an agent that are needed here: a system prompt and a runtime."""
-
-    system_prompt: Prompt
-    runtime: Runtime
-
-
-def task_prompt(dialog: Dialog, turn: TurnState, agent: _Prompted, *, inherit: bool) -> Prompt:
-    """Return the prompt that governs the call from beginning to end (R44).
+def task_prompt(dialog: Dialog, turn: TurnState, settings: CallSettings) -> Prompt:
+    """Return the prompt that governs the call from beginning to end.
 
     A turn that continues keeps the prompt it began with, which another process finds by its path. In a new turn, the newest prompt
-    governs; after plain text, the system prompt with its tools and parser (C12).
-
-    Args:
-        dialog: The dialog.
-        turn: The state of its turn.
-        agent: The agent with the system prompt.
-        inherit: Whether the system prompt is in force after plain text.
+    governs; after plain text, the agent's system prompt with its tools and parser, unless the options say otherwise.
     """
     top = dialog.top_prompt
+    system: Prompt = settings.agent.system_prompt
+    runtime: Runtime = settings.agent.runtime
     if turn.began >= 0 and turn.prompt:
-        for known in (top, agent.system_prompt):
+        for known in (top, system):
             if known is not None and known.path == turn.prompt:
                 return known
-        if turn.prompt in agent.runtime.prompts():
-            return agent.runtime.get_prompt(turn.prompt)
-    return agent.system_prompt if top is None or (top.is_temporary and inherit) else top
+        if turn.prompt in runtime.prompts():
+            return runtime.get_prompt(turn.prompt)
+    return system if top is None or (top.is_temporary and settings.options.inherit_system_contract) else top
 
 
 async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack) -> Toolbox:
@@ -64,7 +53,7 @@ async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack)
         adapter = import_module("palaver.tools.mcp")  # needs an optional package
         for server in prompt.mcp_servers_list:
             functions += (await stack.enter_async_context(adapter.connect(server))).functions
-    memory = () if settings.memory is None else core_memory_tools(settings.memory)
+    memory = () if settings.options.memory is None else core_memory_tools(settings.options.memory)
     own = Prompt(path=f"{prompt.path}#agent", prompt="", function_list=(*settings.agent.tools, *memory))
     kits: list[Iterable[Function]] = [own.resolve(settings.agent.runtime).function_list]
     kits += [_recall_tools()] if _recalls(prompt, settings) else []
@@ -79,8 +68,8 @@ def _recalls(prompt: Prompt, settings: CallSettings) -> bool:
 
     With a format it has none, because some models return no structured answer when tools are declared.
     """
-    if settings.recall is not None:
-        return settings.recall
+    if settings.options.recall is not None:
+        return settings.options.recall
     manager = settings.context_manager
     complete = manager.complete if isinstance(manager, Policy) else manager is None
     return (not complete or settings.budget is not None) and prompt.format is None

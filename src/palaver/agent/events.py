@@ -32,13 +32,13 @@ class TurnStarting:
     """A turn begins or continues: always the first event.
 
     Attributes:
-        session: The `AgentCallSession`.
+        trace: The `Trace`.
         model: The model.
         provider: The provider's name, or empty.
         tools: The names of the declared tools.
     """
 
-    session: Any
+    trace: Any
     model: str = ""
     provider: str = ""
     tools: tuple[str, ...] = ()
@@ -158,10 +158,10 @@ class TurnFinished:
     """The turn ended, with or without an answer: always the last event.
 
     Attributes:
-        session: The `AgentCallSession`.
+        trace: The `Trace`.
     """
 
-    session: Any
+    trace: Any
     type: Literal["turn_finished"] = field(default="turn_finished", init=False)
 
 

@@ -6,21 +6,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
 from palaver.context.working import WorkingDialog
-from palaver.errors import InvalidInput, NotFound, ParseError, ProviderError
+from palaver.errors import InvalidInput, ParseError, ProviderError
 from palaver.ids import BlobId
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
 from palaver.models import End, Event, Provider
-from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
-from palaver.prompts import Prompt, Runtime, get_default_runtime
+from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
@@ -28,14 +26,7 @@ from palaver.view import View
 from palaver.wire import Call, Memo, Profile, Request
 from palaver.wire import compile as compile_request
 
-__all__ = [
-    "InvokeResult",
-    "Invoker",
-    "ProviderInvoker",
-    "StreamHandler",
-    "build_invoker",
-    "register_invoker",
-]
+__all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler", "WorkingCopy", "require_invoker"]
 
 StreamHandler: TypeAlias = Callable[[Any], object]
 """Called with each event. An awaitable result is awaited; any other result is ignored."""
@@ -89,7 +80,7 @@ class WorkingCopy:
         return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class InvokeResult:
     """One answer of a model, and its request.
 
@@ -109,11 +100,7 @@ class InvokeResult:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: everything but the request, which `dialog.calls` can rebuild."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "request"}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        for name, value in {"request": None, **state}.items():
-            object.__setattr__(self, name, value)
+        return {**vars(self), "request": None}
 
     @property
     def has_errors(self) -> bool:
@@ -256,58 +243,13 @@ async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:
             await waiting
 
 
-# --- invokers by name ----------------------------------------------------------------------------------------------------
-
-Builder: TypeAlias = Callable[[dict[str, Any]], Invoker]
-"""Builds an invoker from a configuration without its key `invoker`."""
-
-
-def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = None) -> Invoker:
-    """Build an invoker by name.
-
-    Args:
-        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its fields, and the provider's own arguments:
-            `build_invoker({"invoker": "openai", "base_url": "..."})`.
-        runtime: Its registered invokers take precedence over providers. Default: the default runtime.
-
-    Raises:
-        NotFound: No invoker has this name; `close` has similar names.
-        MissingExtra: The provider's package is not installed.
-        InvalidInput: The configuration has a key that the invoker does not accept.
-    """
-    rest = {"invoker": config} if isinstance(config, str) else dict(config)
-    name = rest.pop("invoker", None)
-    if not isinstance(name, str):
-        raise InvalidInput("The configuration of an invoker has no name.", hint='Set one: {"invoker": "litellm"}.')
-    runtime = runtime or get_default_runtime()
-    known = (*runtime.invokers(), *PROVIDERS)
-    if name not in known:
-        raise NotFound(name, what="invoker", close=get_close_matches(name, known))
-    try:
-        if name in runtime.invokers():
-            made: Invoker = runtime.get_invoker(name)(rest)
-            return made
-        retry = retry_of(rest.pop("retry", None))
-        return ProviderInvoker(connect_provider(name, **rest), retry)
-    except TypeError as error:
-        raise InvalidInput(f"The invoker {name!r} cannot be built from {sorted(rest)}: {error}.") from error
-
-
-def register_invoker(name: str, builder: Builder) -> Builder:
-    """Register an invoker with the default runtime, and return its builder."""
-    return get_default_runtime().register_invoker(name, builder, overwrite=True)
-
-
-def retry_of(given: object) -> Retry | None:
-    """Return a retry policy from a policy, a mapping of its fields, or a number of retries.
-
-    Raises:
-        InvalidInput: The value is anything else.
-    """
-    if given is None or isinstance(given, Retry):
-        return given
-    if isinstance(given, Mapping):
-        return Retry(**given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return Retry(attempts=given + 1)
-    raise InvalidInput(f"retry is {given!r}.", hint="Pass a Retry, a mapping of its fields, or a number of retries.")
+def require_invoker(given: object) -> None:
+    """Raise InvalidInput unless the value has an async `invoke`."""
+    invoke = getattr(given, "invoke", None)
+    if not callable(invoke):
+        hint = 'Pass a provider, or an object with `async def invoke(...)`; Agent(model="openai/gpt-5") finds the provider itself.'
+        raise InvalidInput(f"llm_invoker is {given!r}.", hint=hint)
+    if not inspect.iscoroutinefunction(invoke):
+        raise InvalidInput(
+            f"The invoke of {type(given).__name__} is not async.", hint="Write `async def invoke(...)`; see Invoker."
+        )

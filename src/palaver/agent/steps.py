@@ -76,11 +76,11 @@ def next_step(run: AgentRun) -> Step:
     turn, pending = run.turn, run.turn.pending
     if pending:
         fates = tuple((call, _fate(run, call)) for call in pending)
-        asked = run.settings.approve is not None and any(call.id not in run.postponed for call in pending)
+        asked = run.settings.options.approve is not None and any(call.id not in run.postponed for call in pending)
         return Wait() if all(what is Fate.DECIDE for _, what in fates) and not asked else Settle(fates)
     if turn.response is not None and not turn.said and _answered(turn, turn.response):
         return Finish()
-    return Ask(final=turn.rounds >= run.settings.rounds)
+    return Ask(final=turn.rounds >= run.settings.options.rounds)
 
 
 def _answered(turn: TurnState, response: Message) -> bool:
@@ -107,10 +107,10 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
 
 
 async def go(run: AgentRun) -> None:
-    """Run a turn to its end. `run.session` records how it ended.
+    """Run a turn to its end. `run.trace` records how it ended.
 
     Raises:
-        AgentFailure: The turn ended without an answer; the error has the session.
+        AgentFailure: The turn ended without an answer; the error has the trace.
         Busy: Another process was first to begin a turn; nothing was written.
         Conflict: Another process continued the turn.
         StoreError: The store failed; the dialog has every durable step.
@@ -118,22 +118,20 @@ async def go(run: AgentRun) -> None:
         PolicyFailed: The context manager raised.
     """
     try:
-        await run.listeners.emit(
-            TurnStarting(run.session, run.settings.model, run.settings.provider, run.toolbox.names)
-        )
+        await run.listeners.emit(TurnStarting(run.trace, run.settings.model, run.settings.provider, run.toolbox.names))
         await _steps(run)
     except (get_cancelled_exc_class(), KeyboardInterrupt, SystemExit):
-        run.session.state = "interrupted"
+        run.trace.state = "interrupted"
         _release(run, "interrupted")
         raise
     except Exception as error:
-        run.session.state = "failure"
-        run.session.error = error
+        run.trace.state = "failure"
+        run.trace.error = error
         if not isinstance(error, Conflict | StoreError):
             _release(run, "failed")
         raise
     finally:
-        await run.listeners.end(TurnFinished(run.session))
+        await run.listeners.end(TurnFinished(run.trace))
 
 
 async def _steps(run: AgentRun) -> None:
@@ -158,13 +156,13 @@ async def _steps(run: AgentRun) -> None:
                 run.end("final")
         run.require_listeners()
     run.deliver(_delivered(run))
-    run.session.state = "success"
+    run.trace.state = "success"
 
 
 async def _wait(run: AgentRun) -> None:
-    run.session.waiting = open_calls(run.dialog)
-    run.session.state = "waiting"
-    await run.listeners.emit(DecisionAwaited(run.session.waiting))
+    run.trace.waiting = open_calls(run.dialog)
+    run.trace.state = "waiting"
+    await run.listeners.emit(DecisionAwaited(run.trace.waiting))
 
 
 def _delivered(run: AgentRun) -> Message | None:
@@ -184,4 +182,4 @@ def _release(run: AgentRun, outcome: str) -> None:
         if run.turn.open:
             run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))
     except (Conflict, StoreError) as error:
-        run.session.error = run.session.error or error
+        run.trace.error = run.trace.error or error

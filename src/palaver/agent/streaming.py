@@ -8,10 +8,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from palaver.agent.call_session import AgentCallSession
 from palaver.agent.claim import require_no_transaction
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
+from palaver.agent.trace import Trace
 from palaver.tools.portal import run_sync
 
 __all__ = ["TurnStream"]
@@ -24,11 +24,11 @@ class TurnStream:
     reader after the last event. Read it with `for` or with `async for`, not with both.
 
     Attributes:
-        session: The trace of the turn, which grows while it runs.
+        trace: The trace of the turn, which grows while it runs.
     """
 
-    def __init__(self, session: AgentCallSession, work: Callable[[StreamHandler], Awaitable[None]]) -> None:
-        self.session = session
+    def __init__(self, trace: Trace, work: Callable[[StreamHandler], Awaitable[None]]) -> None:
+        self.trace = trace
         self._work = work
         self._queue: asyncio.Queue[AgentEvent | None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -66,7 +66,7 @@ class TurnStream:
         self._queue = self._queue or asyncio.Queue()
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError, Exception):  # the session records how it ended
+            with suppress(asyncio.CancelledError, Exception):  # the trace records how it ended
                 await task
 
     async def __aenter__(self) -> Self:
@@ -81,7 +81,7 @@ class TurnStream:
 
     def __iter__(self) -> Iterator[AgentEvent]:
         """Yield the events in order; Ctrl-C, or leaving the loop, interrupts the turn."""
-        require_no_transaction(self.session.dialog.store)
+        require_no_transaction(self.trace.dialog.store)
         try:
             while True:
                 try:

@@ -62,11 +62,11 @@ def subagent(
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
         child = _dialog(context, agent, inherits, prompt_args, f"{brief}\n\n{task}".strip())
         own = rendered(agent.system_prompt, prompt_args) if inherits == "fork" else ""
-        session = await agent.answer_in(child, within=context, instructions=own)
-        if session.state == "waiting" or session.delivery is None:
+        trace = await agent.answer_in(child, within=context, instructions=own)
+        if trace.state == "waiting" or trace.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
         answer = _newest(child, lambda header: header.role == Role.ASSISTANT)
-        return ToolReply(session.delivery.text_content(), metadata={"dialog": child.dialog_id, **copy_of(answer)})
+        return ToolReply(trace.delivery.text_content(), metadata={"dialog": child.dialog_id, **copy_of(answer)})
 
     return Function(
         name or agent.name,

@@ -15,7 +15,6 @@ from typing import Any
 
 import anyio
 
-from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -27,6 +26,7 @@ from palaver.agent.events import (
     TurnFinished,
     TurnStarting,
 )
+from palaver.agent.trace import Trace
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import Message, ToolCallContent, canonical_json
 from palaver.models import End
@@ -87,8 +87,8 @@ class Telemetry:
         match event:
             case TurnStarting():
                 self._start_turn(event)
-            case TurnFinished(session=session):
-                self._finish_turn(session)
+            case TurnFinished(trace=trace):
+                self._finish_turn(trace)
             case CallStarting(call=call):
                 self._start_call(call)
             case CallEnded():
@@ -115,31 +115,31 @@ class Telemetry:
     # --- turns ----------------------------------------------------------------------------------------------------------------
 
     def _start_turn(self, event: TurnStarting) -> None:
-        session: AgentCallSession = event.session
+        trace: Trace = event.trace
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": session.agent_name,
+            "gen_ai.agent.name": trace.agent_name,
             "gen_ai.provider.name": event.provider,
             "gen_ai.request.model": event.model,
-            "gen_ai.conversation.id": getattr(session.dialog, "session_id", ""),
-            "palaver.dialog.id": session.dialog_id,
+            "gen_ai.conversation.id": getattr(trace.dialog, "session_id", ""),
+            "palaver.dialog.id": trace.dialog_id,
         }
-        turn = self._open(f"invoke_agent {session.agent_name}", SpanKind.INTERNAL, attributes)
+        turn = self._open(f"invoke_agent {trace.agent_name}", SpanKind.INTERNAL, attributes)
         turn.provider, turn.tools = event.provider, frozenset(event.tools)
         self._turns[turn.span] = turn
 
-    def _finish_turn(self, session: AgentCallSession) -> None:
+    def _finish_turn(self, trace: Trace) -> None:
         turn = self._current()
         if turn is None:
             return
-        failed = session.error is not None or session.state == "interrupted"
-        error = type(session.error).__qualname__ if session.error is not None else "cancelled"
-        cause = getattr(session.error, "error", None)
+        failed = trace.error is not None or trace.state == "interrupted"
+        error = type(trace.error).__qualname__ if trace.error is not None else "cancelled"
+        cause = getattr(trace.error, "error", None)
         self._end_chat(turn, (cause.kind if isinstance(cause, ProviderError) else error) if failed else "")
         for call in turn.calls.values():
             _end(call.span, "cancelled")
-        turn.span.set_attribute("palaver.turn.state", session.state)
-        turn.span.set_attributes(_usage(session.cost.prompt_tokens, session.cost.completion_tokens))
+        turn.span.set_attribute("palaver.turn.state", trace.state)
+        turn.span.set_attributes(_usage(trace.cost.prompt_tokens, trace.cost.completion_tokens))
         otel_context.detach(turn.token)
         del self._turns[turn.span]
         _end(turn.span, error if failed else "")

@@ -313,7 +313,7 @@ class Session:
         """Tokens and dollars of everything that was paid for in it: all answers, those of sub-agents and refused ones, too, and summaries.
 
         An answer that branches share, or that a rewritten file repeats, counts once. Reads all messages. As for dialogs, some dollars are
-        estimated. `AgentCallSession.cost` counts the same for one call of an agent.
+        estimated. `Trace.cost` counts the same for one call of an agent.
         """
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):

@@ -69,7 +69,7 @@ def _rewind(talk: Talk, words: str) -> None:
 
 def _compact(talk: Talk, words: str) -> None:
     agent, compaction = talk.agent, talk.dialog.compaction
-    summarizer = agent.options.get("summarizer")
+    summarizer = agent.options.summarizer
     if summarizer is None:
         preview = compaction.preview(agent.context_manager, model=agent.model)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import redirect_stdout
 
 from palaver.agent import (
-    AgentCallSession,
     AgentEvent,
     AnswerRefused,
     CallEnded,
@@ -13,6 +12,7 @@ from palaver.agent import (
     Compacted,
     Decision,
     Retrying,
+    Trace,
     decide,
     question,
 )
@@ -85,7 +85,7 @@ def _answer(talk: Talk) -> Exit:
     """Have the agent answer, ask about calls that need a decision, and show how it ended. Whatever fails, the chat goes on."""
     while True:
         try:
-            session = _turn(talk)
+            trace = _turn(talk)
         except KeyboardInterrupt:
             turn = read_turn(talk.agent.store, talk.dialog.dialog_id)
             begun = ", ".join(call.name for call in turn.pending if call.id in turn.started)
@@ -96,14 +96,14 @@ def _answer(talk: Talk) -> Exit:
             hint = " /continue tries again; /model SPEC asks another model." if isinstance(error, AgentFailure) else ""
             talk.screen.note(f"! {talk.screen.cut(str(error), 600)}{hint}", "red")
             return exit_code(error)
-        if session.state == "waiting":
+        if trace.state == "waiting":
             if not _decided(talk):
                 return Exit.FOUND
-        elif not session.late:
+        elif not trace.late:
             return Exit.OK
 
 
-def _turn(talk: Talk) -> AgentCallSession:
+def _turn(talk: Talk) -> Trace:
     """Run a turn to its end, or until somebody must decide. After Ctrl-C it has ended when this raises."""
     screen = talk.screen
     try:
@@ -112,11 +112,11 @@ def _turn(talk: Talk) -> AgentCallSession:
                 _show(screen, event)
     finally:
         screen.end_line()
-    cost = stream.session.cost
+    cost = stream.trace.cost
     if cost.total_tokens:
         dollars = f", {money(cost.cost)}" if cost.cost else ""
         screen.note(f"  {cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written{dollars}")
-    return stream.session
+    return stream.trace
 
 
 def _show(screen: Screen, event: AgentEvent) -> None:

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, get_type_hints
 from anyio import to_thread
 
 from palaver.agent.agent import Agent
-from palaver.agent.building import build_agents
-from palaver.agent.call_session import TacticCallSession
-from palaver.agent.config import Given, load_config
 from palaver.agent.invoking import Invoker
+from palaver.compat.building import build_agents
+from palaver.compat.config import Given, load_config
+from palaver.compat.trace import TacticCallSession
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.store.protocol import Store
@@ -248,7 +248,7 @@ class Tactic(ABC):
         working = copy(self)
         working._session, working._agents = session, None  # noqa: SLF001 - a copy of itself
         for agent in working.agents.values():
-            agent.on_session = session.record_agent_call
+            agent.on_trace = session.record_agent_call
         for name, sub_tactic in self.sub_tactics.items():
             part = copy(sub_tactic)
             part._above = (session, name)  # noqa: SLF001 - one of its own kind

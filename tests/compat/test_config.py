@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.agent import build_agents, load_config
+from palaver import build_agents, load_config
 from palaver.context.presets.own import DefaultContextManager, OffloadContextManager
 from palaver.errors import InvalidConfig, NotFound
 from palaver.prompts import Prompt, Runtime
@@ -89,15 +89,19 @@ parallel_tools: false""",
         runtime,
     )
     options = agent.options
-    assert (options["api_type"], options["retry"].attempts, options["retry"].base) == ("response", 4, 0.5)
-    assert [options[name] for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall")] == [1, 2, 3]
+    assert (options.api_type, options.retry.attempts, options.retry.base) == ("response", 4, 0.5)
+    assert [getattr(options, name) for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall")] == [
+        1,
+        2,
+        3,
+    ]
     assert agent.budget == Budget.parse({"max_tokens": 9000}, "gpt-4o")
     assert agent.tools == (search,)
     assert agent.system_prompt.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
     assert agent.system_prompt.addon_args == {"web_search": True}
     assert agent.system_prompt.metadata == {"team": "birds"}
     assert agent.system_prompt.read('{"bird": "heron"}') == {"bird": "heron"}
-    assert (options["inherit_system_contract"], options["parallel_tools"]) == (False, False)
+    assert (options.inherit_system_contract, options.parallel_tools) == (False, False)
 
 
 # --- context managers --------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from palaver.agent import ProviderInvoker
-from palaver.agent.call_session import TacticCallSession
-from palaver.agent.tactic import Tactic, build_tactic
+from palaver.compat.tactic import Tactic, build_tactic
+from palaver.compat.trace import TacticCallSession
 from palaver.errors import InvalidConfig, InvalidInput, NotFound, RepairFailed
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultTagParser, Prompt, Runtime

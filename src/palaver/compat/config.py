@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
-from palaver.agent.call_session import USUAL_ROUNDS
+from palaver.agent.options import AgentOptions
 from palaver.errors import InvalidConfig, MissingFile, NotFound
 from palaver.messages import thaw
 
@@ -210,9 +210,9 @@ class AgentSpec(_ConfigSection):
     api_type: Literal["completion", "response"] | None = None
     invoker: InvokerWords = Field(default_factory=lambda: {"invoker": _DEFAULT_INVOKER}, repr=False)
     retry: Annotated[RetrySpec | None, BeforeValidator(_retry)] = None
-    max_exception_retry: Count = 3
-    max_interrupt_steps: Count = USUAL_ROUNDS
-    max_llm_recall: Count = 0
+    max_exception_retry: Count = AgentOptions.max_exception_retry
+    max_interrupt_steps: Count = AgentOptions.max_interrupt_steps
+    max_llm_recall: Count = AgentOptions.max_llm_recall
     context_manager: Annotated[Words | None, BeforeValidator(_manager)] = None
     fallback: Name | None = None
     budget: Any = None
@@ -224,8 +224,8 @@ class AgentSpec(_ConfigSection):
     mcp_servers: list[Words] = Field(default_factory=list, repr=False)
     addon_args: Words = Field(default_factory=dict, repr=False)
     format: Words | None = None
-    inherit_system_contract: bool = True
-    parallel_tools: bool = True
+    inherit_system_contract: bool = AgentOptions.inherit_system_contract
+    parallel_tools: bool = AgentOptions.parallel_tools
     metadata: Words = Field(default_factory=dict)
     _place: ConfigPlace = PrivateAttr(default_factory=ConfigPlace)
 

@@ -1,21 +1,26 @@
-"""Build agents from specifications, and resolve their references."""
+"""Build agents and invokers from descriptions, and resolve their references."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from palaver.agent.agent import Agent
 from palaver.agent.compacting import ModelSummarizer
-from palaver.agent.config import AgentSpec, Config, MemorySpec
-from palaver.agent.invoking import Invoker, ProviderInvoker, build_invoker, retry_of
+from palaver.agent.invoking import Invoker, ProviderInvoker
+from palaver.agent.options import AgentOptions
+from palaver.compat.config import AgentSpec, Config, MemorySpec
 from palaver.context.policy import policy
 from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import canonical_json
 from palaver.models import Provider
+from palaver.models.connect import PROVIDERS, connect_provider
+from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime, verbatim_prompt
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
@@ -23,23 +28,13 @@ from palaver.store.connect import StoreLike, opened_store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
 
-__all__ = ["build_agents"]
+__all__ = ["build_agents", "build_invoker", "register_invoker"]
 
 _TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
     {each.name: each for each in (Tokens, EventCount, Idle, Overflow)}
 )
-_PLAIN = (
-    "model_args",
-    "max_exception_retry",
-    "max_interrupt_steps",
-    "max_llm_recall",
-    "api_type",
-    "fallback",
-    "recall",
-    "inherit_system_contract",
-    "parallel_tools",
-)
-"""Options that an agent takes unchanged from the configuration."""
+_OPTIONS = AgentSpec.model_fields.keys() & {option.name for option in fields(AgentOptions)}
+"""The keys of a configuration that are options of the agent."""
 
 _T = TypeVar("_T")
 
@@ -83,9 +78,13 @@ class _Builder:
     def agent(self, spec: AgentSpec) -> Agent:
         """Build an agent."""
         invoker = self._given or _used(spec, ("invoker",), partial(self._invoker, spec.invoker))
-        options = {name: getattr(spec, name) for name in _PLAIN}
-        if spec.retry is not None:
-            options["retry"] = _used(spec, ("retry",), partial(retry_of, dict(spec.retry)))
+        options: dict[str, Any] = {
+            **{name: getattr(spec, name) for name in _OPTIONS},
+            "retry": spec.retry and _used(spec, ("retry",), partial(_retry, dict(spec.retry))),
+            "summarizer": self._summarizer(spec, invoker),
+            "triggers": tuple(_trigger(spec, index, words) for index, words in enumerate(spec.triggers)),
+            "memory": None,
+        }
         budget = spec.budget
         if budget is not None:
             budget = _used(spec, ("budget",), partial(Budget.parse, budget, spec.model_name))
@@ -99,12 +98,11 @@ class _Builder:
             budget=budget,
             store=self._store,
             runtime=self._runtime,
+            model_args=spec.model_args,
             **options,
-            summarizer=self._summarizer(spec, invoker),
-            triggers=tuple(_trigger(spec, index, words) for index, words in enumerate(spec.triggers)),
         )
-        if spec.memory is not None:
-            agent.options["memory"] = self._memory(spec, spec.memory, agent)
+        if spec.memory is not None:  # it may be in the agent's own store
+            agent.options = replace(agent.options, memory=self._memory(spec, spec.memory, agent))
         return agent
 
     def _prompt(self, spec: AgentSpec) -> Prompt:
@@ -205,3 +203,60 @@ def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T],
         named = next((key for key in words if key != "type" and repr(key) in str(error)), None)
         path = steps if named is None else (*steps[:-1], named) if steps[-1] == "type" else (*steps, named)
         raise spec.place.fault(path, getattr(error, "message", f"{error}."), hint=getattr(error, "hint", "")) from error
+
+
+# --- invokers by name ----------------------------------------------------------------------------------------------------
+
+Builder: TypeAlias = Callable[[dict[str, Any]], Invoker]
+"""Builds an invoker from a configuration without its key `invoker`."""
+
+
+def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = None) -> Invoker:
+    """Build an invoker by name.
+
+    Args:
+        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its fields, and the provider's own arguments:
+            `build_invoker({"invoker": "openai", "base_url": "..."})`.
+        runtime: Its registered invokers take precedence over providers. Default: the default runtime.
+
+    Raises:
+        NotFound: No invoker has this name; `close` has similar names.
+        MissingExtra: The provider's package is not installed.
+        InvalidInput: The configuration has a key that the invoker does not accept.
+    """
+    rest = {"invoker": config} if isinstance(config, str) else dict(config)
+    name = rest.pop("invoker", None)
+    if not isinstance(name, str):
+        raise InvalidInput("The configuration of an invoker has no name.", hint='Set one: {"invoker": "litellm"}.')
+    runtime = runtime or get_default_runtime()
+    known = (*runtime.invokers(), *PROVIDERS)
+    if name not in known:
+        raise NotFound(name, what="invoker", close=get_close_matches(name, known))
+    try:
+        if name in runtime.invokers():
+            made: Invoker = runtime.get_invoker(name)(rest)
+            return made
+        retry = _retry(rest.pop("retry", None))
+        return ProviderInvoker(connect_provider(name, **rest), retry)
+    except TypeError as error:
+        raise InvalidInput(f"The invoker {name!r} cannot be built from {sorted(rest)}: {error}.") from error
+
+
+def register_invoker(name: str, builder: Builder) -> Builder:
+    """Register an invoker with the default runtime, and return its builder."""
+    return get_default_runtime().register_invoker(name, builder, overwrite=True)
+
+
+def _retry(given: object) -> Retry | None:
+    """Return a retry policy from a policy, a mapping of its fields, or a number of retries.
+
+    Raises:
+        InvalidInput: The value is anything else.
+    """
+    if given is None or isinstance(given, Retry):
+        return given
+    if isinstance(given, Mapping):
+        return Retry(**given)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Retry(attempts=given + 1)
+    raise InvalidInput(f"retry is {given!r}.", hint="Pass a Retry, a mapping of its fields, or a number of retries.")

@@ -1,0 +1,195 @@
+"""The options of an agent, and the settings of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, Self, TypeAlias, TypedDict
+
+from palaver.agent.approvals import Approver
+from palaver.agent.invoking import Invoker, StreamHandler
+from palaver.context.policy import ContextManager
+from palaver.context.summary import Summarizer
+from palaver.context.triggers import Trigger
+from palaver.errors import InvalidInput
+from palaver.messages import APITypes, Message
+from palaver.models.retry import Retry
+from palaver.session.memory import CoreMemory, SubjectMemory
+from palaver.tokens import Budget
+
+__all__ = ["AgentOptions", "CallArguments", "CallSettings", "Conversation", "OptionKeywords"]
+
+_MOST_ROUNDS = 100
+"""The maximum number of rounds of tools if `max_interrupt_steps` is 0; LLLM's figure."""
+
+_MOST_PARALLEL = 8
+"""The number of calls of one answer that run in parallel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """The options of an agent, each by keyword: `Agent(..., max_interrupt_steps=20, summarizer=...)`.
+
+    Attributes:
+        approve: A function that decides at once about calls that need a decision. Without one they wait.
+        max_exception_retry: The maximum number of repairs in a turn.
+        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK and of smolagents,
+            between those of the OpenAI Agents SDK (10) and Pydantic AI (50 requests).
+        max_llm_recall: The maximum number of retries when the provider fails; 0 follows `retry`.
+        retry: When and how often to retry, instead of the invoker's own policy.
+        fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
+        summarizer: Writes a summary in addition to the record when exchanges leave the view. Default: none.
+        triggers: When to compact although the view still fits its limit.
+        recall: Whether the agent has the recall tools. By default, if a policy may leave something out and there is no format.
+        memory: The core memory in its instructions, with tools to edit it; a `SubjectMemory` for one memory per subject.
+        parallel_tools: Whether calls of one answer run in parallel.
+        inherit_system_contract: Whether the system prompt's parser, tools and handler are in force after plain text.
+        api_type: The provider's interface, if the invoker supports several.
+        stream_handler: Called with every event.
+        tracer: Called with every event too, such as `palaver.agent.telemetry.Telemetry`.
+        deps: Objects that tools need: a database, a client, a user.
+    """
+
+    approve: Approver | None = None
+    max_exception_retry: int = 3
+    max_interrupt_steps: int = 20
+    max_llm_recall: int = 0
+    retry: Retry | None = None
+    fallback: str | None = None
+    summarizer: Summarizer | None = None
+    triggers: Sequence[Trigger] = ()
+    recall: bool | None = None
+    memory: CoreMemory | SubjectMemory | None = None
+    parallel_tools: bool = True
+    inherit_system_contract: bool = True
+    api_type: APITypes | str | None = None
+    stream_handler: StreamHandler | None = field(default=None, repr=False)
+    tracer: StreamHandler | None = field(default=None, repr=False)
+    deps: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the counts.
+
+        Raises:
+            InvalidInput: A count is not a whole number, or less than 0.
+        """
+        for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
+
+    @classmethod
+    def of(cls, keywords: OptionKeywords) -> Self:
+        """Return the options of a caller's keywords.
+
+        Raises:
+            InvalidInput: An option does not exist, or has a wrong value.
+        """
+        known = [option.name for option in fields(cls)]
+        for name in keywords.keys() - set(known):
+            near = get_close_matches(name, known, n=1)
+            meant = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(sorted(known))}."
+            raise InvalidInput(f"An agent has no option {name!r}.", hint=meant)
+        return cls(**keywords)
+
+    @property
+    def rounds(self) -> int:
+        """The maximum number of rounds of tools in a turn."""
+        return self.max_interrupt_steps or _MOST_ROUNDS
+
+    @property
+    def parallel(self) -> int:
+        """The number of calls of one answer that run in parallel."""
+        return _MOST_PARALLEL if self.parallel_tools else 1
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The fields of `AgentOptions` as keywords: type checkers cannot derive them from it."""
+
+    approve: Approver | None
+    max_exception_retry: int
+    max_interrupt_steps: int
+    max_llm_recall: int
+    retry: Retry | None
+    fallback: str | None
+    summarizer: Summarizer | None
+    triggers: Sequence[Trigger]
+    recall: bool | None
+    memory: CoreMemory | SubjectMemory | None
+    parallel_tools: bool
+    inherit_system_contract: bool
+    api_type: APITypes | str | None
+    stream_handler: StreamHandler | None
+    tracer: StreamHandler | None
+    deps: Any
+
+
+Conversation: TypeAlias = Sequence[Message | Mapping[str, Any]]
+"""Messages that the caller keeps, or dicts in a provider's format."""
+
+
+class CallArguments(TypedDict, total=False):
+    """The keyword arguments of one call of an agent.
+
+    Attributes:
+        alias: The dialog's alias. Default: the active dialog.
+        metadata: Stored with the answer.
+        args: Arguments of this call, which override `model_args`.
+        parser_args: Further arguments of the prompt's parser.
+        abandon: Whether to go on without the decisions that calls wait for. The model reads that they were not run. Default: False.
+        messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
+        prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
+    """
+
+    alias: str | None
+    metadata: Mapping[str, Any] | None
+    args: Mapping[str, Any] | None
+    parser_args: Mapping[str, Any] | None
+    abandon: bool
+    messages: Conversation | None
+    prompt_args: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """The settings of one call: the agent's, and the call's arguments.
+
+    Attributes:
+        agent: The agent.
+        options: Its options.
+        model: The model.
+        invoker: Sends requests to the model.
+        model_args: Arguments of the request.
+        context_manager: Shapes each request, or None; with a budget alone the policy `palaver`.
+        budget: The budget of one request, or None.
+        fallback: The policy to use if the context manager raises, or None.
+        call: The call's arguments.
+        instructions: The text that replaces the dialog's instructions; empty to keep them.
+        tracer: Called with every event, or None.
+    """
+
+    agent: Any
+    options: AgentOptions
+    model: str
+    invoker: Invoker
+    model_args: Mapping[str, Any]
+    context_manager: ContextManager | None
+    budget: Budget | None
+    fallback: ContextManager | None
+    call: CallArguments
+    tracer: StreamHandler | None
+    instructions: str = ""
+
+    @property
+    def retrying(self) -> Retry:
+        """When and how often to retry: `retry`, or else the invoker's own policy, or else never. `max_llm_recall` sets the number."""
+        policy = self.options.retry or getattr(self.invoker, "retry", None)
+        if self.options.max_llm_recall:
+            return replace(policy or Retry(), attempts=self.options.max_llm_recall + 1)
+        return policy or Retry(attempts=1)
+
+    @property
+    def provider(self) -> str:
+        """The provider's name, or empty."""
+        return str(getattr(getattr(self.invoker, "provider", None), "name", ""))
