@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from palaver import Prompt
-from palaver.agent import Agent, Decision, ProviderInvoker, decide, question, subagent
+from palaver.agent import Agent, Decision, ProviderInvoker, decide, subagent
 from palaver.agent.approvals import annotate
 from palaver.browsing.outline import outline
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
@@ -128,15 +128,6 @@ def test_an_unknown_decision_decides_nothing() -> None:
             annotate(agent.store, agent.current_dialog.dialog_id, foreign)
         assert agent.respond(return_session=True).state == "waiting"
         assert (agent.waiting, paid) == ((call,), [])
-
-
-def test_a_question_escapes_control_characters() -> None:
-    """What a model wrote cannot rewrite the terminal line that asks about it: controls and bidirectional marks are spelt out."""
-    call = ToolCallContent(id="c", name="pay\x1b[2K", args={"to": "ann\r\u202ebob\x07", "note": "Zoë 漢字\n"})
-    asked = question(call)
-    assert "\x1b" not in asked
-    assert not set(asked) & set("\r\u202e\x07")
-    assert "Zoë 漢字" in asked
 
 
 # --- messages while a call waits ------------------------------------------------------------------------------------------

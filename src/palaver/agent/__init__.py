@@ -2,7 +2,7 @@
 
 from palaver.agent.agent import Agent
 from palaver.agent.answer import Answer
-from palaver.agent.approvals import Decision, decide, open_calls, question
+from palaver.agent.approvals import Decision, decide, open_calls
 from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.events import (
     AgentEvent,
@@ -54,7 +54,6 @@ __all__ = [
     "TurnStream",
     "decide",
     "open_calls",
-    "question",
     "shut_down",
     "subagent",
 ]

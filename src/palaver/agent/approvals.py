@@ -5,7 +5,6 @@ Both are entries of the log, stored at once. Nothing waits in memory, so the pro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ __all__ = [
     "decide",
     "deliveries",
     "open_calls",
-    "question",
 ]
 
 # --- messages -----------------------------------------------------------------------------------------------------------
@@ -157,13 +155,3 @@ def _not_begun(
     for child in (subagent_dialog(nodes, dialog_id, turn.task(call_id)) for call_id in begun):
         if child is not None:
             yield from _not_begun(store, session_id, child)
-
-
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that must not reach a terminal: C0 except line feed, C1, and Unicode's bidirectional controls (UAX 9)."""
-
-
-def question(call: ToolCallContent) -> str:
-    """Return a call as text for the person who decides. Control characters are escaped, because the text comes from the model."""
-    text = f"{call.name}({call.arguments})"
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from difflib import get_close_matches
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from palaver.agent.agent import Agent
-from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.invoking import Invoker, ProviderInvoker
 from palaver.agent.options import AgentOptions
-from palaver.compat.config import AgentSpec, Config, MemorySpec
+from palaver.compat.config import AgentSpec, Config
 from palaver.context.policy import policy
-from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import canonical_json
 from palaver.models import Provider
 from palaver.models.connect import PROVIDERS, connect_provider
 from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime, verbatim_prompt
-from palaver.session import Dialog
-from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
 from palaver.store.connect import StoreLike, opened_store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
 
 __all__ = ["build_agents", "build_invoker", "register_invoker"]
 
-_TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
-    {each.name: each for each in (Tokens, EventCount, Idle, Overflow)}
-)
 _OPTIONS = AgentSpec.model_fields.keys() & {option.name for option in fields(AgentOptions)}
 """The keys of a configuration that are options of the agent."""
 
@@ -66,29 +58,24 @@ def build_agents(
 
 
 class _Builder:
-    """Builds agents that share invokers and memories."""
+    """Builds agents that share invokers."""
 
     def __init__(self, runtime: Runtime, llm_invoker: Invoker | Provider | None, store: StoreLike | None) -> None:
         self._runtime = runtime
         self._given = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
         self._store = None if store is None else opened_store(store, create=True)[0]
         self._invokers: dict[bytes, Invoker] = {}
-        self._memories: dict[str, SubjectMemory] = {}
 
     def agent(self, spec: AgentSpec) -> Agent:
         """Build an agent."""
         invoker = self._given or _used(spec, ("invoker",), partial(self._invoker, spec.invoker))
-        options: dict[str, Any] = {
-            **{name: getattr(spec, name) for name in _OPTIONS},
-            "retry": spec.retry and _used(spec, ("retry",), partial(_retry, dict(spec.retry))),
-            "summarizer": self._summarizer(spec, invoker),
-            "triggers": tuple(_trigger(spec, index, words) for index, words in enumerate(spec.triggers)),
-            "memory": None,
-        }
+        options: dict[str, Any] = {name: getattr(spec, name) for name in _OPTIONS}
+        if spec.retry is not None:
+            options["retry"] = _used(spec, ("retry",), partial(_retry, dict(spec.retry)))
         budget = spec.budget
         if budget is not None:
             budget = _used(spec, ("budget",), partial(Budget.parse, budget, spec.model_name))
-        agent = Agent(
+        return Agent(
             spec.name,
             self._prompt(spec),
             spec.model_name,
@@ -101,9 +88,6 @@ class _Builder:
             model_args=spec.model_args,
             **options,
         )
-        if spec.memory is not None:  # it may be in the agent's own store
-            agent.options = replace(agent.options, memory=self._memory(spec, spec.memory, agent))
-        return agent
 
     def _prompt(self, spec: AgentSpec) -> Prompt:
         """Return the system prompt with the configuration's servers, provider tools and format added."""
@@ -146,43 +130,6 @@ class _Builder:
         if key not in self._invokers:
             self._invokers[key] = build_invoker(words, runtime=self._runtime)
         return self._invokers[key]
-
-    def _summarizer(self, spec: AgentSpec, invoker: Invoker) -> ModelSummarizer | None:
-        wanted = spec.summarizer
-        if wanted is None:
-            return None
-        described = wanted.invoker
-        if described is not None:
-            invoker = _used(spec, ("summarizer", "invoker"), partial(self._invoker, described))
-        provider = getattr(invoker, "provider", None)
-        if not isinstance(provider, Provider):
-            what = f"{type(invoker).__name__} has no provider to ask for a summary."
-            raise spec.place.fault(("summarizer",), what, hint="Set an invoker that has a provider under `summarizer`.")
-        return ModelSummarizer(provider, wanted.model_name or spec.model_name, max_tokens=wanted.max_tokens)
-
-    def _memory(self, spec: AgentSpec, wanted: MemorySpec, agent: Agent) -> CoreMemory | SubjectMemory:
-        """Return the core memory of an agent; agents that name the same one share it."""
-        name = wanted.name or spec.name
-        blocks = {label: block.model_dump(exclude_none=True) for label, block in wanted.blocks.items()}
-        scratch = CoreMemory(Dialog(owner="memory"))
-        for label, block in blocks.items():  # report a wrong block now, not at the first conversation
-            _used(spec, ("memory", "blocks", label), partial(scratch.create, label, **block))
-        if wanted.shared:
-            return shared_memory(agent.store, name, blocks=blocks)
-        memory = self._memories.setdefault(name, SubjectMemory(name))
-        memory.blocks = {**blocks, **memory.blocks}
-        return memory
-
-
-def _trigger(spec: AgentSpec, index: int, words: Mapping[str, Any]) -> Trigger:
-    at = ("triggers", index)
-    name = str(words.get("type"))
-    if name not in _TRIGGERS:
-        raise spec.place.fault(
-            (*at, "type"), f"there is no trigger {name!r}.", hint=f"Triggers: {', '.join(_TRIGGERS)}."
-        )
-    rest = {key: value for key, value in words.items() if key != "type"}
-    return _used(spec, at, partial(_TRIGGERS[name], **rest), rest)
 
 
 def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T], words: Iterable[str] = ()) -> _T:

@@ -21,13 +21,10 @@ from palaver.messages import thaw
 
 __all__ = [
     "AgentSpec",
-    "BlockSpec",
     "Config",
     "ConfigPlace",
     "Given",
-    "MemorySpec",
     "RetrySpec",
-    "SummarizerSpec",
     "load_config",
 ]
 
@@ -119,17 +116,6 @@ class _ConfigSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
-def _either(*, name: str, on: bool = False) -> BeforeValidator:
-    """Return a validator for short forms. A name becomes a mapping with that name, true an empty mapping, false and null None."""
-
-    def read(given: object) -> object:
-        if on and isinstance(given, bool):
-            return {} if given else None
-        return {name: given} if isinstance(given, str) else given
-
-    return BeforeValidator(read)
-
-
 def _manager(given: object) -> object:
     """Read a context manager. A name is its type, a mapping without a type means `default`, and the type null means None."""
     words = {"type": given} if isinstance(given, str) else given
@@ -148,10 +134,6 @@ def _retry(given: object) -> object:
     return {"attempts": given + 1} if isinstance(given, int) and not isinstance(given, bool) else given
 
 
-def _triggers(given: object) -> object:
-    return [{"type": each} if isinstance(each, str) else each for each in given] if isinstance(given, list) else given
-
-
 Spec = TypeVar("Spec", bound="_ConfigSection")
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -168,32 +150,6 @@ class RetrySpec(_ConfigSection):
     patience: Annotated[float, Field(ge=0)] = 60.0
     max_elapsed: Annotated[float, Field(ge=0)] = 300.0
     jitter: bool = True
-
-
-class SummarizerSpec(_ConfigSection):
-    """The model that writes summaries. Default: the agent's own model and invoker."""
-
-    model_name: Name | None = None
-    invoker: InvokerWords | None = None
-    max_tokens: Annotated[int, Field(gt=0)] | None = None
-
-
-class BlockSpec(_ConfigSection):
-    """An initial block of core memory: arguments of `CoreMemory.create`."""
-
-    value: str = ""
-    description: str = ""
-    limit: Annotated[int, Field(gt=0)] | None = None
-    unit: str | None = None
-    read_only: bool = False
-
-
-class MemorySpec(_ConfigSection):
-    """Core memory for each session's subject, or one for everybody (`shared`)."""
-
-    name: Name | None = None
-    blocks: dict[str, Annotated[BlockSpec, _either(name="value")]] = Field(default_factory=dict)
-    shared: bool = False
 
 
 class AgentSpec(_ConfigSection):
@@ -216,10 +172,7 @@ class AgentSpec(_ConfigSection):
     context_manager: Annotated[Words | None, BeforeValidator(_manager)] = None
     fallback: Name | None = None
     budget: Any = None
-    summarizer: Annotated[SummarizerSpec | None, _either(name="model_name", on=True)] = None
-    triggers: Annotated[list[Words], BeforeValidator(_triggers)] = Field(default_factory=list)
     recall: bool | None = None
-    memory: Annotated[MemorySpec | None, _either(name="name", on=True)] = None
     tools: list[Name] = Field(default_factory=list)
     mcp_servers: list[Words] = Field(default_factory=list, repr=False)
     addon_args: Words = Field(default_factory=dict, repr=False)
@@ -396,11 +349,9 @@ def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
 
 def _keys(kind: type[BaseModel], steps: Sequence[str | int]) -> Iterator[str]:
     """Return the keys of the section at a path."""
-    nested: Mapping[str, type[BaseModel]] = {"retry": RetrySpec, "summarizer": SummarizerSpec, "memory": MemorySpec}
-    inner = nested.get(str(steps[0])) if steps else None
-    found: type[BaseModel] = kind if inner is None else BlockSpec if len(steps) > 1 else inner
-    yield from (each.alias or name for name, each in found.model_fields.items())
-    yield from _SYNONYMS if found is AgentSpec else ()
+    section = RetrySpec if steps[:1] == ("retry",) else kind
+    yield from (field.alias or name for name, field in section.model_fields.items())
+    yield from _SYNONYMS if section is AgentSpec else ()
 
 
 # --- reading --------------------------------------------------------------------------------------------------------------

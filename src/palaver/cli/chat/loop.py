@@ -14,7 +14,6 @@ from palaver.agent import (
     Retrying,
     Trace,
     decide,
-    question,
 )
 from palaver.agent.turn import read_turn
 from palaver.cli.chat.commands import ANSWER, QUIT, run_command
@@ -23,6 +22,7 @@ from palaver.cli.chat.talk import Talk
 from palaver.cli.outcome import Exit, exit_code
 from palaver.cli.terminal import money
 from palaver.errors import AgentFailure, PalaverError
+from palaver.messages import ToolCallContent
 from palaver.models import TextDelta, ThinkingDelta
 from palaver.store.titles import title
 
@@ -124,7 +124,7 @@ def _show(screen: Screen, event: AgentEvent) -> None:
         case TextDelta(text=text) | ThinkingDelta(text=text):
             screen.more(event.type, text)
         case CallStarting(call=call):
-            screen.note(f"-> {screen.cut(question(call), _WIDTH)}", "cyan")
+            screen.note(f"-> {screen.cut(_words(call), _WIDTH)}", "cyan")
         case CallEnded():
             _show_result(screen, event)
         case Retrying(error=error):
@@ -133,6 +133,10 @@ def _show(screen: Screen, event: AgentEvent) -> None:
             screen.note(f"! The answer was refused ({screen.cut(error, _WIDTH)}); asking again …", "yellow")
         case Compacted(tokens_before=before, tokens_after=after):
             screen.note(f"! Compacted: {before:,} tokens -> {after:,}. /undo takes it back.", "yellow")
+
+
+def _words(call: ToolCallContent) -> str:
+    return f"{call.name}({call.arguments})"
 
 
 def _show_result(screen: Screen, event: CallEnded) -> None:
@@ -150,7 +154,7 @@ def _show_result(screen: Screen, event: CallEnded) -> None:
 def _decided(talk: Talk) -> bool:
     """Have somebody decide about the calls that wait, and return whether all are decided."""
     for call in talk.agent.waiting:
-        talk.screen.note(f"? {talk.screen.cut(question(call), _LINES * _WIDTH)}", "yellow")
+        talk.screen.note(f"? {talk.screen.cut(_words(call), _LINES * _WIDTH)}", "yellow")
         said = "yes" if talk.yes else talk.screen.lines.ask("  Run it? y(es), n(o), or why not: ")
         if not said:
             talk.screen.note("It waits. /approve or /deny it, here or in a later chat; messages wait, too.", "yellow")
