@@ -181,7 +181,7 @@ def test_secrets_are_not_shown() -> None:
     """Neither a specification nor a refusal prints what stands in the settings: keys, headers, environments."""
     config = load_config(AGENT.replace("invoker: scripted", "invoker: {invoker: openai, api_key: sk-secret}"))
     assert "sk-secret" not in repr(config)
-    for broken in ("    mcp_servers: {env: {TOKEN: sk-secret}}\n", "    llm_invoker: [sk-secret]\n"):
+    for broken in ("    mcp_servers: {env: {TOKEN: sk-secret}}\n", "    invoker: [sk-secret]\n"):
         with pytest.raises(InvalidConfig) as caught:
             load_config(AGENT + broken)
         assert "sk-secret" not in str(caught.value)

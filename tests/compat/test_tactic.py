@@ -311,7 +311,7 @@ def test_an_agent_calls_a_tactic(runtime: Runtime) -> None:
         )
 
     runtime.register_tactic(Relay(CONFIG, runtime=runtime, llm_invoker=invoker()))
-    asking = {"agent_configs": [{"name": "boss", "model": "gpt-4o", "system_prompt": "x", "tools": ["relay"]}]}
+    asking = {"agent_configs": [{"name": "boss", "model_name": "gpt-4o", "system_prompt": "x", "tools": ["relay"]}]}
 
     class Boss(Tactic):
         tactic_type = "boss"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.agent.approvals import deliveries
+from palaver.agent.turn import deliveries
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
 from palaver.log import ERASED, KINDS, Erasure, Handle, Inbox, decode_entry, draft, stand_in

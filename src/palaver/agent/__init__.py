@@ -1,7 +1,6 @@
 """Agents: dialogs that answer, turn by turn, with tools, approvals and sub-agents."""
 
 from palaver.agent.agent import Agent
-from palaver.agent.answer import Answer
 from palaver.agent.approvals import Decision, decide, open_calls
 from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.events import (
@@ -26,7 +25,7 @@ from palaver.agent.invoking import (
 )
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
-from palaver.agent.trace import Trace
+from palaver.agent.trace import Answer, Trace
 from palaver.tools.portal import shut_down
 
 __all__ = [

@@ -10,7 +10,6 @@ from typing import Any, Generic, Literal, Self, Unpack, overload
 
 from pydantic import TypeAdapter
 
-from palaver.agent.answer import Answer, OutputT
 from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls
 from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
 from palaver.agent.contract import offered, task_prompt
@@ -19,7 +18,7 @@ from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Con
 from palaver.agent.run import AgentRun, Listeners
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
-from palaver.agent.trace import Trace
+from palaver.agent.trace import Answer, OutputT, Trace
 from palaver.agent.turn import TurnState, read_turn
 from palaver.context.policy import DEFAULT_POLICY, policy, require_policy
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
@@ -42,8 +41,8 @@ from palaver.prompts import (
     Prompt,
     PromptRef,
     Runtime,
+    as_tool,
     get_default_runtime,
-    require_tool,
     temporary_prompt,
     verbatim_prompt,
 )
@@ -79,7 +78,7 @@ class Agent(Generic[OutputT]):
         system_prompt: The prompt that opens each dialog.
         model: The model.
         llm_invoker: Sends requests to the model.
-        tools: Tools of every turn, in addition to those of the prompt in force.
+        tools: Tools of every turn, in addition to those of the prompt in force: functions, tactics and references.
         context_manager: The policy or context manager that shapes each request; None sends everything. May be assigned.
         budget: The budget of one request; None for the policy's own.
         model_args: Fields of `palaver.wire.Call`, and the provider's own parameters.
@@ -146,9 +145,7 @@ class Agent(Generic[OutputT]):
         self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
         asked: object = output
         self.output = asked if asked is None or isinstance(asked, Format) else Format(asked)
-        self.tools = tuple(tools)
-        for made in self.tools:
-            require_tool(made)
+        self.tools: tuple[Any, ...] = tuple(map(as_tool, tools))
         self.context_manager = context_manager
         self.budget = budget
         self.model_args: Mapping[str, Any] = dict(model_args or {})
@@ -599,7 +596,7 @@ class Agent(Generic[OutputT]):
         if messages is None:
             if alias is None and not self._dialogs:
                 if not text:
-                    raise _nothing_new(f' resume("{self.name}_main") opens a stored trace.')
+                    raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
                 require_no_transaction(self.store)
                 return self.open(_MAIN, args, first=text).current_dialog, ""
             dialog = self._named(alias)
@@ -690,7 +687,7 @@ class Agent(Generic[OutputT]):
             dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt
         task = task_prompt(dialog, turn, settings)
-        measured, memo = self._last.get(dialog.dialog_id, (None, Memo()))
+        measured, memo = self._last.get(dialog.dialog_id) or (None, Memo())
         try:
             async with AsyncExitStack() as stack:
                 prompt = task.resolve(self.runtime)

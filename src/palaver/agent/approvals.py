@@ -10,12 +10,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from palaver.agent.turn import ABANDON, DELIVERED, TurnState, read_turn, subagent_dialog
+from palaver.agent.turn import ABANDON, TurnState, read_turn, subagent_dialog
 from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
-from palaver.log import Entry, Handle, copy_of, draft
-from palaver.log.entries import Approval, MessageEntry
-from palaver.messages import FrozenDict, Message, ToolCallContent
+from palaver.log import Entry, Handle, draft
+from palaver.log.entries import Approval
+from palaver.messages import ToolCallContent
 from palaver.session import Dialog
 from palaver.store.protocol import Store
 
@@ -26,7 +26,6 @@ __all__ = [
     "abandon",
     "annotate",
     "decide",
-    "deliveries",
     "open_calls",
 ]
 
@@ -40,17 +39,6 @@ def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
         for payload in payloads.values():
             store.put_blob(payload)
         return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
-
-
-def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[MessageEntry, ...]:
-    """Return the entries that make messages of the inbox part of the conversation, oldest first."""
-    return tuple(MessageEntry(message=_delivered(inbox[seq], seq, dialog_id)) for seq in sorted(inbox))
-
-
-def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
-    about = {DELIVERED: seq, "dialog_id": dialog_id, **copy_of([Handle(dialog_id, seq)])}
-    metadata = FrozenDict({**message.metadata, **about})
-    return message.model_copy(update={"metadata": metadata})
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------------

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from palaver.agent.approvals import deliveries
 from palaver.agent.compacting import is_plain, room_after, shaped
 from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
 from palaver.agent.invoking import InvokeResult
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.trace import Trace
-from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, paused
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, deliveries, paused
 from palaver.errors import (
     AgentFailure,
     Conflict,

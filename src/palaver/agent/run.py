@@ -9,20 +9,20 @@ from typing import Any
 
 import anyio
 
-from palaver.agent.answer import Answer
-from palaver.agent.approvals import annotate, deliveries
+from palaver.agent.approvals import annotate
 from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
 from palaver.agent.options import CallSettings
-from palaver.agent.trace import Trace
-from palaver.agent.turn import CALL, TurnState
+from palaver.agent.trace import Answer, Trace
+from palaver.agent.turn import CALL, TurnState, deliveries
 from palaver.errors import AgentFailure, Busy, Conflict
 from palaver.log import Entry
 from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStarted
 from palaver.messages import Message, ToolMessage
 from palaver.prompts import Prompt
 from palaver.session import Dialog
+from palaver.session.head import stamped
 from palaver.tools import CallContext, Toolbox
 from palaver.wire import Memo, Request
 
@@ -159,8 +159,8 @@ class AgentRun:
 
     def say(self, message: Message) -> None:
         """Append a message; see `record`."""
-        self.dialog.append(message)
-        self.look()
+        parts = stamped(message, self.dialog.dialog_id, self.dialog.store)
+        self.record(*(MessageEntry(message=part) for part in parts))
 
     def look(self) -> None:
         """Read the entries written since, including those of other writers."""

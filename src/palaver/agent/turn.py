@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import LOST, Handle, Node, Reader, decode_entry
+from palaver.log import LOST, Handle, Node, Reader, copy_of, decode_entry
 from palaver.log.entries import (
     Approval,
     CallStarted,
@@ -23,7 +23,7 @@ from palaver.log.entries import (
     TurnEnded,
     TurnStarted,
 )
-from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolResultContent
+from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallContent, ToolResultContent
 from palaver.session.messages import REJECTED
 from palaver.store.protocol import Store
 
@@ -39,6 +39,7 @@ __all__ = [
     "RejectedAnswer",
     "TurnState",
     "attempt_entry",
+    "deliveries",
     "paused",
     "read_turn",
     "subagent_dialog",
@@ -279,6 +280,17 @@ def subagent_dialog(nodes: Iterable[Node], parent: DialogId, task: Mapping[str, 
     return next((node.dialog_id for node in below if task.items() <= node.metadata.items()), None)
 
 
+def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[MessageEntry, ...]:
+    """Return the entries that make messages of the inbox part of the conversation, oldest first."""
+    return tuple(MessageEntry(message=_delivered(inbox[seq], seq, dialog_id)) for seq in sorted(inbox))
+
+
+def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
+    about = {DELIVERED: seq, "dialog_id": dialog_id, **copy_of([Handle(dialog_id, seq)])}
+    metadata = FrozenDict({**message.metadata, **about})
+    return message.model_copy(update={"metadata": metadata})
+
+
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 
@@ -329,9 +341,7 @@ def _stands_for_lost(entry: Entry) -> bool:
 
 def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:
     back = Handle(dialog_id, seq - 1)
-    hint = (
-        f"Go back to the entry before it: `palaver rewind SESSION --to {back} --yes`, or session.rewind({str(back)!r})."
-    )
+    hint = f"Go back to the entry before it: `palaver branch rewind {back} --yes`, or session.rewind({str(back)!r}).apply()."
     why = "an entry of the newest turn cannot be read, and its effect is unknown"
     return StoreDamaged(str(Handle(dialog_id, seq)), why, hint=hint if seq else "")
 

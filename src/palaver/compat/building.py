@@ -71,10 +71,7 @@ class _Builder:
         invoker = self._given or _used(spec, ("invoker",), partial(self._invoker, spec.invoker))
         options: dict[str, Any] = {name: getattr(spec, name) for name in _OPTIONS}
         if spec.retry is not None:
-            options["retry"] = _used(spec, ("retry",), partial(_retry, dict(spec.retry)))
-        budget = spec.budget
-        if budget is not None:
-            budget = _used(spec, ("budget",), partial(Budget.parse, budget, spec.model_name))
+            options["retry"] = Retry(**dict(spec.retry))
         return Agent(
             spec.name,
             self._prompt(spec),
@@ -82,7 +79,7 @@ class _Builder:
             invoker,
             tools=self._tools(spec),
             context_manager=self._manager(spec),
-            budget=budget,
+            budget=self._budget(spec),
             store=self._store,
             runtime=self._runtime,
             model_args=spec.model_args,
@@ -123,6 +120,10 @@ class _Builder:
             return None
         made = partial(policy, config, spec.model_name, runtime=self._runtime)
         return _used(spec, ("context_manager", "type"), made, config)
+
+    def _budget(self, spec: AgentSpec) -> Budget | None:
+        parse = partial(Budget.parse, spec.budget, spec.model_name)
+        return None if spec.budget is None else _used(spec, ("budget",), parse)
 
     def _invoker(self, words: Mapping[str, Any]) -> Invoker:
         """Return the invoker for a description. Equal descriptions share one; the runtime's own builders come first."""

@@ -89,7 +89,7 @@ class ConfigPlace:
         line = 0 if node is None else node.start_mark.line + 1
         for index, step in enumerate(path):
             if isinstance(node, yaml.MappingNode):
-                found = next(((key, value) for key, value in node.value if step in {key.value, _own(key.value)}), None)
+                found = next(((key, value) for key, value in node.value if step == key.value), None)
             else:
                 items = node.value if isinstance(node, yaml.SequenceNode) else ()
                 found = (items[step], items[step]) if isinstance(step, int) and step < len(items) else None
@@ -97,11 +97,6 @@ class ConfigPlace:
                 return index, line
             line, node = found[0].start_mark.line + 1, found[1]
         return len(path), line
-
-
-def _own(key: str) -> str:
-    """Return our name for a key."""
-    return _SYNONYMS.get(key, key)
 
 
 def _spelt(path: Steps) -> str:
@@ -148,7 +143,7 @@ class RetrySpec(_ConfigSection):
     base: Annotated[float, Field(ge=0)] = 1.0
     cap: Annotated[float, Field(ge=0)] = 30.0
     patience: Annotated[float, Field(ge=0)] = 60.0
-    max_elapsed: Annotated[float, Field(ge=0)] = 300.0
+    max_elapsed: Annotated[float, Field(gt=0)] = 300.0
     jitter: bool = True
 
 
@@ -232,13 +227,6 @@ Given: TypeAlias = str | Path | Mapping[str, Any] | Config
 
 # --- loading --------------------------------------------------------------------------------------------------------------
 
-_SHARED_AT_THE_TOP = ("invoker", "llm_invoker", "retry")
-"""Keys of agents that are also allowed at the top level, for all agents."""
-
-_SYNONYMS: Mapping[str, str] = MappingProxyType(
-    {"model": "model_name", "mcp_servers_list": "mcp_servers", "llm_invoker": "invoker"}
-)
-
 
 class _Top(_ConfigSection):
     """The top level of a configuration."""
@@ -247,9 +235,6 @@ class _Top(_ConfigSection):
     max_workers: Annotated[int, Field(ge=1)] = 4
     shared: Words | None = Field(default=None, alias="global")
     agent_configs: list[Words]
-    invoker: Any = None
-    llm_invoker: Any = None
-    retry: Any = None
 
 
 def load_config(source: Given) -> Config:
@@ -269,8 +254,7 @@ def load_config(source: Given) -> Config:
         return source
     value, place = _read(source)
     top = _validated(_Top, value, place)
-    above = {key: value[key] for key in _SHARED_AT_THE_TOP if key in value}
-    shared = _merged(_renamed(above, (), place), _renamed(top.shared or {}, ("global",), place))
+    shared = top.shared or {}
     if "name" in shared:
         raise place.fault(("global", "name"), "each agent needs its own name.")
     agents: dict[str, AgentSpec] = {}
@@ -286,33 +270,17 @@ def load_config(source: Given) -> Config:
 
 def _spec(section: Words, shared: Words, index: int, place: ConfigPlace) -> AgentSpec:
     path: Steps = ("agent_configs", index)
-    own = _renamed(section, path, place)
-    if "system_prompt" in own and "system_prompt_path" in own:
+    if "system_prompt" in section and "system_prompt_path" in section:
         raise place.fault((*path, "system_prompt_path"), "the agent also has a system_prompt; remove one of the two.")
-    prompted = "system_prompt" in own or "system_prompt_path" in own
+    prompted = "system_prompt" in section or "system_prompt_path" in section
     inherited = {key: value for key, value in shared.items() if not (prompted and key.startswith("system_prompt"))}
-    merged = _merged(inherited, own)
+    merged = _merged(inherited, section)
     if not merged.keys() & {"system_prompt", "system_prompt_path"}:
         raise place.fault(path, "the agent has no system_prompt or system_prompt_path, and global has none either.")
-    own_place = replace(place, sections=(path, ("global",), ()))
+    own_place = replace(place, sections=(path, ("global",)))
     spec = _validated(AgentSpec, merged, own_place)
     spec._place = own_place  # noqa: SLF001 - of this module
     return spec
-
-
-def _renamed(section: Words, path: Steps, place: ConfigPlace) -> Words:
-    """Return a section with our names for its keys.
-
-    Raises:
-        InvalidConfig: Two keys with the same meaning have different values.
-    """
-    out: Words = {}
-    for key, value in section.items():
-        own = _own(key)
-        if own in out and out[own] != value:
-            raise place.fault((*path, key), f"it means the same as {own!r}, and the two values differ.")
-        out[own] = value
-    return out
 
 
 def _merged(under: Words, over: Words) -> Words:
@@ -336,7 +304,7 @@ def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
         first = error.errors(include_url=False, include_context=False)[0]
         steps, given = first["loc"], first["input"]
     if first["type"] == "extra_forbidden":
-        known = sorted(_keys(kind, steps[:-1]))
+        known = _keys(kind, steps[:-1])
         hint = f"Keys here: {', '.join(known)}."
         if kind is AgentSpec and len(steps) == 1:
             hint += " Parameters of the model go under model_args."
@@ -347,11 +315,10 @@ def _validated(kind: type[Spec], value: Words, place: ConfigPlace) -> Spec:
     raise place.fault(steps, f"it must be {first['msg'].removeprefix('Input should be ')}, not {shown}.")
 
 
-def _keys(kind: type[BaseModel], steps: Sequence[str | int]) -> Iterator[str]:
+def _keys(kind: type[BaseModel], steps: Sequence[str | int]) -> list[str]:
     """Return the keys of the section at a path."""
     section = RetrySpec if steps[:1] == ("retry",) else kind
-    yield from (field.alias or name for name, field in section.model_fields.items())
-    yield from _SYNONYMS if section is AgentSpec else ()
+    return sorted(field.alias or name for name, field in section.model_fields.items())
 
 
 # --- reading --------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def digest_of(value: object) -> bytes:
 
 def clean(value: object) -> object:
     """Return a JSON value in which every string can be stored."""
-    return thaw(freeze(value, "", []))
+    return thaw(freeze(value))
 
 
 def word(value: object) -> str:
@@ -103,5 +103,5 @@ def _spec(tool: Mapping[str, object]) -> ToolSpec:
     rest = {key: value for key, value in flat.items() if key not in _SPEC and key not in ToolSpec.model_fields}
     own: dict[str, object] = {"name": _name(tool), "description": fields.text(flat, "description")}
     if parameters:
-        own["parameters"] = freeze(parameters, "", [])
+        own["parameters"] = freeze(parameters)
     return ToolSpec.model_validate({**rest, **own})

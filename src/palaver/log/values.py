@@ -12,13 +12,7 @@ from palaver.log.handles import Handle, Span
 from palaver.messages import freeze
 from palaver.messages.value import Stored
 
-
-def _storable(value: object) -> object:
-    """Return the read-only form of a JSON value, in which every string can be written as UTF-8."""
-    return freeze(value, "", [])
-
-
-JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
+JsonValue: TypeAlias = Annotated[Any, AfterValidator(freeze)]
 """A value that JSON can hold, read-only. Entries keep what other programs recorded, whatever its shape."""
 
 

@@ -20,7 +20,7 @@ from palaver.messages.blocks import (
     words_of,
 )
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict
-from palaver.messages.codec import decode, encode, hydrate, is_plain
+from palaver.messages.codec import decode, encode, hydrate
 from palaver.messages.family import (
     AgentMessage,
     AssistantMessage,
@@ -33,7 +33,7 @@ from palaver.messages.family import (
     UserMessage,
 )
 from palaver.messages.forms import FunctionCall
-from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, restore, thaw
+from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, is_plain, restore, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import BaseMessage, Message, media_of, payloads
 from palaver.messages.roles import (

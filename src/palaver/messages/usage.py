@@ -115,7 +115,7 @@ class Usage(FrozenDict):
     def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: float | UsageCost) -> None:
         """Copy the provider's record, or figures in palaver's own words."""
         figures = {key: asdict(value) if isinstance(value, UsageCost) else value for key, value in own.items()}
-        dict.__init__(self, freeze({**(raw or {}), **figures}, "usage", []))  # counts and prices: no change to record
+        dict.__init__(self, freeze({**(raw or {}), **figures}, "usage"))  # counts and prices: no change to record
 
     @classmethod
     def _validated(cls, value: object, info: ValidationInfo) -> Usage:
@@ -124,7 +124,7 @@ class Usage(FrozenDict):
         if isinstance(value, Mapping):
             if not value:
                 return NO_USAGE
-            frozen = freeze_json(value, info) if info.context is STORED else freeze(dict(value), "usage", [])
+            frozen = freeze_json(value, info) if info.context is STORED else freeze(dict(value), "usage")
             usage: Usage = dict.__new__(cls)
             dict.update(usage, frozen)
             return usage

@@ -5,7 +5,7 @@ from palaver.prompts.handlers import DefaultHandler, Handler
 from palaver.prompts.parsing import DefaultTagParser, ParseFunction, Parser
 from palaver.prompts.prompt import FunctionFinder, Prompt, PromptRef, temporary_prompt, verbatim_prompt
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
-from palaver.prompts.runtime import Runtime, ToolSource, get_default_runtime, require_tool, set_default_runtime
+from palaver.prompts.runtime import Runtime, ToolSource, as_tool, get_default_runtime, set_default_runtime
 
 __all__ = [
     "DefaultHandler",
@@ -22,8 +22,8 @@ __all__ = [
     "StringFormatterRenderer",
     "ToolSource",
     "VerbatimRenderer",
+    "as_tool",
     "get_default_runtime",
-    "require_tool",
     "set_default_runtime",
     "temporary_prompt",
     "verbatim_prompt",

@@ -11,7 +11,7 @@ from palaver.messages.frozen import FrozenDict
 from palaver.prompts.prompt import Prompt
 from palaver.tools import Function, Toolbox
 
-__all__ = ["Runtime", "ToolSource", "get_default_runtime", "require_tool", "set_default_runtime"]
+__all__ = ["Runtime", "ToolSource", "as_tool", "get_default_runtime", "set_default_runtime"]
 
 _Manager = TypeVar("_Manager", bound=type)
 _Invoker = TypeVar("_Invoker", bound=Callable[..., Any])
@@ -110,14 +110,20 @@ class ToolSource(Protocol):
 _Tactic = TypeVar("_Tactic", bound=ToolSource)
 
 
-def require_tool(given: Any) -> None:  # noqa: ANN401 - any value
-    """Raise unless a value can be a tool.
+def as_tool(given: Any) -> str | Function | ToolSource:  # noqa: ANN401 - any value
+    """Return a value as a tool: a callable becomes a function, and a reference or a tactic stays.
 
     Raises:
         InvalidInput: It is neither a function nor a tactic nor a reference to one.
     """
-    if not (isinstance(given, str | Function) or hasattr(given, "as_function") or callable(given)):
-        raise InvalidInput(f"{given!r} is not a tool.", hint="Pass a function, a tactic, or a reference to one.")
+    if isinstance(given, str | Function):
+        return given
+    if hasattr(given, "as_function"):
+        source: ToolSource = given
+        return source
+    if callable(given):
+        return Function.from_callable(given)
+    raise InvalidInput(f"{given!r} is not a tool.", hint="Pass a function, a tactic, or a reference to one.")
 
 
 class Runtime:
@@ -236,18 +242,13 @@ class Runtime:
             InvalidInput: Two functions have the same name, a declaration differs from the registered function, or a value is not a tool.
         """
         namespace = self.key_of(prompt).rpartition(":")[0]
-        return tuple(Toolbox(self._function(each, namespace) for each in prompt.function_list))
+        return tuple(Toolbox(self._function(tool, namespace) for tool in prompt.function_list))
 
     def _function(self, given: object, namespace: str) -> Function:
-        if isinstance(given, Function):
-            return given if given.linked else self._linked(given, namespace)
-        if isinstance(given, str):
-            return self.get_tool(given, namespace)
-        if hasattr(given, "as_function"):
-            function: Function = given.as_function(runtime=self)
-            return function
-        require_tool(given)
-        return Function.from_callable(given)  # type: ignore[arg-type]  # a callable: other values were refused before
+        tool = as_tool(given)
+        if isinstance(tool, Function):
+            return tool if tool.linked else self._linked(tool, namespace)
+        return self.get_tool(tool, namespace) if isinstance(tool, str) else tool.as_function(runtime=self)
 
     def _linked(self, declared: Function, namespace: str) -> Function:
         """Return a declaration with the implementation of the registered function of its name, if there is one.

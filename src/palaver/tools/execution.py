@@ -7,6 +7,7 @@ interrupt, and an exception of the caller's own `on_start` or `on_outcome`.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from palaver.tools.function import Function
 from palaver.tools.outcomes import CallContext, Ending, ToolOutcome
 from palaver.tools.results import cut_text, describe_error, result_of
 from palaver.tools.schemas import SchemaViolation, violations
-from palaver.tools.signature import InvalidArgumentsError, is_async
+from palaver.tools.signature import InvalidArgumentsError
 from palaver.tools.toolbox import Toolbox
 from palaver.tools.workers import hand_over, run_in_thread, run_in_worker
 
@@ -95,7 +96,7 @@ class _Batch:
     def __post_init__(self) -> None:
         self.outcomes: dict[int, ToolOutcome] = {}
         self.failures: list[Exception] = []
-        self._seen = [FunctionCall.of(call) for call in self.calls]
+        self._seen = [_seen(call) for call in self.calls]
         self._done = [anyio.Event() for _ in self.calls]
         self._one_at_a_time = anyio.Lock()
 
@@ -165,9 +166,9 @@ async def execute(
         The outcome. An exception of the tool, an unknown name, invalid arguments and a timeout are results.
     """
     started = perf_counter()
-    own = (context or CallContext()).of(call)
-    if own.on_progress is not None:
-        own = replace(own, on_progress=hand_over(own.on_progress))
+    shared = context or CallContext()
+    progress = None if shared.on_progress is None else hand_over(shared.on_progress)
+    own = replace(shared, call_id=call.id, tool=call.name, on_progress=progress, stop=threading.Event())
     cancelled: BaseException | None = None
     try:
         function = _usable(toolbox, call, own, tuple(earlier))
@@ -188,6 +189,10 @@ async def execute(
     return outcome
 
 
+def _seen(call: ToolCallContent, value: object = None) -> FunctionCall:
+    return FunctionCall(call.id, call.name, call.args, value)
+
+
 def _outcome(
     call: ToolCallContent,
     ending: Ending,
@@ -199,7 +204,7 @@ def _outcome(
         result = ToolResultContent(call.id, result, is_error=ending != "repeated")
     block = result.model_copy(update={"id": call.id, "name": call.name})
     text = block.text()
-    seen = replace(FunctionCall.of(call), result=value, result_str=text, error_message=text if block.is_error else None)
+    seen = FunctionCall(call.id, call.name, call.args, value, text, text if block.is_error else None)
     return ToolOutcome(block, seen, ending="failed" if ending == "done" and block.is_error else ending)
 
 
@@ -232,7 +237,7 @@ def _usable(
         text = f"{not_run}: its arguments could not be read. {call.error}"
         again = f"Call it again with one JSON object. What was written:\n{written}"
         raise _RefusedError(call, "arguments", f"{text}\n{again}")
-    answered = None if function.allow_repeat else _earlier_answer(toolbox, FunctionCall.of(call), earlier)
+    answered = None if function.allow_repeat else _earlier_answer(toolbox, _seen(call), earlier)
     if answered is not None:
         quoted = cut_text(answered.result_str or "(no text)", _QUOTED_BYTES)
         text = f"{not_run} again: the same call, {answered.id!r}, has been answered in this turn."
@@ -294,7 +299,7 @@ async def _run(
     cancelled: BaseException | None = None
     try:
         with anyio.move_on_after(function.timeout):
-            if is_async(function.function):
+            if _is_async(function.function):
                 await _await(function, call, work, ended)
             else:
                 later = await run_in_thread(partial(_attempt, function, call, work, ended))
@@ -311,6 +316,14 @@ async def _run(
         text = f"{call.name!r} did not answer {within}. It may still be running. Its effect is unknown."
         ended.append(_outcome(call, "timeout", text))
     return ended[0], cancelled
+
+
+def _is_async(function: object) -> bool:
+    """Return whether calling it returns an awaitable: a coroutine function, a partial of one, an object whose `__call__` is one."""
+    while isinstance(function, partial):
+        function = function.func
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself, not whether there is one
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def _attempt(
@@ -347,6 +360,6 @@ async def _await(
 
 
 def _answered(function: Function, call: ToolCallContent, value: Any) -> ToolOutcome:  # noqa: ANN401 - whatever a tool returned
-    seen = replace(FunctionCall.of(call), result=value)
+    seen = _seen(call, value)
     result = result_of(function.processor(value, seen) if function.processor else value, function.max_bytes)
     return _outcome(call, "done", result, result.text() if "cut" in result.metadata else value)

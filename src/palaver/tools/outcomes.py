@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from palaver.messages import FunctionCall, ToolCallContent, ToolResultContent
+from palaver.messages import FunctionCall, ToolResultContent
 from palaver.messages.frozen import EMPTY
 
 __all__ = ["CallContext", "Ending", "Progress", "ToolOutcome", "ToolReply"]
@@ -86,10 +86,6 @@ class CallContext:
         """Report progress. Does nothing after the call was abandoned."""
         if self.on_progress is not None and not self.cancelled:
             self.on_progress(Progress(call_id=self.call_id, tool=self.tool, message=message, done=done, total=total))
-
-    def of(self, call: ToolCallContent) -> CallContext:
-        """Return the context of one call: the same surroundings with its own id and stop flag."""
-        return replace(self, call_id=call.id, tool=call.name, stop=threading.Event())
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def result_of(value: Any, max_bytes: int) -> ToolResultContent:  # noqa: ANN401 
     """
     reply = value if isinstance(value, ToolReply | ToolResultContent) else ToolReply(value)
     content, cut = _bounded(_content(reply.content), max_bytes)
-    metadata = freeze({**cut, **reply.metadata}, "", [])
+    metadata = freeze({**cut, **reply.metadata})
     return ToolResultContent("", content, is_error=reply.is_error, metadata=metadata, terminate=reply.terminate)
 
 

@@ -25,7 +25,7 @@ from palaver.messages import thaw
 from palaver.tools.outcomes import CallContext
 from palaver.tools.schemas import SchemaViolation, close_objects
 
-__all__ = ["Binding", "Implementation", "InvalidArgumentsError", "bind", "is_async", "read_signature"]
+__all__ = ["Binding", "Implementation", "InvalidArgumentsError", "bind", "read_signature"]
 
 Implementation: TypeAlias = Callable[..., Any]
 
@@ -183,14 +183,6 @@ def bind(function: object) -> Binding:
     parameters = list(signature.parameters.values())[is_method:]
     contexts = tuple(each.name for each in parameters if _is_context(each.annotation))
     return Binding(function, signature.replace(parameters=parameters), contexts, is_method=is_method)
-
-
-def is_async(function: object) -> bool:
-    """Return whether calling it gives an awaitable: a coroutine function, a partial of one, an object whose `__call__` is one."""
-    while isinstance(function, partial):
-        function = function.func
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself, not whether there is one
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def _name(function: object) -> str:

@@ -333,7 +333,7 @@ class Importer:
         """Create the session, in the trash until its import is complete."""
         session_id = new_session_id()
         name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
-        metadata = freeze(dict(event.metadata), "", [])  # a NUL in it must not stop the import
+        metadata = freeze(dict(event.metadata))  # a NUL in it must not stop the import
         metadata = metadata if self.redactor is None else redact_json(metadata, self.redactor)
         record = SessionRecord(
             session_id=session_id,

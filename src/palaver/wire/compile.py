@@ -269,7 +269,7 @@ def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load
     if having:
         beside = _BESIDE * (1 + sum(1 for script in having for _ in media_parts(script)))
         said = sum(len(data) + 1 for one in compiled for data in one.data)
-        room = each.profile.request_bytes - len(canonical_json(freeze(head, "body", []))) - said - beside
+        room = each.profile.request_bytes - len(canonical_json(freeze(head, "body"))) - said - beside
         placed = iter(with_media(having, each.profile, load, max(room, 0), notes))
     for one in compiled:
         if one.media:

@@ -73,7 +73,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         self._opener = opener
         super().__init__(str(opener.path), opener.wait, most=_CONNECTIONS, writable=opener.writable)
         self._file, first = prepare(opener, create=create)
-        self._logs[first] = opener.log_inode()
+        self._logs[first] = self._log_inode()
         self._all.append(first)
         self._idle.append(first)
 
@@ -89,7 +89,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         self._require_in_place()
         self._require_log(next(iter(self._logs.values()), 0))
         connection = self._opener.connect()
-        self._logs[connection] = self._opener.log_inode()
+        self._logs[connection] = self._log_inode()
         return connection
 
     def disconnect(self, connection: apsw.Connection) -> None:
@@ -132,8 +132,15 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     def _require_log(self, inode: int) -> None:
         """Raise when the log that a connection has open is not at its place: nobody would find what is written into it."""
-        if inode and self._opener.log_inode() != inode:
+        if inode and self._log_inode() != inode:
             raise moved(self._opener.log)
+
+    def _log_inode(self) -> int:
+        """Return the inode of the write-ahead log, 0 when there is none."""
+        try:
+            return self._opener.log.stat().st_ino
+        except FileNotFoundError:
+            return 0
 
     def rows(self, connection: apsw.Connection) -> SqliteRows:
         """Return a connection for statements by their names."""

@@ -81,13 +81,6 @@ class Opener:
         connection.execute(self._setup).fetchall()
         connection.pragma("schema_version")  # which opens the log
 
-    def log_inode(self) -> int:
-        """Return the inode of the write-ahead log, 0 when there is none."""
-        try:
-            return self.log.stat().st_ino
-        except FileNotFoundError:
-            return 0
-
     @contextmanager
     def opening(self) -> Iterator[apsw.Connection]:
         """Open a connection that has touched nothing yet; close it when the block raises."""
