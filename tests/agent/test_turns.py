@@ -224,7 +224,7 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
     with pytest.raises(StoreDamaged) as refused:
         agent.respond()
     before = f"{dialog.dialog_id[:12]}:{seq - 1}"
-    assert f"--to {before}" in str(refused.value)
+    assert f"`palaver branch rewind {before} --yes`" in str(refused.value)
     agent.adopt("back", Session.open(store, dialog.session_id).rewind(before).apply())
     assert agent.respond("Leave it.", alias="back").content == "Done."
     assert ran == ["7"]

@@ -129,10 +129,10 @@ class Agent(Generic[OutputT]):
             InfeasibleBudget: The budget leaves no token for any input.
             NotFound: The prompt is not registered, or no policy has the name.
         """
-        given: object = name
-        if not isinstance(given, str) or not given:
+        owner: object = name
+        if not isinstance(owner, str) or not owner:
             raise InvalidInput(
-                f"The agent's name is {given!r}.", hint="Pass a non-empty name; it owns the agent's dialogs."
+                f"The agent's name is {owner!r}.", hint="Pass a non-empty name; it owns the agent's dialogs."
             )
         if isinstance(tools, str) or not isinstance(tools, Iterable):
             raise InvalidInput(f"tools is {tools!r}.", hint="Pass a list of tools.")
@@ -162,16 +162,15 @@ class Agent(Generic[OutputT]):
         self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
         self._settings({})  # raises for a wrong value now, not at the first call
 
-    def _prompt(self, given: Prompt | PromptRef | str) -> Prompt:
-        if isinstance(given, Prompt):
-            return given
-        if isinstance(given, PromptRef):
-            return self.runtime.get_prompt(given.path)
-        words: object = given
-        if not isinstance(words, str):
-            hint = 'Pass a string, a Prompt, or Prompt.ref("path") for a registered one.'
-            raise InvalidInput(f"system_prompt is {words!r}.", hint=hint)
-        return verbatim_prompt(f"{self.name}/system", given)
+    def _prompt(self, prompt: object) -> Prompt:
+        if isinstance(prompt, Prompt):
+            return prompt
+        if isinstance(prompt, PromptRef):
+            return self.runtime.get_prompt(prompt.path)
+        if isinstance(prompt, str):
+            return verbatim_prompt(f"{self.name}/system", prompt)
+        hint = 'Pass a string, a Prompt, or Prompt.ref("path") for a registered one.'
+        raise InvalidInput(f"system_prompt is {prompt!r}.", hint=hint)
 
     def __repr__(self) -> str:
         return f"<Agent {self.name} model={self.model!r} dialogs={list(self.dialogs)}>"
@@ -319,7 +318,7 @@ class Agent(Generic[OutputT]):
         """Add a dialog that the program or another agent began.
 
         From the agent's next turn on, its own system prompt replaces the dialog's instructions, as an entry of the log; an entry is written only if
-        the prompt is not in force yet (R27).
+        the prompt is not in force yet.
 
         Args:
             alias: The agent's name for the dialog.
@@ -336,7 +335,7 @@ class Agent(Generic[OutputT]):
         if instructions not in {"own", "dialog"}:
             raise InvalidInput(f"instructions is {instructions!r}.", hint='Use "own" or "dialog".')
         if instructions == "dialog" and prompt_args:
-            raise InvalidInput("The dialog's instructions take no prompt_args.", hint='Pass instructions="own".')
+            raise InvalidInput("The dialog's instructions have no prompt_args.", hint='Pass instructions="own".')
         began = self.system_prompt.template_vars and prompt_args is None and dialog.owner == self.name
         text = "" if instructions == "dialog" or began else rendered(self.system_prompt, prompt_args)
         self._instructions[dialog.dialog_id] = text
@@ -408,9 +407,9 @@ class Agent(Generic[OutputT]):
         """
         dialog = self._addressed(alias)
         path = prompt.path if isinstance(prompt, PromptRef) else prompt
-        found = self.runtime.get_prompt(path) if isinstance(path, str) else path
-        text = rendered(found, prompt_args)
-        return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
+        known = self.runtime.get_prompt(path) if isinstance(path, str) else path
+        text = rendered(known, prompt_args)
+        return self._said(dialog, text, role, name, lambda: dialog.put_prompt(known, prompt_args, name=name, role=role))
 
     def receive_image(
         self,
@@ -559,10 +558,7 @@ class Agent(Generic[OutputT]):
             within: The tool call that the answer is for, whose trace counts it. Its tracer is used if the agent has none.
             instructions: The text that replaces the dialog's instructions; empty to keep them.
         """
-        within = within or CallContext()
-        trace, work = self._call(dialog, self._settings({}, tracer=within.tracer, instructions=instructions))
-        if within.trace is not None:
-            within.trace.subagents.append(trace)
+        trace, work = self._call(dialog, self._settings({}, within or CallContext(), instructions))
         await work()
         return trace
 
@@ -572,27 +568,22 @@ class Agent(Generic[OutputT]):
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
         settings = self._settings(call)  # raises before anything is written
         dialog, said = self._with_input(text, call)
-        trace, work = self._call(dialog, settings, said)
-
-        async def delivered(handler: StreamHandler | None = None) -> None:
-            await work(handler)
-            if trace.delivery is not None:
-                self._delivered[dialog.dialog_id] = trace.delivery.id
-
-        return trace, delivered
+        return self._call(dialog, settings, said)
 
     def _call(
         self, dialog: Dialog, settings: CallSettings, text: str = ""
     ) -> tuple[Trace, Callable[..., Awaitable[None]]]:
         """Return the trace of a call, and the function that runs it. The turn begins with the text, if there is one."""
         trace = Trace(agent_name=self.name, dialog_id=dialog.dialog_id, dialog=dialog)
+        if settings.within is not None and settings.within.trace is not None:
+            settings.within.trace.subagents.append(trace)
         return trace, partial(self._answer, dialog, trace, settings, text)
 
     def _with_input(self, text: str, call: CallArguments) -> tuple[Dialog, str]:
         """Return the dialog to answer in, a new one with the call's messages, and the text with which the turn begins."""
-        messages, alias, given, args = call.get("messages"), call.get("alias"), text, call.get("prompt_args")
-        if not isinstance(given, str):
-            raise InvalidInput(f"input is {given!r}.", hint="Pass a string; messages=[...] accepts a conversation.")
+        messages, alias, words, args = call.get("messages"), call.get("alias"), text, call.get("prompt_args")
+        if not isinstance(words, str):
+            raise InvalidInput(f"input is {words!r}.", hint="Pass a string; messages=[...] accepts a conversation.")
         if messages is None:
             if alias is None and not self._dialogs:
                 if not text:
@@ -605,17 +596,15 @@ class Agent(Generic[OutputT]):
                 raise InvalidInput("The system prompt of this dialog is already rendered.", hint=hint)
             require_no_transaction(dialog.store)
             return dialog, text
-        found = _conversation(messages, text)
+        conversation = _conversation(messages, text)
         store = self.store if self._durable else MemoryStore()
         require_no_transaction(store)
         with store.transaction():
             dialog = self._opened(store, f"{self.name}_messages", args)
-            dialog.append(found)
+            dialog.append(conversation)
         return dialog, ""
 
-    def _settings(
-        self, call: CallArguments, *, tracer: StreamHandler | None = None, instructions: str = ""
-    ) -> CallSettings:
+    def _settings(self, call: CallArguments, within: CallContext | None = None, instructions: str = "") -> CallSettings:
         """Return the settings of a call. Every value is checked before anything is written."""
         require_policy(self.context_manager, "context_manager")
         require_invoker(self.llm_invoker)
@@ -633,7 +622,7 @@ class Agent(Generic[OutputT]):
             budget=None if self.budget is None else Budget.parse(self.budget, self.model),
             fallback=policy(self.options.fallback, self.model),
             call=call,
-            tracer=self.options.tracer or tracer,
+            within=within,
             instructions=instructions,
         )
 
@@ -651,10 +640,14 @@ class Agent(Generic[OutputT]):
         with RUNNING.turn(dialog.store, dialog.dialog_id):
             try:
                 await self._turn(dialog, trace, settings, text, handler)
+                if (
+                    settings.within is None and trace.delivery is not None
+                ):  # a sub-agent's answer may be asked for again
+                    self._delivered[dialog.dialog_id] = trace.delivery.id
             except Exception as error:  # the trace records every failure
                 if trace.state == "initial":  # it failed before the turn began: a tool, a server, the store
                     trace.state, trace.error = "failure", error
-                if isinstance(error, PalaverError):  # give those that are not an AgentFailure the trace, too
+                if isinstance(error, PalaverError):  # those that are not an AgentFailure have the trace, too
                     vars(error).setdefault("trace", trace)
                 raise
 
@@ -736,22 +729,24 @@ def _delivered(trace: Trace) -> Answer[Any]:
 
 
 def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
-    """Return a caller's conversation as messages, with the text as the last one (R255-R258).
+    """Return a caller's conversation as messages, with the text as the last one.
 
     Raises:
         InvalidInput: There is nothing to answer, or the last message is neither the user's nor a tool's result.
         InvalidMessage: A value is not a message.
     """
     try:
-        found = [message for message, _ in messages_of(messages, None)] + ([UserMessage.text(text)] if text else [])
+        conversation = [message for message, _ in messages_of(messages, None)]
     except TypeError as error:
         hint = 'Pass messages=[{"role": "user", "content": "..."}] or Message objects; pass a single text as input.'
         raise InvalidInput("messages contains values that are not messages.", hint=hint) from error
-    if not found:
+    conversation += [UserMessage.text(text)] if text else []
+    if not conversation:
         raise InvalidInput("There is nothing to answer.", hint="Pass a text, or at least one message.")
-    if found[-1].role not in {Role.USER, Role.TOOL}:
+    last = conversation[-1].role
+    if last not in {Role.USER, Role.TOOL}:
         raise InvalidInput(
-            f"The last message has the role {found[-1].role.value!r}: there is nothing to answer.",
+            f"The last message has the role {last.value!r}: there is nothing to answer.",
             hint="End with a user message, or with a tool's result to continue from there.",
         )
-    return tuple(found)
+    return tuple(conversation)

@@ -94,8 +94,8 @@ Approver: TypeAlias = Callable[[ToolCallContent], Verdict | Awaitable[Verdict]]
 
 def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
     """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and have neither a result nor a decision."""
-    found = _not_begun(dialog.store, dialog.session_id, dialog.dialog_id)
-    return tuple(call for _, turn, call in found if call.id not in turn.decisions)
+    waiting = _not_begun(dialog.store, dialog.session_id, dialog.dialog_id)
+    return tuple(call for _, turn, call in waiting if call.id not in turn.decisions)
 
 
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
@@ -110,14 +110,11 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
         NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has begun or has a result.
         Ambiguous: Calls of several dialogs that wait have this id: some providers number the calls of each answer anew.
     """
-    found = [
-        (call.id, call.id in turn.decisions, one)
-        for one, turn, call in _not_begun(dialog.store, dialog.session_id, dialog.dialog_id)
-    ]
-    named = [(decided, one) for name, decided, one in found if name == call_id]
-    places = [one for decided, one in named if not decided] or [one for _, one in named]
+    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
+    named = [(place, call_id in turn.decisions) for place, turn, call in waiting if call.id == call_id]
+    places = [place for place, decided in named if not decided] or [place for place, _ in named]
     if not places:
-        raise NotFound(call_id, what="open call", close=[name for name, _, _ in found])
+        raise NotFound(call_id, what="open call", close=[call.id for _, _, call in waiting])
     if len(places) > 1:
         raise Ambiguous(call_id, places, hint="Decide in the dialog of the call: decide(session.dialog(ID), ...).")
     return annotate(dialog.store, places[0], decision.entry(call_id))

@@ -96,7 +96,7 @@ def _instructed(run: AgentRun, view: View) -> Iterator[Entry]:
     own = _as_stored(run, Instructions(sections=(Section(name=_OWN, text=run.instructions),))).sections
     if run.instructions and own[0].text not in {words_of(block.content) for block in view.system}:
         sections = own
-        replaces = (*replaces, *(Place(dialog=place.dialog, seq=place.seq) for place in _leading(run, view)))
+        replaces = (*replaces, *(Place(dialog=place.dialog, seq=place.seq) for place in _places(run, view, "message")))
     if memory is not None:
         core = memory.core(run.dialog) if hasattr(memory, "core") else memory
         text = core.rendered()
@@ -115,20 +115,15 @@ def _as_stored(run: AgentRun, entry: Instructions) -> Instructions:
 
 def _in_force(run: AgentRun, view: View) -> Instructions:
     """Return the instructions in force that are an entry of their own."""
-    for place in _beside(run, view, "instructions"):
+    for place in _places(run, view, "instructions"):
         entry = entry_at(run.dialog.store, place)
         if isinstance(entry, Instructions):
             return entry
     return Instructions()
 
 
-def _leading(run: AgentRun, view: View) -> Iterator[Handle]:
-    """Return the system messages before the conversation."""
-    return _beside(run, view, "message")
-
-
-def _beside(run: AgentRun, view: View, kind: str) -> Iterator[Handle]:
-    """Yield the entries of a kind that are in force beside the conversation."""
+def _places(run: AgentRun, view: View, kind: str) -> Iterator[Handle]:
+    """Yield the entries of a kind that are in force before the conversation."""
     for span in view.state:
         place = Handle(span.dialog, span.start)
         if run.dialog.store.header(*place[:2]).kind == kind:
@@ -192,17 +187,15 @@ class _Answering:
 async def _answered(run: AgentRun, closing: str) -> InvokeResult:
     """Send the request. If it is too long, make it smaller once."""
     try:
-        return await _recompiled(run, closing, None)
-    except ContextOverflow as error:
-        if is_plain(run):  # the result of a plain context manager is not cut further
-            raise _failed(run, error) from error
-        overflow = error
-    except ProviderError as error:
-        raise _failed(run, error) from error
-    try:
-        return await _recompiled(run, closing, await room_after(run, overflow))
-    except InfeasibleBudget as error:
-        raise _failed(run, overflow, str(error)) from overflow
+        try:
+            return await _recompiled(run, closing, None)
+        except ContextOverflow as overflow:
+            if is_plain(run):  # the result of a plain context manager is not cut further
+                raise
+            try:
+                return await _recompiled(run, closing, await room_after(run, overflow))
+            except InfeasibleBudget as error:
+                raise _failed(run, overflow, str(error)) from overflow
     except ProviderError as error:
         raise _failed(run, error) from error
 

@@ -131,7 +131,9 @@ def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
     """Return the proposal for a smaller view if a trigger fires although the view still fits."""
     dialog, meter, store, model = run.dialog, _meter(run), run.dialog.store, run.settings.model
     view, last = dialog.view(), store.last(dialog.dialog_id)
-    said = next((each.at for each in store.headers(dialog.dialog_id, reverse=True) if each.kind == "message"), last.at)
+    said = next(
+        (header.at for header in store.headers(dialog.dialog_id, reverse=True) if header.kind == "message"), last.at
+    )
     figures = Figures(
         events=sum(exchange.messages or 1 for exchange in view.exchanges),
         tokens=next_request(meter.estimate(view).total, *_reported(run, meter)),
@@ -347,7 +349,7 @@ _EMPTY = View(dialog_id=DialogId("0" * 32), at=-1)
 
 
 class ModelSummarizer:
-    """Asks a model for summaries, possibly a cheaper one than the agent's (R328). The request is one text, without tools.
+    """Asks a model for summaries, possibly a cheaper one than the agent's. The request is one text, without tools.
 
     Attributes:
         provider: The provider.

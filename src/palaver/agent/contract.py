@@ -58,8 +58,8 @@ async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack)
     kits: list[Iterable[Function]] = [own.resolve(settings.agent.runtime).function_list]
     kits += [_recall_tools()] if _recalls(prompt, settings) else []
     for kit in kits:
-        taken = {each.name for each in functions}
-        functions += [each for each in kit if each.name not in taken]
+        names = {function.name for function in functions}
+        functions += [function for function in kit if function.name not in names]
     return Toolbox(without_clashes(functions))
 
 

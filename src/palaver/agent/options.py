@@ -17,6 +17,7 @@ from palaver.messages import APITypes, Message
 from palaver.models.retry import Retry
 from palaver.session.memory import CoreMemory, SubjectMemory
 from palaver.tokens import Budget
+from palaver.tools import CallContext
 
 __all__ = ["AgentOptions", "CallArguments", "CallSettings", "Conversation", "OptionKeywords"]
 
@@ -165,8 +166,8 @@ class CallSettings:
         budget: The budget of one request, or None.
         fallback: The policy to use if the context manager raises, or None.
         call: The call's arguments.
+        within: The tool call that a sub-agent answers, or None.
         instructions: The text that replaces the dialog's instructions; empty to keep them.
-        tracer: Called with every event, or None.
     """
 
     agent: Any
@@ -178,8 +179,13 @@ class CallSettings:
     budget: Budget | None
     fallback: ContextManager | None
     call: CallArguments
-    tracer: StreamHandler | None
+    within: CallContext | None = None
     instructions: str = ""
+
+    @property
+    def tracer(self) -> StreamHandler | None:
+        """The agent's tracer, or else that of the agent whose call this one is within."""
+        return self.options.tracer or (None if self.within is None else self.within.tracer)
 
     @property
     def retrying(self) -> Retry:

@@ -166,7 +166,7 @@ async def _wait(run: AgentRun) -> None:
 
 
 def _delivered(run: AgentRun) -> Message | None:
-    """Return the answer. If the tools ended the turn, return the message that called them, with their results (C23)."""
+    """Return the answer. If the tools ended the turn, return the message that called them, with their results."""
     message = run.turn.response
     if message is None or not message.is_function_call:
         return message

@@ -52,9 +52,9 @@ def subagent(
     Raises:
         InvalidInput: `agent` is not an agent, or `inherits` has an unknown value.
     """
-    given: object = agent
-    if not isinstance(given, Agent):
-        raise InvalidInput(f"subagent() got {given!r}.", hint="Pass an Agent.")
+    worker: object = agent
+    if not isinstance(worker, Agent):
+        raise InvalidInput(f"subagent() got {worker!r}.", hint="Pass an Agent.")
     if inherits not in {"nothing", "brief", "fork"}:
         raise InvalidInput(f"inherits is {inherits!r}.", hint="Use nothing, brief or fork.")
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})

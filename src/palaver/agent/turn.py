@@ -206,7 +206,7 @@ class TurnState:
             self.repeats[entry.call_id] = entry.repeats.handle
 
     def _add_decision(self, entry: Approval) -> None:
-        if _is_decision(entry) and any(one.id == entry.call_id for one in self.pending):
+        if _is_decision(entry) and any(call.id == entry.call_id for call in self.pending):
             self.decisions[entry.call_id] = entry
 
     def _add_ours(self, name: str, data: Mapping[str, object]) -> None:
@@ -240,7 +240,7 @@ class TurnState:
             self._count_anew()
 
     def _add_result(self, result: ToolResultContent) -> None:
-        call = next((one for one in self.pending if one.id == result.id), None)
+        call = next((pending for pending in self.pending if pending.id == result.id), None)
         if call is not None:
             text = result.text()
             error = text if result.is_error else None
@@ -307,7 +307,7 @@ def read_turn(store: Store, dialog_id: DialogId, *, asked: bool = False) -> Turn
     for seq, entry in _entries(store, dialog_id, began) if began >= 0 else ():
         turn.add(seq, entry)
     if 0 <= since < began:
-        turn.inbox |= {seq: one for seq, one in _undelivered(store, dialog_id, since) if seq < began}
+        turn.inbox |= {seq: message for seq, message in _undelivered(store, dialog_id, since) if seq < began}
     if began < 0 or (turn.over and (asked or turn.said or turn.inbox)):
         fresh = TurnState(seen=store.last(dialog_id).seq + 1, said=True)
         fresh.inbox = dict(_undelivered(store, dialog_id, since))
@@ -373,9 +373,9 @@ def _undelivered(store: Store, dialog_id: DialogId, since: int) -> Iterator[tupl
         return
     later = store.headers(dialog_id, arrived[0])
     said = [header.seq for header in later if header.kind == "message" and header.role == Role.USER.value]
-    found = {seq: decode_entry(store.body(dialog_id, seq)) for seq in (*arrived, *said)}
-    delivered = {entry.message.metadata.get(DELIVERED) for entry in found.values() if isinstance(entry, MessageEntry)}
+    entries = {seq: decode_entry(store.body(dialog_id, seq)) for seq in (*arrived, *said)}
+    delivered = {entry.message.metadata.get(DELIVERED) for entry in entries.values() if isinstance(entry, MessageEntry)}
     for seq in arrived:
-        entry = found[seq]
+        entry = entries[seq]
         if isinstance(entry, Inbox) and seq not in delivered:
             yield seq, entry.message

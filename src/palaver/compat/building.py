@@ -96,8 +96,8 @@ class _Builder:
         added: dict[str, Any] = {}
         if spec.mcp_servers:
             servers = [
-                _used(spec, ("mcp_servers", index), partial(MCP.from_dict, each))
-                for index, each in enumerate(spec.mcp_servers)
+                _used(spec, ("mcp_servers", index), partial(MCP.from_dict, server))
+                for index, server in enumerate(spec.mcp_servers)
             ]
             added["mcp_servers_list"] = (*prompt.mcp_servers_list, *servers)
         for name in ("addon_args", "metadata"):

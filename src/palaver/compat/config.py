@@ -89,13 +89,13 @@ class ConfigPlace:
         line = 0 if node is None else node.start_mark.line + 1
         for index, step in enumerate(path):
             if isinstance(node, yaml.MappingNode):
-                found = next(((key, value) for key, value in node.value if step == key.value), None)
+                item = next(((key, value) for key, value in node.value if step == key.value), None)
             else:
                 items = node.value if isinstance(node, yaml.SequenceNode) else ()
-                found = (items[step], items[step]) if isinstance(step, int) and step < len(items) else None
-            if found is None:
+                item = (items[step], items[step]) if isinstance(step, int) and step < len(items) else None
+            if item is None:
                 return index, line
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = item[0].start_mark.line + 1, item[1]
         return len(path), line
 
 
@@ -343,8 +343,8 @@ def _text(source: str | Path) -> tuple[str, str]:
     try:
         return str(path), path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = [str(path.with_name(name)) for name in get_close_matches(path.name, beside)]
+        names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = [str(path.with_name(name)) for name in get_close_matches(path.name, names)]
         raise MissingFile(str(path), what="configuration file", close=near) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"it cannot be read: {error}.", file=str(path)) from error

@@ -186,7 +186,7 @@ class Tactic(ABC):
         max_workers: int | None = None,
         fail_fast: bool = True,
         return_sessions: bool = False,
-        **kwargs: Any,  # noqa: ANN401 - what `call` takes
+        **kwargs: Any,  # noqa: ANN401 - arguments of `call`
     ) -> list[Any]:
         """Run the tactic on many tasks in parallel, and return the results in the order of the tasks.
 
@@ -212,7 +212,7 @@ class Tactic(ABC):
         max_workers: int | None = None,
         fail_fast: bool = True,
         return_sessions: bool = False,
-        **kwargs: Any,  # noqa: ANN401 - what `call` takes
+        **kwargs: Any,  # noqa: ANN401 - arguments of `call`
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run the tactic on many tasks in parallel, and yield each result with the number of its task as soon as it exists.
 
@@ -287,7 +287,7 @@ def build_tactic(
     name: str = "",
     *,
     runtime: Runtime | None = None,
-    **options: Any,  # noqa: ANN401 - what a tactic takes
+    **options: Any,  # noqa: ANN401 - arguments of a tactic
 ) -> Tactic:
     """Build the tactic of a configuration.
 
@@ -301,15 +301,15 @@ def build_tactic(
         NotFound: No tactic has this name.
         InvalidConfig: The configuration is wrong, or names no tactic.
     """
-    found = load_config(config)
+    loaded = load_config(config)
     known = runtime or get_default_runtime()
-    title = name or found.tactic_type
+    title = name or loaded.tactic_type
     if not title:
-        raise found.place.fault((), "tactic_type is missing.")
+        raise loaded.place.fault((), "tactic_type is missing.")
     tactic = known.get_tactic(title)
     if isinstance(tactic, Tactic):
         return tactic
-    made: Tactic = tactic(found, runtime=known, **options)
+    made: Tactic = tactic(loaded, runtime=known, **options)
     return made
 
 
@@ -329,15 +329,14 @@ def _function(
 
     Raises:
         NotFound: The tactic has no such method.
-        InvalidInput: Its `call` takes no task.
+        InvalidInput: Its `call` has no parameter for the task.
     """
 
     def tactic() -> Tactic:
         return instance if instance is not None else owner(runtime=runtime)
 
     if tool:
-        found = getattr(owner, tool, None)
-        if tool.startswith("_") or not callable(found):
+        if tool.startswith("_") or not callable(getattr(owner, tool, None)):
             near = get_close_matches(tool, [name for name in vars(owner) if not name.startswith("_")])
             close = [f"{owner.title()}#{name}" for name in near]
             raise NotFound(f"{owner.title()}#{tool}", what="tool", close=close)
@@ -358,11 +357,11 @@ def _function(
 def _signature(call: Callable[..., Any]) -> inspect.Signature:
     """Return the named parameters of `call`, which a model fills. Without an annotation they are strings."""
     hints = get_type_hints(call, include_extras=True)
-    found = [
-        each.replace(annotation=hints.get(each.name, str), kind=each.KEYWORD_ONLY)
-        for each in list(inspect.signature(call).parameters.values())[1:]
-        if each.kind not in {each.VAR_KEYWORD, each.VAR_POSITIONAL}
+    named = [
+        parameter.replace(annotation=hints.get(parameter.name, str), kind=parameter.KEYWORD_ONLY)
+        for parameter in list(inspect.signature(call).parameters.values())[1:]  # without self
+        if parameter.kind not in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL}
     ]
-    if not found:
-        raise InvalidInput(f"{call.__qualname__} takes no task, so no model can call it.")
-    return inspect.Signature(found)
+    if not named:
+        raise InvalidInput(f"{call.__qualname__} has no parameter for the task, so no model can call it.")
+    return inspect.Signature(named)

@@ -71,13 +71,13 @@ class TacticCallSession:
     def agent_cost(self) -> InvokeCost:
         """Tokens and dollars of the tactic's own agents, including failed calls. An agent that another one called as its sub-agent counts once."""
         calls = _all(self.agent_sessions)
-        nested = {id(each) for call in calls for each in call.all_subagents}
-        return sum((each.cost for each in calls if id(each) not in nested), InvokeCost())
+        nested = {id(part) for call in calls for part in call.all_subagents}
+        return sum((call.cost for call in calls if id(call) not in nested), InvokeCost())
 
     @property
     def sub_tactic_cost(self) -> InvokeCost:
         """Tokens and dollars of the tactics it called."""
-        return sum((each.cost for each in _all(self.sub_tactic_sessions)), InvokeCost())
+        return sum((call.cost for call in _all(self.sub_tactic_sessions)), InvokeCost())
 
     @property
     def cost(self) -> InvokeCost:
@@ -112,10 +112,8 @@ class TacticCallSession:
         return {
             **self.summary(),
             "tactic_path": self.tactic_path,
-            "agent_sessions": {name: [each.to_dict() for each in found] for name, found in self.agent_sessions.items()},
-            "sub_tactic_sessions": {
-                name: [each.to_dict() for each in found] for name, found in self.sub_tactic_sessions.items()
-            },
+            "agent_sessions": _as_json(self.agent_sessions),
+            "sub_tactic_sessions": _as_json(self.sub_tactic_sessions),
             "delivery": None if self.delivery is None else str(self.delivery),
             "error": self.error,
             "error_traceback": self.error_traceback,
@@ -123,4 +121,8 @@ class TacticCallSession:
 
 
 def _all(lists: Mapping[str, Iterable[Any]]) -> list[Any]:
-    return [each for found in list(lists.values()) for each in found]
+    return [call for calls in list(lists.values()) for call in calls]  # a copy: other threads may add a name meanwhile
+
+
+def _as_json(lists: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
+    return {name: [call.to_dict() for call in calls] for name, calls in lists.items()}
