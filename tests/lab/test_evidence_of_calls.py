@@ -16,7 +16,7 @@ from palaver.lab.loading import loaded
 from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.measuring import Recording
 from palaver.lab.metrics import passages
-from palaver.lab.recorded import trace
+from palaver.lab.recorded import recorded_dialog
 from palaver.lab.sessions import LabSession
 from palaver.lab.things import things
 from palaver.messages import ToolResultContent
@@ -97,7 +97,7 @@ _DROPS = st.sets(st.integers(0, 17))
 def test_the_whole_log_holds_all_of_it(steps: list[ConversationStep]) -> None:
     """Rule 1: where nothing is left out everything that a call refers to is there as content, whatever was said."""
     log = played(steps)
-    calls = trace(log.store, log.dialog)
+    calls = recorded_dialog(log.store, log.dialog)
     known = things(calls)
     shown = ShownParts(Looks(known, Meter(counter(MODEL))))
     for (call, view), needs in zip(calls.views(), known.needs, strict=True):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from palaver.context import Meter
 from palaver.lab.looks import Looks, ShownParts
-from palaver.lab.recorded import trace
+from palaver.lab.recorded import recorded_dialog
 from palaver.lab.things import things, words
 from palaver.testing.conversations import ConversationStep, played
 from palaver.testing.strategies import conversations
@@ -26,7 +26,7 @@ def _units(looks: Looks, view: View) -> list[tuple[bytes, int]]:
 def test_looking_at_what_changed_is_looking_at_all(steps: list[ConversationStep], data: st.DataObject) -> None:
     """Tokens, parts, identifiers and digest are those of a fresh look; the stable prefix is that of the units."""
     log = played(steps)
-    calls = trace(log.store, log.dialog)
+    calls = recorded_dialog(log.store, log.dialog)
     looks = Looks(things(calls), Meter(counter("gpt-4o")))
     going, before = ShownParts(looks), None
     for at in range(log.store.last(log.dialog).seq + 1):

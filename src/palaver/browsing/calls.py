@@ -16,11 +16,11 @@ from palaver.store import Store
 from palaver.tokens.pricing import cost_of
 from palaver.view import View, fold, held
 
-__all__ = ["Answer", "CallRow", "Calls", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
+__all__ = ["CallRow", "Calls", "ImportedCall", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ImportedCall:
     """A response of a session that was imported, as a call: its file says what was said, not what the call was given.
 
     Attributes:
@@ -79,7 +79,7 @@ class CallRow(TypedDict):
     reproducible: NotRequired[bool]
 
 
-Calls: TypeAlias = Sequence[ModelCall] | list[Answer]
+Calls: TypeAlias = Sequence[ModelCall] | list[ImportedCall]
 """The calls of a dialog: recorded, or reconstructed."""
 
 
@@ -91,12 +91,12 @@ def calls(dialog: Dialog) -> Calls:
     return dialog.calls if len(dialog.calls) else _answers(dialog)
 
 
-def _answers(dialog: Dialog) -> list[Answer]:
+def _answers(dialog: Dialog) -> list[ImportedCall]:
     """Return the responses that begin in what a dialog holds; a later entry of a response joins the newest of its id.
 
     A message that reports no usage, and that another one follows at once, is the beginning of the same response.
     """
-    store, found = dialog.store, list[Answer]()
+    store, found = dialog.store, list[ImportedCall]()
     response, growing = "", list[Handle]()
     for span in held(store, dialog.dialog_id, None):
         number = store.header(span.dialog, span.start - 1).number if span.start else 0
@@ -111,7 +111,7 @@ def _answers(dialog: Dialog) -> list[Answer]:
                     if begun + 1 == header.number and not found[-1].told()[1]:
                         found[-1].entries.append(place)
                     else:
-                        found.append(Answer(store=store, number=len(found) + 1, at=header.at, entries=[place]))
+                        found.append(ImportedCall(store=store, number=len(found) + 1, at=header.at, entries=[place]))
                     begun = header.number
                     if header.response != response:
                         response, growing = header.response, found[-1].entries
@@ -119,7 +119,7 @@ def _answers(dialog: Dialog) -> list[Answer]:
     return found
 
 
-def call_at(known: Calls, number: int) -> ModelCall | Answer:
+def call_at(known: Calls, number: int) -> ModelCall | ImportedCall:
     """Return one of the calls of a dialog by its number, starting at 1.
 
     Raises:
@@ -131,17 +131,17 @@ def call_at(known: Calls, number: int) -> ModelCall | Answer:
     return known[number - 1]
 
 
-def is_recorded(call: ModelCall | Answer) -> TypeGuard[ModelCall]:
+def is_recorded(call: ModelCall | ImportedCall) -> TypeGuard[ModelCall]:
     """Return whether what the call saw was recorded, and can be given back to the byte."""
     return isinstance(call, ModelCall) and call.reproducible
 
 
-def before(dialog: Dialog, call: ModelCall | Answer) -> View:
+def before(dialog: Dialog, call: ModelCall | ImportedCall) -> View:
     """Return the view of what was said before a call."""
     return fold(dialog.store, call.handle.dialog, call.handle.seq - 1)
 
 
-def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
+def saw(dialog: Dialog, call: ModelCall | ImportedCall) -> View:
     """Return what a call saw: as it was recorded, or else what was said before it.
 
     Raises:
@@ -150,7 +150,7 @@ def saw(dialog: Dialog, call: ModelCall | Answer) -> View:
     return call.view() if is_recorded(call) else before(dialog, call)
 
 
-def call_row(call: ModelCall | Answer, *, priced: bool = True) -> CallRow:
+def call_row(call: ModelCall | ImportedCall, *, priced: bool = True) -> CallRow:
     """Return a call as it is listed; without `priced`, in dollars only what the provider reported: the price list takes most of the time."""
     model, told = (call.model, call.usage()) if isinstance(call, ModelCall) else call.told()
     usage = told or Usage()

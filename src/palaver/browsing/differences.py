@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
-from palaver.browsing.calls import Answer, before, is_recorded
+from palaver.browsing.calls import ImportedCall, before, is_recorded
 from palaver.context import Composed
 from palaver.errors import NotReproducible
 from palaver.ids import BlobId
@@ -62,7 +62,7 @@ class CallsRow(TypedDict):
     recorded: bool
 
 
-def calls_row(dialog: Dialog, one: ModelCall | Answer, other: ModelCall | Answer) -> CallsRow:
+def calls_row(dialog: Dialog, one: ModelCall | ImportedCall, other: ModelCall | ImportedCall) -> CallsRow:
     """Compare what two calls saw, and their requests.
 
     Raises:
@@ -73,7 +73,7 @@ def calls_row(dialog: Dialog, one: ModelCall | Answer, other: ModelCall | Answer
 
 
 def proposed_row(
-    dialog: Dialog, call: ModelCall | Answer | None, policy: str, budget: int | None
+    dialog: Dialog, call: ModelCall | ImportedCall | None, policy: str, budget: int | None
 ) -> tuple[Composed, CallsRow]:
     """Compare what was seen at a call, or is seen now, with what a policy makes of what was said before; return that, too.
 
@@ -103,7 +103,7 @@ def _row(difference: CallDifference, *, recorded: bool) -> CallsRow:
     }
 
 
-def requested(dialog: Dialog, call: ModelCall | Answer) -> Request:
+def requested(dialog: Dialog, call: ModelCall | ImportedCall) -> Request:
     """Return the request of a call, to the byte; where it was not recorded, one for OpenAI Chat of what was said before.
 
     Raises:
@@ -121,7 +121,7 @@ class Rebuilt(NamedTuple):
     proved: bool
 
 
-def rebuilt(dialog: Dialog, call: ModelCall | Answer) -> Rebuilt:
+def rebuilt(dialog: Dialog, call: ModelCall | ImportedCall) -> Rebuilt:
     """Return the request of a call; where compiling what was recorded gives other bytes today, those.
 
     Raises:

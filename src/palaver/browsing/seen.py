@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypedDict
 
-from palaver.browsing.calls import Answer
+from palaver.browsing.calls import ImportedCall
 from palaver.context import DEFAULT_POLICY, Composed, Meter
 from palaver.errors import NotFound
 from palaver.ids import BlobId
@@ -91,7 +91,7 @@ def sent(call: ModelCall) -> Seen:
 def seen(  # noqa: PLR0913 - all but the first by keyword
     dialog: Dialog,
     *,
-    before: Answer | None = None,
+    before: ImportedCall | None = None,
     at: int | None = None,
     whole: bool = False,
     policy: str | None = None,
@@ -126,7 +126,7 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
     return found if wire is None else _compiled(dialog, found, wire, then)
 
 
-def _past(dialog: Dialog, before: Answer | None, at: int | None, *, whole: bool) -> View:
+def _past(dialog: Dialog, before: ImportedCall | None, at: int | None, *, whole: bool) -> View:
     if before is not None:
         return fold(dialog.store, before.handle.dialog, before.handle.seq - 1, whole=whole)
     newest = dialog.store.last(dialog.dialog_id).seq

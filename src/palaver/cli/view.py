@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from palaver.browsing.calls import Answer, call_at, calls
+from palaver.browsing.calls import ImportedCall, call_at, calls
 from palaver.browsing.seen import OmissionRow, Seen, omissions, seen, sent
 from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption, found
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
@@ -94,7 +94,7 @@ def _redacted(dialog: Dialog) -> Dialog:
     return Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
 
 
-def _check(past: ModelCall | Answer | None, at: int | None, changing: Mapping[str, object]) -> None:
+def _check(past: ModelCall | ImportedCall | None, at: int | None, changing: Mapping[str, object]) -> None:
     """Refuse what would be ignored."""
     if past is not None and at is not None:
         raise BadParameter("an entry was named, too: leave one of them out.", param_hint="--call")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from palaver.browsing.calls import Answer as Answered
-from palaver.browsing.calls import Calls, calls
+from palaver.browsing.calls import Calls, ImportedCall, calls
 from palaver.errors import Ambiguous, InfeasibleBudget, InvalidInput, PalaverError
 from palaver.explorer.seen import Marks
 from palaver.session import Dialog
@@ -38,7 +37,7 @@ class Source:
     name: str
     option: str | None = ""
     marks: Marks = field(default_factory=Marks)
-    numbered: dict[tuple[object, ...], list[Answered]] = field(default_factory=dict, repr=False)
+    numbered: dict[tuple[object, ...], list[ImportedCall]] = field(default_factory=dict, repr=False)
 
     def calls(self, dialog: Dialog) -> Calls:
         """Return the calls of a dialog."""

@@ -14,7 +14,7 @@ from palaver.lab.entrants import Entrant
 from palaver.lab.finder import Index
 from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.prices import SEARCH_TOKENS, Sheet, recall_charge
-from palaver.lab.recorded import Trace
+from palaver.lab.recorded import RecordedDialog
 from palaver.lab.replay import Replay, ReplayStep
 from palaver.lab.results import PARTS, CallRow
 from palaver.lab.things import Need, Things, words
@@ -41,7 +41,7 @@ class Recording:
         media: Returns the bytes of an image or sound by its digest.
     """
 
-    trace: Trace
+    trace: RecordedDialog
     things: Things
     looks: Looks
     humans: tuple[tuple[int, Handle], ...]

@@ -10,7 +10,7 @@ from palaver.log import NOTHING, Compaction, Derived, Handle, Header, MessageEnt
 from palaver.messages import Message, Role
 from palaver.view import Exchange, Fold, View
 
-__all__ = ["RecordedCall", "RecordedSummary", "Trace", "trace"]
+__all__ = ["RecordedCall", "RecordedDialog", "RecordedSummary", "recorded_dialog"]
 
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 
@@ -63,7 +63,7 @@ class _Growth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class RecordedDialog:
     """A dialog with its model calls.
 
     Attributes:
@@ -94,7 +94,7 @@ class Trace:
             yield call, replace(growth.view, exchanges=exchanges)
 
 
-def trace(reader: Reader, dialog_id: DialogId) -> Trace:
+def recorded_dialog(reader: Reader, dialog_id: DialogId) -> RecordedDialog:
     """Return a dialog's calls. Each response is one call, also if it has several fragments."""
     last = NOTHING
     summaries: list[RecordedSummary] = []
@@ -118,7 +118,7 @@ def trace(reader: Reader, dialog_id: DialogId) -> Trace:
         and each.first.dialog == dialog_id
     }
     calls = tuple(_call(number, first, each, spoken) for number, (first, each) in enumerate(responses.items(), start=1))
-    return Trace(
+    return RecordedDialog(
         dialog=dialog_id,
         calls=calls,
         whole=whole,

@@ -16,7 +16,7 @@ from time import perf_counter
 from palaver.context import Composed, ContextManager, Meter, Policy, compose
 from palaver.errors import InfeasibleBudget
 from palaver.lab.entrants import Entrant
-from palaver.lab.recorded import RecordedCall, Trace
+from palaver.lab.recorded import RecordedCall, RecordedDialog
 from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
 from palaver.view import Exchange, View
@@ -104,7 +104,7 @@ class Replay:
         error: The policy's error, or empty. After an error the steps end with the call before.
     """
 
-    def __init__(self, trace: Trace, things: Things, entrant: Entrant, *, stand_in: str, meter: Meter) -> None:
+    def __init__(self, trace: RecordedDialog, things: Things, entrant: Entrant, *, stand_in: str, meter: Meter) -> None:
         """Prepare the replay.
 
         Args:

@@ -14,7 +14,7 @@ from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.measuring import Measured, Recording
 from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import Sheet
-from palaver.lab.recorded import Trace, trace
+from palaver.lab.recorded import RecordedDialog, recorded_dialog
 from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
 from palaver.lab.things import things, words
 from palaver.messages import Role, Speaker
@@ -50,7 +50,7 @@ class LabSession:
             run: The key of the run.
             counting: Counts the tokens of the run's model.
         """
-        traces = [each for dialog in found.dialogs if (each := trace(found.store, dialog)).calls]
+        traces = [each for dialog in found.dialogs if (each := recorded_dialog(found.store, dialog)).calls]
         recordings = tuple(_recording(each, found, counting) for each in traces)
         growth = tuple(_growth(each) for each in recordings)
         calls = [call for each in traces for call in each.calls]
@@ -73,7 +73,7 @@ class LabSession:
         return cls(row=row, recordings=recordings, growth=growth)
 
 
-def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recording:
+def _recording(found: RecordedDialog, loaded: Loaded, counting: ModelCounter) -> Recording:
     known = things(found)
     looks = Looks(known, Meter(counting))
     outputs = tuple(
@@ -98,7 +98,7 @@ def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recordin
     )
 
 
-def _written(found: Trace, looks: Looks, number: int) -> int:
+def _written(found: RecordedDialog, looks: Looks, number: int) -> int:
     """Return the counted tokens of a response without recorded usage."""
     response = found.responses[found.calls[number].first]
     return sum(looks.meter.block(block.content) for turn in response.turns[:1] for block in turn.blocks)
@@ -112,7 +112,7 @@ def _growth(recording: Recording) -> tuple[int, ...]:
     return tuple(max(size - before, 0) for before, size in zip((0, *sizes), sizes, strict=False))
 
 
-def _problems(traces: Sequence[Trace], found: Loaded, key: str) -> Iterator[Problem]:
+def _problems(traces: Sequence[RecordedDialog], found: Loaded, key: str) -> Iterator[Problem]:
     calls = [call for each in traces for call in each.calls]
     source = str(found.source)
     if found.lost:

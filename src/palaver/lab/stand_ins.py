@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from palaver.context import Meter, Policy
-from palaver.lab.recorded import Trace
+from palaver.lab.recorded import RecordedDialog
 from palaver.lab.things import Things, words
 from palaver.tokens import Budget
 from palaver.view import Insert, Plan, View
@@ -39,7 +39,7 @@ class StandIn(Policy):
         written: Tokens of the summaries that a model would have written for the last plan.
     """
 
-    def __init__(self, policy: Policy, kind: str, trace: Trace, things: Things) -> None:
+    def __init__(self, policy: Policy, kind: str, trace: RecordedDialog, things: Things) -> None:
         """Wrap a policy."""
         super().__init__()
         self.name = policy.name  # type: ignore[misc]  # the name of the policy that it stands in for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from palaver.lab.finder import Finder, Quoted
 from palaver.lab.metrics import in_arguments
-from palaver.lab.recorded import Trace
+from palaver.lab.recorded import RecordedDialog
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
 
@@ -44,7 +44,7 @@ class Things:
     needs: tuple[tuple[Need, ...], ...]
 
 
-def things(trace: Trace) -> Things:
+def things(trace: RecordedDialog) -> Things:
     """Return the references of a dialog's calls."""
     exchanges = trace.whole.exchanges
     names = Finder(name for response in trace.responses.values() for name in sorted(_referred(response)))
@@ -95,7 +95,7 @@ def _referred(response: Exchange) -> frozenset[str]:
     return frozenset(name for call in _calls(response) for name in in_arguments(call.args))
 
 
-def _needs(trace: Trace, names: Finder) -> Iterator[tuple[Need, ...]]:
+def _needs(trace: RecordedDialog, names: Finder) -> Iterator[tuple[Need, ...]]:
     """Yield the references of each call, with the last exchange before the call that mentions them."""
     instructions = names.found("\n".join(words(block.content) for block in trace.whole.system))
     said = dict.fromkeys(instructions, -1)
