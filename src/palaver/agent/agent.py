@@ -251,6 +251,7 @@ class Agent(Generic[OutputT]):
         """
         self._require_free(alias)
         name = session_name or f"{self.name}_{alias}"
+        # under the lock of the name, so that of several processes one creates the session
         with self.store.transaction(lock=f"session {name}" if resume else ""):
             known = next(iter(self.store.sessions(name=name, limit=1)), None) if resume else None
             if known is not None:
@@ -336,6 +337,7 @@ class Agent(Generic[OutputT]):
             raise InvalidInput(f"instructions is {instructions!r}.", hint='Use "own" or "dialog".')
         if instructions == "dialog" and prompt_args:
             raise InvalidInput("The dialog's instructions have no prompt_args.", hint='Pass instructions="own".')
+        # without its variables the prompt cannot be rendered again; what this agent rendered then is in the dialog
         began = self.system_prompt.template_vars and prompt_args is None and dialog.owner == self.name
         text = "" if instructions == "dialog" or began else rendered(self.system_prompt, prompt_args)
         self._instructions[dialog.dialog_id] = text
@@ -439,7 +441,7 @@ class Agent(Generic[OutputT]):
             last = dialog.store.last(dialog.dialog_id)
             return last.open_turn >= 0 or bool(last.open_calls and read_turn(dialog.store, dialog.dialog_id).pending)
 
-        with RUNNING.lock:
+        with RUNNING.lock:  # no turn of this process begins between the look and the write
             if dialog.dialog_id not in RUNNING and not in_turn():
                 dialog.reload()
                 try:
@@ -703,6 +705,7 @@ class Agent(Generic[OutputT]):
                 try:
                     await go(run)
                 finally:
+                    # of the newest dialog only: a memo is as large as the conversation
                     self._last = {dialog.dialog_id: (run.measured, memo)}
         finally:
             if turn.seen == seen:  # nothing was written

@@ -35,6 +35,7 @@ __all__ = [
 def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
     """Write an entry outside the turn and return its handle. Do not use a dialog object: another thread may be using it."""
     ready, payloads = draft(entry)
+    # in one transaction, so that no sweep removes the payloads before the entry names them
     with store.transaction() if payloads else nullcontext():
         for payload in payloads.values():
             store.put_blob(payload)
@@ -122,7 +123,7 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
 
 def abandon(dialog: Dialog) -> None:
     """Record that the conversation goes on without the calls of a dialog and its sub-agents that wait for a decision."""
-    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
+    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))  # read whole before the writes
     with dialog.store.transaction():
         for place, turn, call in waiting:
             if call.id not in turn.decisions:
@@ -134,6 +135,7 @@ def _not_begun(
 ) -> Iterator[tuple[DialogId, TurnState, ToolCallContent]]:
     """Yield the calls of a dialog's turn that have not begun, then those of the sub-agents that work on its other calls."""
     turn = read_turn(store, dialog_id)
+    # only a call that began has a sub-agent, so most dialogs read no tree
     begun = [call.id for call in turn.pending if call.id in turn.started]
     yield from ((dialog_id, turn, call) for call in turn.pending if call.id not in begun)
     nodes = store.nodes(session_id) if begun else ()

@@ -48,7 +48,7 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
             runnable.append(_edited(run, call))
         elif fate is not Fate.DECIDE:
             await _close(run, call, fate)
-    await _ToolRound(run).execute(runnable)
+    await _ToolRound(run).execute(runnable)  # before the approver: a person may take hours
     for call, fate in calls:
         if fate is Fate.DECIDE and run.settings.options.approve is not None and call.id not in run.suspended:
             await _decide(run, call)
@@ -170,6 +170,7 @@ class _ToolRound:
             run.say(message)
         except Conflict as error:
             self._fault = self._fault or error
+            # outside the turn, which another process has: the effect happened and must be known
             annotate(run.dialog.store, run.dialog.dialog_id, LateResult(message=message))
         except StoreError as error:
             self._fault = self._fault or error

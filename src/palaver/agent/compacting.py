@@ -113,7 +113,7 @@ def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit:
     budget = settings.budget or manager.budget_for(settings.model)
     budget = budget.corrected(*_reported(run, meter))
     most = budget.limit if limit is None else min(limit, budget.limit)
-    most -= sum(meter.exchange(exchange) for exchange in after)
+    most -= sum(meter.exchange(exchange) for exchange in after)  # the notices come after the view and are never cut
     if most != budget.limit:
         budget = budget.with_limit(max(most, 1))
     view = run.dialog.view()

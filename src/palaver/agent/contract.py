@@ -54,6 +54,7 @@ async def offered(prompt: Prompt, settings: CallSettings, stack: AsyncExitStack)
         for server in prompt.mcp_servers_list:
             functions += (await stack.enter_async_context(adapter.connect(server))).functions
     memory = () if settings.options.memory is None else core_memory_tools(settings.options.memory)
+    # as a prompt of its own, so that references are resolved without the prompt's namespace
     own = Prompt(path=f"{prompt.path}#agent", prompt="", function_list=(*settings.agent.tools, *memory))
     kits: list[Iterable[Function]] = [own.resolve(settings.agent.runtime).function_list]
     kits += [_recall_tools()] if _recalls(prompt, settings) else []

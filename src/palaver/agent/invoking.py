@@ -188,7 +188,7 @@ class ProviderInvoker:
         stream_handler: StreamHandler | None = None,
     ) -> InvokeResult:
         """Ask once; see `Invoker.invoke`."""
-        asked = {"stream": stream_handler is not None, **model_args}
+        asked = {"stream": stream_handler is not None, **model_args}  # a caller's own word wins
         fields = {name: asked.pop(name) for name in asked.keys() & _CALL_FIELDS}
         if prompt is not None:
             fields = {"format": prompt.answer, "provider_tools": prompt.addon_args, **fields}

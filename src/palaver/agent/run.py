@@ -173,6 +173,7 @@ class AgentRun:
             Busy: Another process was first; nothing was written.
         """
         store, dialog_id = self.dialog.store, self.dialog.dialog_id
+        # the process that ran it is dead, or silent for too long: `require_unclaimed` has looked
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
         said = () if self.said is None else (MessageEntry(message=self.said),)
         data = {

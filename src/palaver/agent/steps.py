@@ -127,7 +127,7 @@ async def go(run: AgentRun) -> None:
     except Exception as error:
         run.trace.state = "failure"
         run.trace.error = error
-        if not isinstance(error, Conflict | StoreError):
+        if not isinstance(error, Conflict | StoreError):  # then another process has the turn, or nothing can be written
             _release(run, "failed")
         raise
     finally:

@@ -102,9 +102,8 @@ def _dialog(
 
 def _newest(dialog: Dialog, wanted: Callable[[Header], bool]) -> list[Handle]:
     """Return the dialog's newest own entry with such a header, if there is one."""
-    store, dialog_id = dialog.store, dialog.dialog_id
-    newest = (seq for seq in range(store.last(dialog_id).seq, -1, -1) if wanted(store.header(dialog_id, seq)))
-    return [Handle(dialog_id, seq) for seq in islice(newest, 1)]
+    newest = filter(wanted, dialog.store.headers(dialog.dialog_id, reverse=True))
+    return [Handle(dialog.dialog_id, header.seq) for header in islice(newest, 1)]
 
 
 def _made(parent: Dialog, agent: Agent[Any], inherits: Inherits, key: Mapping[str, str]) -> DialogId:

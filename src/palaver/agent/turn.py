@@ -240,6 +240,7 @@ class TurnState:
             self._count_anew()
 
     def _add_result(self, result: ToolResultContent) -> None:
+        # the first of its id without a result: some providers number the calls of each answer anew
         call = next((pending for pending in self.pending if pending.id == result.id), None)
         if call is not None:
             text = result.text()

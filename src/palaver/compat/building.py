@@ -127,7 +127,7 @@ class _Builder:
 
     def _invoker(self, words: Mapping[str, Any]) -> Invoker:
         """Return the invoker for a description. Equal descriptions share one; the runtime's own builders come first."""
-        key = canonical_json(words)
+        key = canonical_json(words)  # a mapping has no hash
         if key not in self._invokers:
             self._invokers[key] = build_invoker(words, runtime=self._runtime)
         return self._invokers[key]

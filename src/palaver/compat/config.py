@@ -39,6 +39,7 @@ _DEFAULT_INVOKER = "litellm"
 class _Loader(yaml.SafeLoader):
     """Loads plain values."""
 
+    # a date stays text: JSON has none, and a prompt may begin with one
     yaml_implicit_resolvers = {  # noqa: RUF012 - as its base class has it
         first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()

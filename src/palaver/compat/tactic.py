@@ -245,7 +245,7 @@ class Tactic(ABC):
         if self._above is not None:
             above, name = self._above
             above.record_sub_tactic_call(name, session)
-        working = copy(self)
+        working = copy(self)  # calls run in parallel, each with agents and a trace of its own
         working._session, working._agents = session, None  # noqa: SLF001 - a copy of itself
         for agent in working.agents.values():
             agent.on_trace = session.record_agent_call
