@@ -52,7 +52,7 @@ CONTEXT_EDIT = "palaver.context_edit"
 """The event of a compaction. The conventions have no name for it or for its attributes."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Open:
     """An open span, its place in the context, and the tool calls within it."""
 
@@ -80,7 +80,7 @@ class Telemetry:
         """
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
-        self._turns: dict[Span, _Open] = {}
+        self._turns: list[_Open] = []
 
     def __call__(self, event: AgentEvent) -> None:
         """Handle an event in the task that does the work, so that its context applies to everything that runs inside."""
@@ -99,13 +99,9 @@ class Telemetry:
                     self._in_turn(turn, event)
 
     def _current(self) -> _Open | None:
-        """Return the turn of the current span."""
-        return self._turns.get(get_current_span()) or self._asking()
-
-    def _asking(self) -> _Open | None:
-        """Return the turn whose `chat` span is the current one."""
+        """Return the turn whose span, or whose `chat` span, is the current one."""
         span = get_current_span()
-        return next((turn for turn in self._turns.values() if turn.chat is not None and turn.chat.span is span), None)
+        return next((turn for turn in self._turns if span in (turn.span, turn.chat and turn.chat.span)), None)
 
     def _open(self, name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> _Open:
         known = {key: value for key, value in attributes.items() if value not in (None, "", 0)}
@@ -126,7 +122,7 @@ class Telemetry:
         }
         turn = self._open(f"invoke_agent {trace.agent_name}", SpanKind.INTERNAL, attributes)
         turn.provider, turn.tools = event.provider, frozenset(event.tools)
-        self._turns[turn.span] = turn
+        self._turns.append(turn)
 
     def _finish_turn(self, trace: Trace) -> None:
         turn = self._current()
@@ -141,7 +137,7 @@ class Telemetry:
         turn.span.set_attribute("palaver.turn.state", trace.state)
         turn.span.set_attributes(_usage(trace.cost.prompt_tokens, trace.cost.completion_tokens))
         otel_context.detach(turn.token)
-        del self._turns[turn.span]
+        self._turns.remove(turn)
         _end(turn.span, error if failed else "")
 
     def _in_turn(self, turn: _Open, event: AgentEvent) -> None:
@@ -199,7 +195,7 @@ class Telemetry:
     # --- calls of tools ---------------------------------------------------------------------------------------------------------
 
     def _start_call(self, call: ToolCallContent) -> None:
-        turn = self._turns.get(get_current_span())
+        turn = self._current()
         if turn is not None:
             turn.calls[_key(call)] = self._tool_span(turn, call)
 
@@ -219,7 +215,7 @@ class Telemetry:
     def _end_call(self, event: CallEnded) -> None:
         """End a call's span. A call that was refused before it began has a span of no duration."""
         key = _key(event.call)
-        turn = next((turn for turn in self._turns.values() if key in turn.calls), None)
+        turn = next((turn for turn in self._turns if key in turn.calls), None)
         opened = turn.calls.pop(key) if turn is not None else self._tool_span(self._current(), event.call)
         otel_context.detach(opened.token)
         if self._content:
