@@ -23,9 +23,10 @@ from palaver.log import (
     Source,
     Span,
     child_of,
+    path_to,
+    stretches,
 )
-from palaver.session.messages import stretches
-from palaver.session.tree import apart, path_to, runs_of
+from palaver.session.tree import apart, runs_of
 from palaver.store import Store
 from palaver.view import Reason, fold
 

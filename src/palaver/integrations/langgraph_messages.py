@@ -13,10 +13,9 @@ from palaver.errors import PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.integrations.keyed import append, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
-from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of
+from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of, stretches
 from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
-from palaver.session.messages import stretches
 from palaver.session.tree import upto
 from palaver.store import Store
 

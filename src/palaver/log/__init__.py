@@ -38,6 +38,7 @@ from palaver.log.erasure import (
     COPY_OF,
     ERASED,
     copy_of,
+    erased_since,
     from_header,
     is_note,
     note,
@@ -60,7 +61,19 @@ from palaver.log.headers import (
     next_header,
     rule,
 )
-from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
+from palaver.log.lineage import (
+    Node,
+    Reader,
+    Stretch,
+    child_of,
+    clip,
+    gaps,
+    joined,
+    lineage,
+    part_of,
+    path_to,
+    stretches,
+)
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
@@ -109,6 +122,7 @@ __all__ = [
     "Section",
     "Source",
     "Span",
+    "Stretch",
     "Tombstone",
     "ToolSpec",
     "Toolset",
@@ -126,11 +140,13 @@ __all__ = [
     "draft",
     "draft_of",
     "entry_at",
+    "erased_since",
     "every_body",
     "every_header",
     "from_header",
     "gaps",
     "is_note",
+    "joined",
     "letter",
     "lineage",
     "message_draft",
@@ -138,9 +154,11 @@ __all__ = [
     "note",
     "originals",
     "part_of",
+    "path_to",
     "renamed",
     "repeated",
     "rule",
     "stand_in",
+    "stretches",
     "without",
 ]

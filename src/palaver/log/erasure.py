@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from palaver.errors import InvalidInput
+from palaver.ids import DialogId
+from palaver.log.decoding import entry_at
 from palaver.log.entries import (
     KINDS,
     BranchSummary,
@@ -27,6 +29,7 @@ from palaver.log.entries import (
 )
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import SILENT, Header, shape
+from palaver.log.lineage import Reader
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
@@ -36,6 +39,7 @@ __all__ = [
     "ERASED",
     "NOTE",
     "copy_of",
+    "erased_since",
     "from_header",
     "is_note",
     "note",
@@ -106,6 +110,17 @@ _UNSEEN = frozenset({"call_started", "turn_ended", "approval", "late_result", "l
 def is_note(entry: Entry) -> bool:
     """Return whether an entry records an erasure of others."""
     return isinstance(entry, ContextEdit) and entry.policy == NOTE
+
+
+def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
+    """Return the number of the first entry after `at` that tells a dialog of an erasure, or None.
+
+    An erasure writes such an entry into every dialog that holds what it took, in its own transaction.
+    """
+    for header in reader.headers(dialog_id, at + 1):
+        if header.kind == "context_edit" and is_note(entry_at(reader, Handle(dialog_id, header.seq))):
+            return header.seq
+    return None
 
 
 def _blocks(entry: Entry) -> tuple[Content | None, ...]:

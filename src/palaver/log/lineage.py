@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log.handles import Handle, Span
@@ -139,6 +139,24 @@ def lineage(node: Node, length: int) -> tuple[Span, ...]:
     return tuple(span for span in (*node.ranges, own) if len(span))
 
 
+def path_to(reader: Reader, place: Handle) -> tuple[Span, ...]:
+    """Return the path to an entry, inclusive: the content of its dialog when it was written."""
+    return lineage(reader.node(place.dialog), place.seq + 1)
+
+
+def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Drop empty spans, and join those that touch."""
+    found: list[Span] = []
+    for span in spans:
+        if not len(span):
+            continue
+        if found and found[-1].dialog == span.dialog and found[-1].stop == span.start:
+            found[-1] = Span(span.dialog, found[-1].start, span.stop)
+        else:
+            found.append(span)
+    return tuple(found)
+
+
 def clip(spans: Iterable[Span], runs: Sequence[Span]) -> Iterator[Span]:
     """Return the parts of `spans` that lie within `runs`, in the order of `spans`."""
     for span in spans:
@@ -161,3 +179,31 @@ def gaps(spans: Iterable[Span]) -> tuple[Span, ...]:
 def part_of(place: Handle, between: Sequence[Span]) -> tuple[DialogId, int]:
     """Return a key of the part in which a place lies, where `gaps` part what is held: equal for places of one part only."""
     return place.dialog, bisect_left(between, Span(place.dialog, place.seq, place.seq)) if between else 0
+
+
+class Stretch(NamedTuple):
+    """A span of a dialog's lineage with its message counts.
+
+    Attributes:
+        span: The entries.
+        before: The number of messages before the span in its own dialog.
+        first: The number of messages before the span in the lineage.
+        messages: The number of messages that begin in the span.
+    """
+
+    span: Span
+    before: int
+    first: int
+    messages: int
+
+
+def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
+    """Return the spans with their counts, and the total number of messages. Read two headers per span."""
+    found: list[Stretch] = []
+    count = 0
+    for span in spans:
+        before = reader.header(span.dialog, span.start - 1).number if span.start else 0
+        begun = reader.header(span.dialog, span.stop - 1).number - before if len(span) else 0
+        found.append(Stretch(span, before, count, begun))
+        count += begun
+    return tuple(found), count

@@ -20,10 +20,11 @@ from palaver.log import (
     Span,
     child_of,
     entry_at,
+    stretches,
 )
 from palaver.messages import ToolCallContent, Trust, thaw
 from palaver.plurals import counted
-from palaver.session.messages import Messages, message_line, stretches
+from palaver.session.messages import Messages, message_line
 from palaver.session.recall import whole
 from palaver.session.tree import apart, common, newest, runs_of, upto
 from palaver.tokens import Budget, counter

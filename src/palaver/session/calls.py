@@ -10,20 +10,17 @@ from typing import Any, NamedTuple, overload
 from pydantic import TypeAdapter
 
 from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
-from palaver.ids import BlobId, DialogId
+from palaver.ids import BlobId
 from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
 from palaver.messages import Usage, thaw
 from palaver.plurals import counted
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
-from palaver.view import Manifest, View, changed, fold, manifest, patched, renamed_manifest, restored, whole
+from palaver.view import CALL_VERSION, Manifest, View, changed, fold, manifest, patched, restored, whole
 from palaver.wire import COMPILER, Call, Request, profile
 from palaver.wire import compile as compile_request
 
-__all__ = ["CallHistory", "ModelCall", "renamed_call"]
-
-_VERSION = 1
-"""The version of an invocation's manifest."""
+__all__ = ["CallHistory", "ModelCall"]
 
 _DEEPEST = 32
 """The maximum number of differences before a whole manifest, which bounds the reads to rebuild one."""
@@ -262,23 +259,16 @@ def _recorded(request: Request, saw: Manifest, asked: _Data, before: _Latest | N
         "bytes": len(request.data),
         "compiler": COMPILER,
     }
-    data: dict[str, Any] = {"version": _VERSION, "request": figures}
+    data: dict[str, Any] = {"version": CALL_VERSION, "request": figures}
     if before is None or before.depth >= _DEEPEST:
         return data | {"saw": saw, "call": asked}, 0
     data |= {"base": before.seq, "saw": changed(saw, before.saw)}
     return data | ({} if asked == before.asked else {"call": asked}), before.depth + 1
 
 
-def renamed_call(data: Any, names: Mapping[DialogId, DialogId]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the record of a call in a copy of its session, whose dialogs have other ids."""
-    if not isinstance(data, Mapping) or data.get("version") != _VERSION or "saw" not in data:
-        return data
-    return {**data, "saw": renamed_manifest(thaw(data["saw"]), names)}
-
-
 def _is_ours(entry: Entry) -> bool:
     data = entry.manifest if isinstance(entry, Invocation) else None
-    return isinstance(data, Mapping) and data.get("version") == _VERSION and "saw" in data
+    return isinstance(data, Mapping) and data.get("version") == CALL_VERSION and "saw" in data
 
 
 def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:

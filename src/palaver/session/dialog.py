@@ -10,18 +10,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, TypeAlias, over
 
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, Toolset, ToolSpec, child_of, entry_at, rule
+from palaver.log import (
+    Entry,
+    Handle,
+    Header,
+    MessageEntry,
+    Node,
+    Span,
+    Stretch,
+    Toolset,
+    ToolSpec,
+    child_of,
+    entry_at,
+    joined,
+    rule,
+    stretches,
+)
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime, temporary_prompt
 from palaver.session.head import KnownHead, mapping, media_from, message_of, rendered, stamped
 from palaver.session.incoming import SdkObject, is_one, messages_of, tools_of
 from palaver.session.marks import Marks
-from palaver.session.messages import Messages, Stretch, cost_of_messages, message_line, stretches
+from palaver.session.messages import Messages, cost_of_messages, message_line
 from palaver.session.portable import carry, restore, unpack
 from palaver.session.recall import recall
 from palaver.session.replay_log import LogBase, follower_of
-from palaver.session.tree import DialogTreeNode, joined, tree_lines, window
+from palaver.session.tree import DialogTreeNode, tree_lines, window
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.store.redacting import RedactingStore

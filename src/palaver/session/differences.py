@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from palaver.ids import DialogId
-from palaver.log import Handle, Span
+from palaver.log import Handle, Span, stretches
 from palaver.messages import Content
 from palaver.plurals import counted
 from palaver.session.calls import ModelCall
-from palaver.session.messages import Messages, message_line, stretches
+from palaver.session.messages import Messages, message_line
 from palaver.session.tree import apart, common, newest
 from palaver.store.protocol import Store
 from palaver.view import Block, Omission, View

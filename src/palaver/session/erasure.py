@@ -34,6 +34,7 @@ from palaver.log import (
     decode_entry,
     draft,
     from_header,
+    joined,
     lineage,
     note,
     originals,
@@ -42,7 +43,6 @@ from palaver.log import (
 )
 from palaver.session.receipts import Receipt, Remaining, erasing_store, pending_of, read_pending, subject_digest
 from palaver.session.replay_log import follow_erasures
-from palaver.session.tree import joined
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile, Placed, source_name
 from palaver.store.protocol import SourceRecord, Store
 from palaver.store.records import references

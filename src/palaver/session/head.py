@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from palaver.errors import Conflict, InvalidInput, InvalidMessage, MissingFile, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Entry, Handle, Header, Reader, draft, entry_at, is_note
+from palaver.log import Entry, Handle, Header, Reader, draft, erased_since
 from palaver.messages import Content, FrozenDict, Media, Message, Role, TextContent, ToolMessage, media_of
 from palaver.messages.media import sniff
 from palaver.plurals import a_type
@@ -25,7 +25,6 @@ from palaver.store.protocol import Store
 __all__ = [
     "KnownHead",
     "SessionClock",
-    "erased_since",
     "mapping",
     "media_from",
     "message_of",
@@ -192,17 +191,6 @@ def _keeping(store: Store, payloads: Collection[bytes]) -> Iterator[None]:
         for payload in payloads:
             store.put_blob(payload)
         yield
-
-
-def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
-    """Return the number of the first entry after `at` that tells a dialog of an erasure, or None.
-
-    An erasure writes such an entry into every dialog that holds what it took, in its own transaction.
-    """
-    for header in reader.headers(dialog_id, at + 1):
-        if header.kind == "context_edit" and is_note(entry_at(reader, Handle(dialog_id, header.seq))):
-            return header.seq
-    return None
 
 
 def require_unerased(reader: Reader, dialog_id: DialogId, at: int, what: str) -> None:

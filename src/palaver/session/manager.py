@@ -31,6 +31,8 @@ from palaver.log import (
     child_of,
     decode_entry,
     entry_at,
+    path_to,
+    stretches,
 )
 from palaver.messages import (
     BranchSummaryMessage,
@@ -50,10 +52,9 @@ from palaver.prompts import Runtime
 from palaver.session.branches import account, lowest_trust, view_of
 from palaver.session.dialog import Dialog
 from palaver.session.marks import labels_of
-from palaver.session.messages import stretches
 from palaver.session.portable import copied
 from palaver.session.session import Session
-from palaver.session.tree import apart, common, newest, path_to, runs_of
+from palaver.session.tree import apart, common, newest, runs_of
 from palaver.store.connect import StoreLike, opened_store, user_store
 from palaver.store.protocol import SessionRecord
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold

@@ -8,7 +8,18 @@ from typing import NamedTuple, overload
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import Handle, MessageEntry, Node, Reader, Span, begins, decoded, every_body, repeated
+from palaver.log import (
+    Handle,
+    MessageEntry,
+    Node,
+    Reader,
+    Span,
+    Stretch,
+    begins,
+    decoded,
+    every_body,
+    repeated,
+)
 from palaver.messages import (
     Content,
     ImageContent,
@@ -25,41 +36,11 @@ from palaver.store.protocol import Store
 __all__ = [
     "REJECTED",
     "Messages",
-    "Stretch",
     "cost_of_messages",
     "message_line",
     "own_messages",
     "place_of_message",
-    "stretches",
 ]
-
-
-class Stretch(NamedTuple):
-    """A span of a dialog's lineage with its message counts.
-
-    Attributes:
-        span: The entries.
-        before: The number of messages before the span in its own dialog.
-        first: The number of messages before the span in the lineage.
-        messages: The number of messages that begin in the span.
-    """
-
-    span: Span
-    before: int
-    first: int
-    messages: int
-
-
-def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
-    """Return the spans with their counts, and the total number of messages. Read two headers per span."""
-    found: list[Stretch] = []
-    count = 0
-    for span in spans:
-        before = reader.header(span.dialog, span.start - 1).number if span.start else 0
-        begun = reader.header(span.dialog, span.stop - 1).number - before if len(span) else 0
-        found.append(Stretch(span, before, count, begun))
-        count += begun
-    return tuple(found), count
 
 
 def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:

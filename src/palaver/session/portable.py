@@ -35,16 +35,16 @@ from palaver.log import (
     decode_entry,
     draft_of,
     next_header,
+    path_to,
     renamed,
+    stretches,
 )
 from palaver.messages import canonical_json, media_of, thaw
 from palaver.plurals import counted
-from palaver.session.calls import renamed_call
-from palaver.session.messages import stretches
-from palaver.session.tree import path_to
 from palaver.store.copying import Copyable
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.records import SHORT_DIGITS
+from palaver.view import renamed_call
 
 __all__ = [
     "Copy",

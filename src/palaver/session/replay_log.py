@@ -19,9 +19,8 @@ from typing import Any, Protocol, TypeAlias
 
 from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError, StoreError
 from palaver.ids import DialogId, SessionId
-from palaver.log import LOST, Custom, Handle, Node, draft
+from palaver.log import LOST, Custom, Handle, Node, draft, erased_since
 from palaver.messages import canonical_json
-from palaver.session.head import erased_since
 from palaver.session.portable import VERSION, PortableDialog, PortableEntry, ReplayLogWarning, records
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SessionRecord, Store

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, begins, clip, lineage, rule
+from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, Stretch, begins, clip, joined, rule
 from palaver.messages import FrozenList
-from palaver.session.messages import Stretch, place_of_message
+from palaver.session.messages import place_of_message
 from palaver.store.protocol import Store
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "apart",
     "common",
     "newest",
-    "path_to",
     "runs_of",
     "tree_from_dicts",
     "tree_lines",
@@ -188,11 +187,6 @@ def tree_lines(root: DialogTreeNode, count: Callable[[str], int]) -> Iterator[st
 # --- spans ------------------------------------------------------------------------------------------------------------------------
 
 
-def path_to(reader: Reader, place: Handle) -> tuple[Span, ...]:
-    """Return the path to an entry, inclusive: the content of its dialog when it was written."""
-    return lineage(reader.node(place.dialog), place.seq + 1)
-
-
 def upto(spans: Sequence[Span], place: Handle) -> tuple[Span, ...]:
     """Return the spans up to an entry, inclusive.
 
@@ -307,16 +301,3 @@ def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iter
         if header.kind == "message" and not begins(header, number):
             yield from (Span(place.dialog, seq, seq + 1) for span in behind if span.start <= seq < span.stop)
         number = header.number
-
-
-def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Drop empty spans, and join those that touch."""
-    found: list[Span] = []
-    for span in spans:
-        if not len(span):
-            continue
-        if found and found[-1].dialog == span.dialog and found[-1].stop == span.start:
-            found[-1] = Span(span.dialog, found[-1].start, span.stop)
-        else:
-            found.append(span)
-    return tuple(found)

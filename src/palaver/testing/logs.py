@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palaver.ids import SessionId, new_dialog_id, new_session_id
-from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule
+from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule, stretches
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -15,7 +15,6 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
-from palaver.session.messages import stretches
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord
 from palaver.view import Block, Exchange, View

@@ -32,12 +32,12 @@ from palaver.log import (
     Span,
     decode_entry,
     draft_of,
+    stretches,
 )
 from palaver.log.redaction import Redactor
 from palaver.log.values import LogValue
 from palaver.messages import Speaker, Trust, canonical_json, media_of
 from palaver.plurals import counted
-from palaver.session.messages import stretches
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacting

@@ -4,11 +4,12 @@ from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.checkpoint import checkpoint, header_at, held
 from palaver.view.exchange import Exchange
 from palaver.view.fold import Fold, fold, fold_messages, omitted, said_by_human
-from palaver.view.manifest import Manifest, changed, manifest, patched, renamed_manifest, restored, whole
+from palaver.view.manifest import CALL_VERSION, Manifest, changed, manifest, patched, renamed_call, restored, whole
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite, apply
 from palaver.view.view import Columns, Omission, View
 
 __all__ = [
+    "CALL_VERSION",
     "Block",
     "Columns",
     "Drop",
@@ -33,7 +34,7 @@ __all__ = [
     "manifest",
     "omitted",
     "patched",
-    "renamed_manifest",
+    "renamed_call",
     "restored",
     "said_by_human",
     "whole",

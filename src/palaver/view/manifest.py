@@ -18,14 +18,17 @@ from pydantic import TypeAdapter
 from palaver.errors import StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import BlockEdit, Handle, Omitted, Span
-from palaver.messages import canonical_json
+from palaver.messages import canonical_json, thaw
 from palaver.view.blocks import Block, Change, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
-__all__ = ["Manifest", "changed", "manifest", "patched", "renamed_manifest", "restored", "whole"]
+__all__ = ["CALL_VERSION", "Manifest", "changed", "manifest", "patched", "renamed_call", "restored", "whole"]
 
 _T = TypeVar("_T")
+
+CALL_VERSION = 1
+"""The version of the record of a call, which holds a manifest or a difference to one."""
 
 Manifest: TypeAlias = dict[str, Any]
 """A manifest as JSON values, with these keys:
@@ -176,7 +179,14 @@ _Json: TypeAlias = dict[str, Any]
 _Names: TypeAlias = Mapping[DialogId, DialogId]
 
 
-def renamed_manifest(saw: Mapping[str, Any], names: _Names) -> Manifest:
+def renamed_call(data: Any, names: _Names) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the record of a call in a copy of its session, whose dialogs have other ids."""
+    if not isinstance(data, Mapping) or data.get("version") != CALL_VERSION or "saw" not in data:
+        return data
+    return {**data, "saw": _renamed(thaw(data["saw"]), names)}
+
+
+def _renamed(saw: Mapping[str, Any], names: _Names) -> Manifest:
     """Return a manifest, or a difference to one, that names other dialogs; what is not one stays as it is."""
     parts = {"system": _block_of, "items": _exchange_of, "edits": _edit_of, "omitted": _omission_of}
     try:
