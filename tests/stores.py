@@ -14,7 +14,7 @@ import pytest
 
 from palaver.log import Node
 from palaver.store import Durability, MemoryStore, SessionRecord, SqliteStore, Store, open_store
-from palaver.store.copying import Copyable
+from palaver.store.protocol import Copyable
 from tests import postgres
 
 KINDS = ("memory", "sqlite", "postgres")

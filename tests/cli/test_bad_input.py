@@ -40,8 +40,8 @@ FILES: dict[str, tuple[bytes, str]] = {
     "utf16": (talk().decode().encode("utf-16"), "not UTF-8"),
     "zstd": (b"\x28\xb5\x2f\xfd" + b"garbage" * 9, "zstd"),
     "a head and garbage": (rollout().splitlines(keepends=True)[0] + b"{garbage\n" * 4_000, "nothing"),
-    "damaged bundle": (b"palaver-bundle 1\nentry 3 ", "damaged at byte"),
-    "newer bundle": (b"palaver-bundle 7\n", "version 7"),
+    "damaged bundle": (b'{"palaver":1,"session":{}}\n', "damaged at byte"),
+    "newer bundle": (b'{"palaver":7,"session":{}}\n', "version 7"),
 }
 
 

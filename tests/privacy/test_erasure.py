@@ -22,12 +22,12 @@ from palaver.session import Session, searchable
 from palaver.session.erasure import erase, finish_erasures, preview_erasure
 from palaver.session.receipts import Receipt, verify_receipt
 from palaver.store import MemoryStore, SqliteStore, Store, verify_store
-from palaver.store.copying import copy_store
 from palaver.store.erasing import Placed
 from palaver.store.sql.erasing import SqlEraser
 from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.testing.strategies import sayings
 from palaver.transcripts import Importer, export, import_bundle, repair
+from palaver.transfer.copies import copy_store
 from palaver.view import View, fold
 from palaver.wire import PROFILES
 from tests.kills import kill_this_process

@@ -50,7 +50,7 @@ from palaver.messages import ThinkingContent, ToolCallContent
 from palaver.session import Dialog
 from palaver.session.manager import SessionManager
 from palaver.testing.logs import model
-from palaver.transcripts.bundle import export_bundle, import_bundle
+from palaver.transfer.bundle import export_bundle, import_bundle
 
 
 def planted(root: Dialog, words: str) -> list[Entry]:

@@ -71,7 +71,7 @@ def test_an_unknown_prompt_is_a_warning() -> None:
 
 def test_what_is_not_a_dictionary_of_ours(store: Store, tmp_path: Path) -> None:
     """A dictionary or folder without a log is a typed error; so are a session that the store has, and a folder of two sessions."""
-    logs: tuple[object, ...] = (None, [{"replay": 2}], [{"replay": 1}], [3], [], [{"seq": 0}])
+    logs: tuple[object, ...] = (None, [{"palaver": 2}], [{"palaver": 1}], [3], [], [{"seq": 0}])
     for log in logs:
         with pytest.raises(InvalidInput):
             Dialog.from_dict({"log": log})
@@ -118,8 +118,8 @@ def test_a_file_is_private_and_begins_with_its_node(tmp_path: Path) -> None:
     """R180: each file begins with the session and the whole node, holds the own entries in order, and is its owner's alone."""
     child = grown(tmp_path / "log").children[0]
     lines = [json.loads(line) for line in (tmp_path / "log" / f"{child.dialog_id}.jsonl").read_text().splitlines()]
-    assert (lines[0]["node"]["parent_id"], lines[0]["session"]["name"]) == (child.tree_node.parent_id, "run")
-    assert [sorted(line) for line in lines[1:]] == [["blob", "data"], ["entry", "seq", "sum", "turn"]]
+    assert (lines[1]["dialog"]["parent_id"], lines[0]["session"]["name"]) == (child.tree_node.parent_id, "run")
+    assert [sorted(line) for line in lines[2:]] == [["blob", "data", "sum"], ["entry", "seq", "sum", "turn"]]
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "log").glob("*.jsonl")} == {0o600}
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o700
 
@@ -136,7 +136,7 @@ def test_a_session_opened_with_a_log_writes_what_it_lacks(tmp_path: Path) -> Non
     with Session.open(path, "s") as session:
         assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
     (file,) = (tmp_path / "log").glob("*.jsonl")
-    assert len(file.read_text().splitlines()) == 3
+    assert len(file.read_text().splitlines()) == 4
 
 
 def test_a_log_that_cannot_be_written_catches_up(tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_a_log_cut_at_any_byte_gives_what_is_whole(tmp_path: Path) -> None:
     dialog = agent_log(tmp_path / "log")
     (file,) = (tmp_path / "log").glob("*.jsonl")
     data = file.read_bytes()
-    head = data.index(b"\n") + 1
+    head = len(b"".join(data.splitlines(keepends=True)[:2]))
     for cut in range(head, len(data), 7):
         file.write_bytes(data[:cut])
         session = rebuild(tmp_path / "log")
-        whole = data[: cut + 1].count(b"\n") - 1  # a line is whole without its end of line
+        whole = data[: cut + 1].count(b"\n") - 2  # a line is whole without its end of line
         assert list(session.root.messages) == list(dialog.messages[:whole])
         session = rebuild(tmp_path / "log", MemoryStore())
         Session.open(session.store, session.session_id, log_base=tmp_path / "log").root.put_text("on")
@@ -189,14 +189,14 @@ def test_a_damaged_line_loses_itself_alone(tmp_path: Path) -> None:
     dialog = agent_log(tmp_path / "log")
     (file,) = (tmp_path / "log").glob("*.jsonl")
     lines = file.read_bytes().splitlines(keepends=True)
-    for damaged in range(1, len(lines)):
+    for damaged in range(2, len(lines)):
         broken = [line if n != damaged else line.replace(b'"turn"', b'"torn"') for n, line in enumerate(lines)]
         file.write_bytes(b"".join(broken))
         with pytest.warns(ReplayLogWarning, match="cannot be read|is lost"):
             root = rebuild(tmp_path / "log").root
-        rest = [message for n, message in enumerate(dialog.messages) if n != damaged - 1]
+        rest = [message for n, message in enumerate(dialog.messages) if n != damaged - 2]
         assert list(root.messages) == rest
-        after = [place for n in range(len(rest)) if (place := root.messages.handle(n)).seq > damaged - 1]
+        after = [place for n in range(len(rest)) if (place := root.messages.handle(n)).seq > damaged - 2]
         assert all(root.recall(place) == dialog.recall(place) for place in after)
 
 

@@ -9,11 +9,12 @@ from palaver.errors import Erased, InvalidInput
 from palaver.ids import DialogId
 from palaver.log import Header, next_header
 from palaver.store import MemoryStore, Store
-from palaver.store.copying import Copyable, copy_store
 from palaver.store.erasing import Erasing, Gone, Placed, source_name
+from palaver.store.protocol import Copyable
 from palaver.testing.store_laws import Backend, Begun, begin
 from palaver.testing.store_laws.backend import calls, label, words
 from palaver.testing.store_laws.erasing import erases
+from palaver.transfer.copies import copy_store
 from tests.store.golden import write
 from tests.stores import fingerprint
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial, reduce
@@ -13,7 +12,7 @@ from io import BytesIO
 from operator import getitem
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -49,8 +48,8 @@ from palaver.store import verify_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SourceRecord
 from palaver.testing.logs import Log, model, result, system, user
-from palaver.transcripts.bundle import export_bundle, import_bundle, import_bundle_file
-from palaver.transcripts.frames import Frame, read_frames, write_frames
+from palaver.transfer.bundle import export_bundle, import_bundle, import_bundle_file
+from palaver.transfer.files import read_lines, write_lines
 from tests.stores import fingerprint
 from tests.transcripts.test_importing import FullStore
 
@@ -145,24 +144,39 @@ def test_flipped_bit_anywhere_is_found(place: int, bit: int) -> None:
         taken(MemoryStore(), bytes(flipped))
 
 
-_FRAMES = st.tuples(st.sampled_from(["blob", "entry"]), st.binary(max_size=40)).map(lambda pair: Frame(*pair))
-
-
-@given(st.lists(_FRAMES, max_size=6))
-def test_frames_are_read_as_they_were_written(frames: list[Frame]) -> None:
-    """Whatever bytes a payload holds, newlines and heads of frames too."""
-    assert list(read_frames(BytesIO(b"".join(write_frames(frames))).read, "it")) == frames
-
-
 # --- a bundle that lies -------------------------------------------------------------------------------------------------------
 
 
-def refused(frames: Sequence[Frame]) -> str:
-    """Import frames whose sums are right into a store that has another session, and return why they are refused."""
+class Part(NamedTuple):
+    """A record of a bundle: its kind, what it says, and all of it."""
+
+    kind: str
+    fields: dict[str, Any]
+    record: dict[str, Any]
+
+
+def parts(data: bytes) -> list[Part]:
+    """Return the records of a bundle. An entry that belongs to no turn is an annotation."""
+    found = []
+    for text in read_lines(BytesIO(data).read, "it"):
+        record = json.loads(text)
+        name = next(name for name in ("session", "dialog", "entry", "source", "blob") if name in record)
+        kind = "annotation" if record.get("turn") is False else name
+        found.append(Part(kind, record if name == "blob" else record[name], record))
+    return found
+
+
+def written(records: Iterable[Part]) -> bytes:
+    """Return a bundle with these records."""
+    return b"".join(write_lines(json.dumps(part.record, separators=(",", ":")).encode() for part in records))
+
+
+def refused(records: Iterable[Part]) -> str:
+    """Import records whose sums are right into a store that has another session, and return why they are refused."""
     store = sample().store
     before = fingerprint(store)
     with pytest.raises(UnsupportedTranscript) as raised:
-        taken(store, b"".join(write_frames(frames)))
+        taken(store, written(records))
     assert fingerprint(store) == before, "nothing was written"
     return raised.value.why
 
@@ -171,37 +185,26 @@ def test_what_is_no_bundle_is_refused() -> None:
     """The error says what it is; bytes of the right sums and no session, too."""
     for data, why in [
         (b"hello", "not a palaver bundle"),
-        (b"palaver-bundle 1\nhello", "damaged at byte 17"),
-        (b"palaver-bundle 2\n", "version 2, and this palaver reads version 1"),
-        (b"".join(write_frames([])), "holds no session"),
+        (_BUNDLE.splitlines(keepends=True)[0] + b"hello", "damaged at byte 2"),
+        (_BUNDLE.splitlines(keepends=True)[0], "ends before its last line"),
+        (b'{"palaver":2,"session":{}}\n', "version 2, and this palaver reads version 1"),
+        (written([]), "holds no session"),
     ]:
         with pytest.raises(UnsupportedTranscript, match=why):
             taken(MemoryStore(), data)
 
 
-def changed(kind: str, change: Callable[[dict[str, Any]], object], nth: int = 0) -> list[Frame]:
-    """Return the sample's frames, with the fields of one changed."""
-    frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
-    place = [index for index, frame in enumerate(frames) if frame.kind == kind][nth]
-    fields = json.loads(frames[place].payload)
-    change(fields)
-    frames[place] = Frame(kind, json.dumps(fields).encode())
-    return frames
-
-
-def test_frame_that_declares_gigabytes_allocates_nothing() -> None:
-    """Its length is a claim; what is there is read in small pieces."""
-    tracemalloc.start()
-    with pytest.raises(UnsupportedTranscript, match="bytes early"):
-        taken(MemoryStore(), b"palaver-bundle 1\nblob 8000000000 " + b"0" * 64 + b"\nshort")
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    tracemalloc.stop()
+def changed(kind: str, change: Callable[[dict[str, Any]], object], nth: int = 0) -> list[Part]:
+    """Return the sample's records, with the fields of one changed."""
+    found = parts(_BUNDLE)
+    change([part for part in found if part.kind == kind][nth].fields)
+    return found
 
 
 def test_compressed_bundle_meets_the_limit(tmp_path: Path) -> None:
     """It unpacks to no more than the limit, which is told and can be raised."""
     path = tmp_path / "b.gz"
-    path.write_bytes(gzip.compress(b"palaver-bundle 1\nblob 90000000 " + b"0" * 64 + b"\n" + bytes(50_000_000)))
+    path.write_bytes(gzip.compress(b'{"palaver":1,' + bytes(50_000_000)))
     with pytest.raises(UnsupportedTranscript, match="more than 1,000,000 bytes, the limit"):
         import_bundle_file(MemoryStore(), path, ReadLimits(unpacked=1_000_000))
 
@@ -227,25 +230,18 @@ def test_bundle_names_only_what_is_there() -> None:
     for bound in bounds:
         assert refused(changed("annotation", partial(_bound, bound), 1)), bound
     assert "names entry 99" in refused(changed("annotation", lambda fields: fields["target"].update(seq=99)))
-    frames = [frame for frame in read_frames(BytesIO(_BUNDLE).read, "it") if frame.kind != "blob"]
-    assert "cannot be read" in refused(frames)
+    assert "cannot be read" in refused(part for part in parts(_BUNDLE) if part.kind != "blob")
 
 
-def _changed_entry(kind: str, change: Callable[[dict[str, Any]], object]) -> list[Frame]:
-    """Return the frames of a session with everything, with one entry of a kind changed."""
-    frames = list(_EVERYTHING)
-    place, fields = next(
-        (index, json.loads(frame.payload))
-        for index, frame in enumerate(frames)
-        if frame.kind == "annotation" and json.loads(frame.payload)["kind"] == kind
-    )
-    change(fields)
-    frames[place] = Frame("annotation", json.dumps(fields).encode())
-    return frames
+def _changed_entry(kind: str, change: Callable[[dict[str, Any]], object]) -> list[Part]:
+    """Return the records of a session with everything, with one entry of a kind changed."""
+    found = parts(_EVERYTHING)
+    change(next(part.fields for part in found if part.fields.get("kind") == kind))
+    return found
 
 
-def everything() -> list[Frame]:
-    """Return the frames of a session with forks, windows, pictures, marks, edits, a recorded call, and compactions that were undone."""
+def everything() -> bytes:
+    """Return the bundle of a session with forks, windows, pictures, marks, edits, a recorded call, and compactions that were undone."""
     root = Session.create(MemoryStore(), "everything").root
     root.append([system("be brief"), user("hi"), model("", "a"), result("a"), model("done")])
     root.append([UserMessage(contents=(TextContent("see"), ImageContent(images=(_PNG,)))), model("a picture")])
@@ -271,11 +267,11 @@ def everything() -> list[Frame]:
     )
     sources = (Run(dialog=fork.dialog_id, start=0, stop=2),)
     root.record(BranchSummary(summary="a branch", dialog=fork.dialog_id, left=place, sources=sources))
-    return list(read_frames(BytesIO(b"".join(export_bundle(root.store, root.session_id))).read, "it"))
+    return b"".join(export_bundle(root.store, root.session_id))
 
 
 _EVERYTHING = everything()
-_IDS = [json.loads(frame.payload)["dialog_id"] for frame in _EVERYTHING if frame.kind == "dialog"]
+_IDS = [part.fields["dialog_id"] for part in parts(_EVERYTHING) if part.kind == "dialog"]
 
 
 def test_bundle_says_nothing_that_no_view_can_show() -> None:
@@ -298,8 +294,10 @@ def test_bundle_says_nothing_that_no_view_can_show() -> None:
     )
     for change in dialog:
         assert "share" in refused(changed("dialog", change, 1))
-    unknown = json.dumps({"kind": "of tomorrow", "at": 1.0, "message": "digest", "digest": ""}).encode()
-    assert taken(MemoryStore(), b"".join(write_frames([*_EVERYTHING, Frame("annotation", unknown)])))
+    found = parts(_EVERYTHING)
+    unknown = {"kind": "of tomorrow", "at": 1.0, "message": "digest", "digest": ""}
+    record = {"seq": found[-1].record["seq"] + 1, "turn": False, "entry": unknown}
+    assert taken(MemoryStore(), written([*found, Part("annotation", unknown, record)]))
 
 
 def _parts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - any JSON value
@@ -331,17 +329,15 @@ def test_mutated_bundle_is_refused_or_works(seeds: range) -> None:
     """Any value of any record changed: a typed error and nothing written, or a session that is viewed, requested and verified."""
     for seed in seeds:
         draw = Random(seed)  # noqa: S311 - no secret
-        frames = list(_EVERYTHING)
+        found = parts(_EVERYTHING)
         kind = draw.choice(["dialog", "annotation", "annotation", "entry"])
-        place = draw.choice([index for index, frame in enumerate(frames) if frame.kind == kind])
-        fields = json.loads(frames[place].payload)
+        fields = draw.choice([part for part in found if part.kind == kind]).fields
         *above, key = draw.choice(list(_parts(fields)))
         inner = reduce(getitem, above, fields)
         inner[key] = _mutated(inner[key], draw)
-        frames[place] = Frame(kind, json.dumps(fields).encode())
         store = MemoryStore()
         try:
-            taken(store, b"".join(write_frames(frames)))
+            taken(store, written(found))
         except UnsupportedTranscript:
             assert fingerprint(store) == fingerprint(MemoryStore())
             continue
@@ -358,20 +354,22 @@ def test_mutated_bundle_is_refused_or_works(seeds: range) -> None:
                 dialog.compaction.undo()
 
 
-def source(session: str, **changes: object) -> Frame:
-    """Return a frame that says where a session came from."""
-    record = SourceRecord(identity="codex:x", format="codex", session_id=SessionId(session), path="/x")
-    return Frame("source", json.dumps(asdict(record) | changes).encode())
+def source(session: str, **changes: object) -> Part:
+    """Return a record that says where a session came from."""
+    fields = (
+        asdict(SourceRecord(identity="codex:x", format="codex", session_id=SessionId(session), path="/x")) | changes
+    )
+    return Part("source", fields, {"source": fields})
 
 
 def test_bundle_never_plants_a_source_in_another_session() -> None:
     """It would make the next import of that file write into a session of the bundle's choice."""
-    frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
-    own = json.loads(frames[0].payload)["session_id"]
-    assert "belongs to session" in refused([*frames, source(new_session_id())])
-    assert "cannot be read" in refused([*frames, source(own, index="0" * 64)])
+    found = parts(_BUNDLE)
+    own = found[0].fields["session_id"]
+    assert "belongs to session" in refused([*found, source(new_session_id())])
+    assert "cannot be read" in refused([*found, source(own, index="0" * 64)])
     store = MemoryStore()
-    taken(store, b"".join(write_frames([*frames, source(own)])))
+    taken(store, written([*found, source(own)]))
     assert [one.identity for one in store.sources(own)] == ["codex:x"]
 
 
@@ -386,22 +384,20 @@ _JSON = st.recursive(
 @given(st.data())
 def test_bundle_of_any_content_is_taken_or_refused(data: st.DataObject) -> None:
     """Sums that are right and content that is not: a typed error, and nothing is written."""
-    frames = list(read_frames(BytesIO(_BUNDLE).read, "it"))
-    place = data.draw(st.integers(0, len(frames) - 1))
-    kind, payload = frames[place]
-    if kind != "blob":
-        fields = json.loads(payload)
-        name = data.draw(st.sampled_from(sorted(fields)) | st.text(max_size=5))
-        if data.draw(st.booleans()):
-            fields[name] = data.draw(_JSON)
-        else:
-            fields.pop(name, None)
-        payload = json.dumps(fields).encode()
-    other = data.draw(st.sampled_from([kind, kind, kind, "entry", "dialog", "session", "source"]))
-    frames[place] = Frame(other, payload)
+    found = parts(_BUNDLE)
+    part = found[data.draw(st.integers(0, len(found) - 1))]
+    fields = data.draw(st.sampled_from([part.fields, part.fields, part.record]))
+    name = data.draw(st.sampled_from(sorted(fields)) | st.text(max_size=5))
+    if data.draw(st.booleans()):
+        fields[name] = data.draw(_JSON)
+    else:
+        fields.pop(name, None)
+    other = data.draw(st.sampled_from(["", "", "", "entry", "dialog", "session", "source"]))
+    if other:
+        part.record[other] = dict(fields)
     store = MemoryStore()
     try:
-        taken(store, b"".join(write_frames(frames)))
+        taken(store, written(found))
     except UnsupportedTranscript:
         assert fingerprint(store) == fingerprint(MemoryStore())
 

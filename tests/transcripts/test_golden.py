@@ -14,8 +14,8 @@ from palaver.errors import NotReproducible
 from palaver.log import KINDS, decode_entry, draft
 from palaver.messages import words_of
 from palaver.store import MemoryStore, SqliteStore, Store
-from palaver.store.copying import copy_store
 from palaver.transcripts import export_bundle, import_bundle
+from palaver.transfer.copies import copy_store
 from palaver.view import Fold, fold
 from palaver.wire.request import COMPILER
 from tests.transcripts.golden import GOLDEN, ROOT, SESSION, VERSION

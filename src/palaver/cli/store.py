@@ -31,7 +31,7 @@ from palaver.session import searchable
 from palaver.session.receipts import Receipt, erasing_store, verify_receipt
 from palaver.session.retention import age_of, retain, retention
 from palaver.store import SessionRecord, open_store, sweep, sweepable, verify_store
-from palaver.store.copying import copy_store
+from palaver.transfer.copies import copy_store
 
 app = group("store", "A store as a whole: verify, copy and sweep it; retention, and receipts of erasures.")
 

@@ -6,9 +6,10 @@ Specialised features are in separate modules, which are loaded on use: `calls`, 
 from palaver.session.dialog import Dialog, UnknownPromptWarning
 from palaver.session.messages import Messages
 from palaver.session.recall import searchable
-from palaver.session.replay_log import Follower, LogBase, ReplayLog, ReplayLogWarning
 from palaver.session.session import Extent, Session, only_session, rebuild
 from palaver.session.tree import DialogTreeNode, tree_from_dicts
+from palaver.transfer.landing import ReplayLogWarning
+from palaver.transfer.replay import Follower, LogBase, ReplayLog
 
 __all__ = [
     "Dialog",

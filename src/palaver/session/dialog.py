@@ -33,13 +33,15 @@ from palaver.session.head import KnownHead, mapping, media_from, message_of, ren
 from palaver.session.incoming import SdkObject, is_one, messages_of, tools_of
 from palaver.session.marks import Marks
 from palaver.session.messages import Messages, cost_of_messages, message_line
-from palaver.session.portable import carry, restore, unpack
 from palaver.session.recall import recall
-from palaver.session.replay_log import LogBase, follower_of
 from palaver.session.tree import DialogTreeNode, tree_lines, window
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.store.redacting import RedactingStore
+from palaver.transfer.landing import land
+from palaver.transfer.records import from_list, to_json
+from palaver.transfer.replay import LogBase, follower_of
+from palaver.transfer.writer import family, stream
 from palaver.view import Fold, View, fold
 
 if TYPE_CHECKING:
@@ -639,13 +641,14 @@ class Dialog:
 
         `messages` is for readers; `log` is what `from_dict` restores.
         """
+        kin = family(self.store, self._node)
         return {
             "session_name": self.session_name,
             "owner": self.owner,
             "tree_node": self.tree_node.to_dict(),
             "top_prompt_path": self._path_in_force(),
             "messages": [message.to_dict() for message in self.messages.bare()],
-            "log": carry(self.store, self.dialog_id),
+            "log": list(map(to_json, stream(self.store, self.session_id, kin, payloads="there"))),
         }
 
     @classmethod
@@ -667,11 +670,11 @@ class Dialog:
         Raises:
             InvalidInput: It is not a dialog's dictionary, or the store has the session already.
         """
-        record, dialogs = unpack(fields.get("log"))
         from palaver.session.session import Session  # noqa: PLC0415 - as in `__init__`
 
-        session = Session(store or MemoryStore(), record.session_id, runtime, follower_of(log_base))
-        restore(session.store, record, dialogs)
+        into = store or MemoryStore()
+        made = land(from_list(fields.get("log")), into).session_id
+        session = Session(into, made, runtime, follower_of(log_base))
         session._follow_all()
         dialog = cls._of(session, DialogId(fields["tree_node"]["dialog_id"]))
         dialog.top_prompt = dialog._registered(fields.get("top_prompt_path"))

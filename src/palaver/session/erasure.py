@@ -42,10 +42,10 @@ from palaver.log import (
     without,
 )
 from palaver.session.receipts import Receipt, Remaining, erasing_store, pending_of, read_pending, subject_digest
-from palaver.session.replay_log import follow_erasures
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile, Placed, source_name
 from palaver.store.protocol import SourceRecord, Store
 from palaver.store.records import references
+from palaver.transfer.replay import follow_erasures
 
 __all__ = ["ERASED_MARK", "ErasurePreview", "ErasureScope", "erase", "finish_erasures", "preview_erasure"]
 

@@ -52,11 +52,11 @@ from palaver.prompts import Runtime
 from palaver.session.branches import account, lowest_trust, view_of
 from palaver.session.dialog import Dialog
 from palaver.session.marks import labels_of
-from palaver.session.portable import copied
 from palaver.session.session import Session
 from palaver.session.tree import apart, common, newest, runs_of
 from palaver.store.connect import StoreLike, opened_store, user_store
 from palaver.store.protocol import SessionRecord
+from palaver.transfer.copies import copy_session
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold
 
 __all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", "SessionTreeNode"]
@@ -261,7 +261,7 @@ class SessionManager:
         """Copy a session with all its branches into a new one for another working folder; `header.parent_session` names the old one."""
         opened, owned = opened_store(_store(store), create=False)
         session = Session.open(opened, source)
-        copy = copied(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
+        copy = copy_session(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
         made = Session.open(opened, copy.session_id)
         made._owned = owned
         return cls(made)
@@ -628,7 +628,9 @@ class SessionManager:
         except NotFound as error:
             raise InvalidInput(f"There is no entry {leaf_id!r} to branch from.") from error
         workdir = self.session.record.workdir
-        copy = copied(self.store, self.session_id, workdir=workdir, metadata={PARENT: self.session_id}, leaf=place)
+        copy = copy_session(
+            self.store, self.session_id, workdir=workdir, metadata={PARENT: self.session_id}, leaf=place
+        )
         made = SessionManager(Session.open(self.store, copy.session_id))
         there, labels = made.labels, self.labels
         for entry in self.get_branch(leaf_id):

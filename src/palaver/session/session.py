@@ -20,13 +20,13 @@ from palaver.session.dialog import Dialog
 from palaver.session.head import SessionClock
 from palaver.session.marks import holders, labels_of
 from palaver.session.messages import REJECTED, cost_of_messages, own_messages
-from palaver.session.portable import restore
 from palaver.session.recall import recall, searchable, whole
-from palaver.session.replay_log import Follower, LogBase, ReplayLogWarning, follower_of, read_log
 from palaver.session.tree import Tree, tree_lines, tree_of
 from palaver.store import Hit, SessionRecord, Store
 from palaver.store.connect import StoreLike, find_session, opened_store
 from palaver.store.redacting import RedactLike, redacting
+from palaver.transfer.landing import ReplayLogWarning, land
+from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
 
 if TYPE_CHECKING:
     from palaver.session.branches import Rewind
@@ -625,10 +625,10 @@ def rebuild(
         Ambiguous: The log holds several sessions, and none was named.
         InvalidInput: The store has the session already.
     """
-    record, dialogs = read_log(log_base, session_id)
+    records = read_log(log_base, session_id)
     known, owned = opened_store(store, create=True)
-    restore(known, record, dialogs)
-    return Session(known, record.session_id, runtime, owned=owned)
+    made = land(records, known, gaps=True).session_id
+    return Session(known, made, runtime, owned=owned)
 
 
 def _paid_beside(store: Store, span: Span) -> Iterator[InvokeCost]:

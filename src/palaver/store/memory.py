@@ -165,7 +165,7 @@ class MemoryStore:
             return self._add(log, (next_header(draft, log.last, turn=False),), [bytes(draft.body)])[0]
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
-        """Write entries of another store as they are (`palaver.store.copying`)."""
+        """Write entries of another store as they are (`palaver.store.protocol.Copyable`)."""
         with self.contents.using():
             log = self.contents.log(dialog_id)
             check_taken(log.last, taken)
@@ -245,7 +245,7 @@ class MemoryStore:
             return blob_id in self.contents.blobs
 
     def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, in order (`palaver.store.copying`)."""
+        """Return the ids of all payloads, in order (`palaver.store.protocol.Copyable`)."""
         with self.contents.using():
             return iter(sorted(self.contents.blobs))
 

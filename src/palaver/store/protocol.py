@@ -344,3 +344,20 @@ class Store(Reader, Protocol):
     def close(self) -> None:
         """Release what the store holds."""
         ...
+
+
+@runtime_checkable
+class Copyable(Store, Protocol):
+    """A store that can be copied from and into: all of palaver's are."""
+
+    def blob_ids(self) -> Iterator[BlobId]:
+        """Return the ids of all payloads, each once, in order."""
+        ...
+
+    def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+        """Write entries of another store as they are, all or none, after what is there. Legality is not judged again.
+
+        Raises:
+            InvalidInput: They do not follow what is there, or a body does not match its header.
+        """
+        ...

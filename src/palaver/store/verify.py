@@ -16,8 +16,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import NOTHING, Header, Inbox, LateResult, MessageEntry, Node, Span, decode_entry
 from palaver.messages import media_of
 from palaver.plurals import counted
-from palaver.store.copying import Copyable
-from palaver.store.protocol import Store
+from palaver.store.protocol import Copyable, Store
 from palaver.store.records import SHORT_DIGITS, derived_header
 
 Extract: TypeAlias = Callable[[str, bytes], str]

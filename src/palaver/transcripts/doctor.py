@@ -22,8 +22,8 @@ from palaver.store.protocol import Store
 from palaver.store.titles import title
 from palaver.tokens import counter, model_info
 from palaver.transcripts.findings import Diagnosis, Finding
-from palaver.transcripts.places import Places
 from palaver.transcripts.sources import kept
+from palaver.transfer.places import Places
 from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, Request, compile, validate  # noqa: A004 - the word for it
 

@@ -21,8 +21,8 @@ from palaver.messages import Role, canonical_json
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
-from palaver.transcripts.bundle import export_bundle, redacted_copy
 from palaver.transcripts.markdown import markdown
+from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
 from palaver.wire import Call, How, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
 from palaver.wire.media import Load

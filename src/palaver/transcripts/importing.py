@@ -22,10 +22,11 @@ from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
-from palaver.transcripts.bundle import import_bundle_file, is_bundle
 from palaver.transcripts.landing import Landing
-from palaver.transcripts.places import Places
-from palaver.transcripts.sources import keep, pieces_of, source_digest
+from palaver.transcripts.sources import keep, source_digest
+from palaver.transfer.bundle import import_bundle_file, is_bundle
+from palaver.transfer.places import Places
+from palaver.transfer.records import pieces_in
 
 _STEP = 512  # events per transaction: other writers wait meanwhile
 
@@ -412,7 +413,7 @@ class Importer:
         if known is not None and landing.rewritten and known.digest != file.digest:
             self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
         raw = None if erased else file.raw
-        if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_of(self.store, raw)))):
+        if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_in(self.store.blob(raw))))):
             raw = keep(self.store, file.source)  # a sweep removed pieces during a very long import
         self.store.put_source(
             SourceRecord(

@@ -12,7 +12,7 @@ from palaver.log import REWRITE, Draft, Entry, Header, MessageEntry, Node, Repea
 from palaver.messages.usage import InvokeCost
 from palaver.store.protocol import Store
 from palaver.tokens.pricing import cost_of
-from palaver.transcripts.places import Landed, Places
+from palaver.transfer.places import Landed, Places
 
 _BATCH = 1 << 20
 """The size of one write, in bytes of bodies and payloads."""

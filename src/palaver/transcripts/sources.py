@@ -14,6 +14,7 @@ from palaver.errors import StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
+from palaver.transfer.records import pieces_in
 
 if TYPE_CHECKING:
     from palaver.formats import SourceFile
@@ -48,19 +49,6 @@ def keep(store: Store, source: SourceFile) -> BlobId:
     return store.put_blob(canonical_json({"digest": whole.hexdigest(), "pieces": listed, "size": size}))
 
 
-def pieces_of(store: Store, raw: BlobId) -> tuple[BlobId, ...]:
-    """Return the payloads of a stored file.
-
-    Raises:
-        NotFound: The payload that lists them is missing.
-        StoreDamaged: It does not list a stored file.
-    """
-    try:
-        return tuple(BlobId(str(piece)) for piece in json.loads(store.blob(raw))["pieces"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreDamaged(f"blob {raw}", f"it does not list a kept file: {error}") from error
-
-
 def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
     """Yield the bytes of a stored file in pieces.
 
@@ -68,7 +56,7 @@ def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
         NotFound: A piece is missing.
         StoreDamaged: The store returns other bytes than were stored.
     """
-    pieces = pieces_of(store, raw)
+    pieces = pieces_in(store.blob(raw))
     whole = sha256()
     for piece in pieces:
         try:

@@ -163,7 +163,7 @@ class SqlStore:
         return self._write(dialog_id, [draft.body], lambda last: (next_header(draft, last, turn=False),))[0]
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
-        """Write entries of another store as they are (`palaver.store.copying`)."""
+        """Write entries of another store as they are (`palaver.store.protocol.Copyable`)."""
         if taken:
             self._write(dialog_id, [body for _header, body in taken], lambda last: check_taken(last, taken))
 
@@ -252,7 +252,7 @@ class SqlStore:
         return self._db.one("blob_has", digest=blob_digest(blob_id)) is not None
 
     def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, in order (`palaver.store.copying`)."""
+        """Return the ids of all payloads, in order (`palaver.store.protocol.Copyable`)."""
         return (BlobId(digest.hex()) for (digest,) in self._db.pages("blob_ids", b""))
 
     def put_source(self, record: SourceRecord) -> None:

@@ -6,26 +6,27 @@ warning, and the log catches up at the dialog's next write.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from hashlib import sha256
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError, StoreError
 from palaver.ids import DialogId, SessionId
-from palaver.log import LOST, Custom, Handle, Node, draft, erased_since
-from palaver.messages import canonical_json
-from palaver.session.portable import VERSION, PortableDialog, PortableEntry, ReplayLogWarning, records
+from palaver.log import Node, Span, decode_entry, erased_since
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SessionRecord, Store
+from palaver.transfer.files import sealed, unsealed
+from palaver.transfer.landing import ReplayLogWarning
+from palaver.transfer.records import EntryRecord, Payload, Record, from_line, to_line
+from palaver.transfer.writer import rows
 
-__all__ = ["Follower", "LogBase", "ReplayLog", "ReplayLogWarning", "follow_erasures", "follower_of", "read_log"]
+__all__ = ["Follower", "LogBase", "ReplayLog", "follow_erasures", "follower_of", "read_log"]
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
 _SUFFIX, _UNFINISHED = ".jsonl", ".new"
@@ -89,9 +90,7 @@ class ReplayLog:
             start = _rewrite(path, store, node)  # the erasure did not know of the log
         elif start is None or not path.exists():
             start, torn = _end_of(path)
-        written = [b""] if torn else []
-        written += [_sealed(record, node) for record in records(store, node, start, upto + 1)]
-        self._write(path, b"".join(line + b"\n" for line in written))
+        self._write(path, b"\n" * torn + _lines(store, node, start, upto + 1))
         self._next[node.dialog_id] = max(start, upto + 1)
         if erased_since(store, node.dialog_id, seen) is not None:  # while it was read and written
             self._next.pop(node.dialog_id, None)
@@ -154,7 +153,7 @@ def follow_erasures(store: Store, folder: Path) -> None:
 def _rewrite(path: Path, store: Store, node: Node) -> int:
     """Replace a file by what the store has, and return the number of the next entry."""
     stop = store.last(node.dialog_id).seq + 1
-    data = b"".join(_sealed(record, node) + b"\n" for record in records(store, node, -1, stop))
+    data = _lines(store, node, -1, stop)
     if path.read_bytes() != data:
         unfinished = path.with_name(f"{path.name}{_UNFINISHED}")
         _put(unfinished, data, os.O_TRUNC, flush=True)
@@ -195,27 +194,24 @@ def follower_of(log_base: LogBase | None) -> Follower | None:
 # --- lines ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _sealed(record: Mapping[str, Any], node: Node) -> bytes:
-    """Return a record as a line with its checksum; the digest of a payload is one."""
-    text = canonical_json({**record, "order": node.order} if "replay" in record else record)
-    return text if "blob" in record else b'%s,"sum":"%s"}' % (text[:-1], _sum(text))
+def _lines(store: Store, node: Node, start: int, stop: int) -> bytes:
+    """Return the lines of a dialog's entries from `start` (inclusive) to `stop` (exclusive). A negative `start` adds the session and the node."""
+    head: list[Record] = [store.session(node.session_id), node] if start < 0 else []
+    own = rows(store, Span(node.dialog_id, max(start, 0), stop), set())
+    return b"".join(sealed(to_line(record)) + b"\n" for record in (*head, *own))
 
 
-def _sum(text: bytes) -> bytes:
-    return sha256(text).hexdigest()[:32].encode()
-
-
-def _records(path: Path) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+def _records(path: Path) -> Iterator[tuple[bytes, Record | None]]:
     """Yield the lines of a file, each with its record; None for a torn or damaged line."""
     with path.open("rb") as file:
         for line in file:
-            try:
-                record = json.loads(line)
-                seal = record.pop("sum", None) if isinstance(record, dict) else None
-            except ValueError:
-                record = seal = None
-            whole = isinstance(record, dict) and (seal is None or str(seal).encode() == _sum(canonical_json(record)))
-            yield line, record if whole else None
+            text = unsealed(line.rstrip(b"\n"))
+            record: Record | None = None
+            with suppress(InvalidInput):
+                record = None if text is None else from_line(text)
+                if isinstance(record, EntryRecord):
+                    decode_entry(record.body)
+            yield line, record
 
 
 def _end_of(path: Path) -> tuple[int, bool]:
@@ -223,9 +219,9 @@ def _end_of(path: Path) -> tuple[int, bool]:
     needed, last = -1, b"\n"
     for line, record in _records(path) if path.exists() else ():
         last = line
-        if record is not None and "replay" in record:
+        if isinstance(record, Node):
             needed = max(needed, 0)
-        elif record is not None and record.get("seq") == needed:
+        elif isinstance(record, EntryRecord) and record.seq == needed:
             needed += 1
     return needed, not last.endswith(b"\n")
 
@@ -242,12 +238,14 @@ class _LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.dialog = PortableDialog()
-        self.order = -1
+        self.session: SessionRecord | None = None
+        self.node: Node | None = None
+        self.rows: dict[int, EntryRecord] = {}
+        self.payloads: list[Payload] = []
         damaged: dict[int, bytes] = {}
         text = b"\n"
         for number, (text, record) in enumerate(_records(path), 1):
-            damaged = {n: one for n, one in damaged.items() if not text.startswith(one)}  # torn, and rewritten
+            damaged = {n: torn for n, torn in damaged.items() if not text.startswith(torn)}  # torn, and rewritten
             if not self._read(record, number) and text.strip():
                 damaged[number] = text.rstrip(b"\n")
         if damaged and not text.endswith(b"\n"):
@@ -255,46 +253,45 @@ class _LogFile:
         for number in damaged:
             _warn(f"Line {number} of {path} cannot be read.")
 
-    def _read(self, record: Mapping[str, Any] | None, number: int) -> bool:
-        """Read a line and return whether it is valid."""
-        if record is None or record.get("replay", VERSION) != VERSION:
-            return False
-        try:
-            if not 0 <= int(record.get("seq", 0)) < number:  # each entry has one line
+    def _read(self, record: Record | None, number: int) -> bool:
+        """Keep a line's record and return whether it is valid."""
+        match record:
+            case SessionRecord():
+                self.session = record
+            case Node():
+                self.node = record
+            case Payload():
+                self.payloads.append(record)
+            case EntryRecord(seq=seq) if 0 <= seq < number:  # each entry has one line
+                self.rows.setdefault(seq, record)
+            case _:
                 return False
-            self.dialog.read(record)
-            self.order = int(record.get("order", self.order))
-        except (TypeError, ValueError, InvalidInput):
-            return False
         return True
 
     @property
     def usable(self) -> bool:
         """Whether a dialog can be built from it."""
-        return self.dialog.node is not None or (bool(self.dialog.lines) and _ID.fullmatch(self.path.stem) is not None)
+        return self.node is not None or (bool(self.rows) and _ID.fullmatch(self.path.stem) is not None)
 
-    def whole(self, session: SessionRecord) -> PortableDialog:
-        """Return the dialog. A placeholder marked as lost replaces each damaged entry, so that all numbers stay."""
-        found, dialog_id, at = self.dialog, DialogId(self.path.stem), session.created_at
-        if found.node is None:
-            _warn(f"The first line of {self.path} is lost: dialog {dialog_id} stands alone.")
-            found.node = Node(dialog_id=dialog_id, session_id=session.session_id, created_at=at)
-        read, found.lines = found.lines, {}
-        for seq in range(max(read, default=-1) + 1):
-            line = read.get(seq)
-            if line is None:
-                _warn(f"Entry {Handle(dialog_id, seq)} is lost: its line in {self.path} is damaged or missing.")
-                found.gaps = True
-                line = PortableEntry(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body)
-            found.lines[seq] = line
-            at = line.draft.at
-        return found
+    @property
+    def order(self) -> int:
+        """The number of the dialog in its session; -1 where its line is lost."""
+        return -1 if self.node is None else self.node.order
+
+    def records(self, session: SessionRecord) -> Iterator[Record]:
+        """Yield the records of the dialog."""
+        node = self.node
+        if node is None:
+            dialog_id = DialogId(self.path.stem)
+            _warn(f"The first lines of {self.path} are lost: dialog {dialog_id} stands alone.")
+            node = Node(dialog_id=dialog_id, session_id=session.session_id, created_at=session.created_at)
+        yield node
+        yield from self.payloads
+        yield from (self.rows[seq] for seq in sorted(self.rows))
 
 
-def read_log(
-    folder: str | os.PathLike[str], session_id: str | None = None
-) -> tuple[SessionRecord, list[PortableDialog]]:
-    """Read one session from a replay log: its record, and its dialogs in the order of creation.
+def read_log(folder: str | os.PathLike[str], session_id: str | None = None) -> Iterator[Record]:
+    """Read one session from a replay log, as a stream of records in which some may be missing.
 
     A line that cannot be read is reported by a warning; all others are used.
 
@@ -303,19 +300,16 @@ def read_log(
         Ambiguous: The folder contains several sessions, and none was named.
     """
     files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _LogFile(path)).usable]
-    sessions = [file.dialog.session for file in files if file.dialog.session is not None]
-    known = {session.session_id: session for session in sessions}
+    known = {file.session.session_id: file.session for file in files if file.session is not None}
     alone = next(iter(known.values())) if len(known) == 1 else None
-    found: dict[str, tuple[SessionRecord, list[_LogFile]]] = {}
+    sessions: dict[str, tuple[SessionRecord, list[_LogFile]]] = {}
     for file in files:
-        record = (
-            file.dialog.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
-        )
+        record = file.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
         if session_id in {None, record.session_id}:
-            found.setdefault(record.session_id, (record, []))[1].append(file)
-    if not found:
+            sessions.setdefault(record.session_id, (record, []))[1].append(file)
+    if not sessions:
         raise MissingFile(str(folder), what="replay log", hint="A replay log is a folder of <dialog id>.jsonl files.")
-    if len(found) > 1:
-        raise Ambiguous(str(folder), sorted(found), hint="Name one of the sessions.")
-    record, mine = next(iter(found.values()))
-    return record, [file.whole(record) for file in sorted(mine, key=lambda file: file.order)]
+    if len(sessions) > 1:
+        raise Ambiguous(str(folder), sorted(sessions), hint="Name one of the sessions.")
+    record, mine = next(iter(sessions.values()))
+    return chain([record], *(file.records(record) for file in sorted(mine, key=lambda file: file.order)))

@@ -1,47 +1,33 @@
-"""Copying everything that one store holds into another, of whatever kind, and comparing both.
+"""Copies: everything of one store into another, of whatever kind, with a comparison; and a session a second time in its own store.
 
-A copy writes what is missing and never changes or deletes an entry. It is one transaction of the target: a copy that is cut off leaves the target
-as it was, and its writers wait until the end. Entries are written as they are, with their headers: also tombstones, and kinds of a later palaver. The full-text index is derived and not copied. Afterwards both stores
-are read again side by side, and every part of every session, and every payload, is compared.
+A copy of a store writes what is missing and never changes or deletes an entry. It is one transaction of the target: a copy that is cut off leaves the target
+as it was, and its writers wait until the end. Entries are written as they are, with their headers: also tombstones, and kinds of a later palaver. The
+full-text index is derived and not copied. Afterwards both stores are read again side by side, and every part of every session, and every payload, is compared.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
-from palaver.errors import Erased, InvalidInput, NotFound
-from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Header
+from palaver.errors import Conflict, Erased, InvalidInput, NotFound, StoreDamaged
+from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
+from palaver.log import Handle, Invocation, Node, Span, decode_entry, path_to, renamed
+from palaver.messages import canonical_json
 from palaver.store.erasing import Erasing
-from palaver.store.protocol import Store
-from palaver.store.records import CHANGEABLE
+from palaver.store.protocol import Copyable, SessionRecord, Store
+from palaver.store.records import SHORT_DIGITS
+from palaver.transfer.landing import land
+from palaver.transfer.records import EntryRecord, Record
+from palaver.transfer.writer import path, stream
+from palaver.view import renamed_call
 
-_BATCH_ENTRIES = 500
-_BATCH_BYTES = 4 << 20
 _SIZES = ("sessions", "dialogs", "entries", "bytes", "blobs", "written", "others")
-
-
-@runtime_checkable
-class Copyable(Store, Protocol):
-    """A store that can be copied from and into: all of palaver's are."""
-
-    def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, each once, in order."""
-        ...
-
-    def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
-        """Write entries of another store as they are, all or none, after what is there. Legality is not judged again.
-
-        Raises:
-            InvalidInput: They do not follow what is there, or a body does not match its header.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +83,7 @@ def copy_store(source: Store, target: Store) -> Copied:
         for session_id in ids:
             try:
                 written += _copy_session(source, target, session_id)
-            except (InvalidInput, Erased) as error:
+            except (InvalidInput, Conflict, Erased, StoreDamaged) as error:
                 refused.append(f"session {session_id}: {error.message}")
     _copy_payloads(source, target)  # what a sweep of the target took meanwhile; now it is named there
     sizes = Counter[str](sessions=len(ids), written=written, others=len(set(_session_ids(target)) - set(ids)))
@@ -146,55 +132,15 @@ def _session_ids(store: Store) -> list[SessionId]:
 
 
 def _copy_session(source: Copyable, target: Copyable, session_id: SessionId) -> int:
-    """Copy what is missing of a session, and return how many entries that was."""
-    record = source.session(session_id)
-    try:
-        known = target.session(session_id)
-    except NotFound:
-        target.create_session(record)
-    else:
-        changes = {name: getattr(record, name) for name in CHANGEABLE if getattr(record, name) != getattr(known, name)}
-        if changes:
-            target.update_session(session_id, **changes)
-    there = {node.dialog_id for node in target.nodes(session_id)}
-    written = 0
-    for node in source.nodes(session_id):  # ancestors come first
-        if node.dialog_id not in there:
-            target.create_dialog(node)
-        written += _copy_entries(source, target, node.dialog_id)
-    for origin in source.sources(session_id):
-        if target.source(origin.identity) != origin:
-            target.put_source(origin)
-    return written
-
-
-def _copy_entries(source: Copyable, target: Copyable, dialog_id: DialogId) -> int:
-    there = target.last(dialog_id)
-    start = there.seq + 1
-    if there.seq > source.last(dialog_id).seq or (start and there != source.header(dialog_id, there.seq)):
-        raise InvalidInput(f"dialog {dialog_id} differs in the target, or entries of it were erased in one of them")
-    written = 0
-    for batch in _batches(source, dialog_id, start):
-        target.take_entries(dialog_id, batch)
-        written += len(batch)
-    return written
-
-
-def _batches(source: Copyable, dialog_id: DialogId, start: int) -> Iterator[list[tuple[Header, bytes]]]:
-    stop = source.last(dialog_id).seq + 1
-    batch: list[tuple[Header, bytes]] = []
-    size = 0
-    bodies = source.bodies(dialog_id, start, stop)
-    for header, (seq, body) in zip(source.headers(dialog_id, start, stop), bodies, strict=False):
-        if header.seq != seq:
-            raise InvalidInput(f"the body of {dialog_id}:{header.seq} is lost in the source")
-        batch.append((header, body))
-        size += len(body)
-        if len(batch) >= _BATCH_ENTRIES or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    """Copy what is missing of a session, and return how many entries that was. Each dialog begins with the last entry that is there, to be compared."""
+    since: dict[DialogId, int] = {}
+    for node in source.nodes(session_id):
+        with suppress(NotFound):
+            last = target.last(node.dialog_id).seq
+            if last > source.last(node.dialog_id).seq:
+                raise InvalidInput(f"dialog {node.dialog_id} differs in the target: it was continued there")
+            since[node.dialog_id] = max(last, 0)
+    return land(stream(source, session_id, since=since, payloads="none", exact=True), target, exists="mirror").entries
 
 
 def _differences(source: Store, target: Store, session_id: SessionId) -> Iterator[str]:
@@ -217,3 +163,79 @@ def _differences(source: Store, target: Store, session_id: SessionId) -> Iterato
     yield from (f"dialog {dialog_id}, which the source has not" for dialog_id in there)
     if target.sources(session_id) != source.sources(session_id):
         yield "its sources"
+
+
+# --- a session a second time ------------------------------------------------------------------------------------------------------
+
+
+class Copy(NamedTuple):
+    """A session that was copied.
+
+    Attributes:
+        session_id: The copy.
+        names: The ids of the new dialogs, by those of the old ones.
+    """
+
+    session_id: SessionId
+    names: Mapping[DialogId, DialogId]
+
+    def place(self, place: Handle) -> Handle | None:
+        """Return where the copy has an entry, or None where its dialog was not copied."""
+        name = self.names.get(place.dialog)
+        return None if name is None else place._replace(dialog=name)
+
+    def records(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records of the copy from those of the session."""
+        for record in records:
+            match record:
+                case SessionRecord(root=root):
+                    yield replace(record, session_id=self.session_id, root=self._name(root))
+                case Node(dialog_id=dialog_id, parent_id=parent_id, ranges=ranges):
+                    yield replace(
+                        record,
+                        dialog_id=self.names[dialog_id],
+                        session_id=self.session_id,
+                        parent_id=self._name(parent_id),
+                        ranges=tuple(Span(self.names[span.dialog], span.start, span.stop) for span in ranges),
+                        metadata={},
+                    )
+                case EntryRecord(body=body):
+                    yield replace(record, body=self._renamed(body))
+
+    def _name(self, dialog: DialogId | None) -> DialogId | None:
+        return None if dialog is None else self.names.get(dialog)
+
+    def _renamed(self, body: bytes) -> bytes:
+        """Return an entry that names the copy's dialogs instead of the old ones."""
+        entry = renamed(decode_entry(body), self.names)
+        if isinstance(entry, Invocation):
+            entry = entry.model_copy(update={"manifest": renamed_call(entry.manifest, self.names)})
+        return canonical_json(entry)
+
+
+def copy_session(
+    store: Store, session_id: SessionId, *, workdir: str, metadata: Mapping[str, object], leaf: Handle | None = None
+) -> Copy:
+    """Copy a session within its store, with new ids and without its sources.
+
+    Args:
+        store: The store.
+        session_id: The session.
+        workdir: The copy's working folder.
+        metadata: The copy's metadata.
+        leaf: The entry whose path is copied, and which the copy continues. Default: the whole session.
+    """
+    if leaf is None:
+        lengths = {node.dialog_id: store.last(node.dialog_id).seq + 1 for node in store.nodes(session_id)}
+    else:
+        lengths = path(store, session_id, path_to(store, leaf))
+    made = new_session_id(like=session_id)
+    # the first digits stay: handles that are printed in texts name the same entries in the copy
+    names = {dialog: DialogId(dialog[:SHORT_DIGITS] + new_dialog_id(made)[SHORT_DIGITS:]) for dialog in lengths}
+    session, *rest = stream(store, session_id, lengths, payloads="none")
+    copy = Copy(made, names)
+    assert isinstance(session, SessionRecord)  # noqa: S101 - the first record
+    about = replace(session, workdir=workdir, created_at=now(), metadata=metadata)
+    about = about if leaf is None else replace(about, root=leaf.dialog)
+    land(copy.records([about, *rest]), store)
+    return copy
