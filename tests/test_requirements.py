@@ -8,7 +8,7 @@ COUNTS = {"R": 335, "C": 29, "A": 40, "D": 25, "T": 21}
 
 
 def test_every_row_is_named_by_a_test() -> None:
-    """A row without a test has a reason; `./run demand` runs all reports."""
+    """A row without a test has a reason; `./run test tests/demand` runs all reports."""
     tests = shown()
     assert list(rows()) == [f"{letter}{number}" for letter, count in COUNTS.items() for number in range(1, count + 1)]
     assert [row for row, (_, reason) in rows().items() if row not in tests and not reason] == []

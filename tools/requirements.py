@@ -30,7 +30,7 @@ _RANGE = re.compile(r"([RCADT])(\d+)(?:-\1?(\d+))?")
 _HEAD = """# Requirements and their tests
 
 R: requirements of the source documents. C: what palaver does where they disagree. A: their examples. D: reports about other systems.
-T: failure modes of compaction. `./run requirements` writes this page from the docstrings of tests. File names are relative to `tests/`; `+n`
+T: failure modes of compaction. `./run docs` writes this page from the docstrings of tests. File names are relative to `tests/`; `+n`
 counts further tests.
 """
 
@@ -91,7 +91,7 @@ def main() -> int:
         return 0
     if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
         return 0
-    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is out of date: run ./run requirements\n")
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is out of date: run .venv/bin/python tools/requirements.py\n")
     return 1
 
 
