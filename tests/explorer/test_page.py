@@ -7,6 +7,7 @@ import json
 import re
 from base64 import b64decode, b85decode
 from collections import Counter
+from graphlib import TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,16 @@ def test_a_replayed_call_is_a_page_of_its_own(tmp_path: Path) -> None:
             assert "not in the exported file" not in tab.settle()
         assert "compiled for OpenAI Chat" in tab.go(f"{tab.ask('location.hash')}&wire=1")
         assert tab.told == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """The imports of the page's modules have an order; the first module of it is imported by none."""
+    folder = files("palaver.explorer") / "static"
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".js")}
+    imports = {name: re.findall(r'^import .* from "\./(.+)";$', text, re.MULTILINE) for name, text in texts.items()}
+    order = list(TopologicalSorter(imports).static_order())  # raises CycleError
+    assert sorted(order) == sorted(texts)
+    assert [name for name in texts if not any(name in others for others in imports.values())] == [order[-1]] == ["app.js"]
 
 
 def test_modules_can_stand_in_one_file() -> None:

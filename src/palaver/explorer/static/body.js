@@ -1,8 +1,7 @@
 // The side pane: one entry or block, whole, as it was recorded.
 
-import { bytes, html, safe, useState, visible, when } from "./dom.js";
+import { State, bytes, html, safe, useState, visible, when } from "./dom.js";
 import { exported, useAnswer } from "./api.js";
-import { State } from "./dom.js";
 
 const LONG = 200000; // characters drawn at once: a longer text is shown in steps
 
@@ -25,7 +24,7 @@ function Found({ found }) {
 }
 
 /** Draw one block of a message. */
-export function Block({ block, alone = false }) {
+function Block({ block, alone = false }) {
   switch (block.type) {
     case "text":
       return html`<${Long} text=${block.content} />`;

@@ -5,7 +5,8 @@ import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, money, useLayoutEffect, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { Command, Of, address, dialogOf, go } from "./app.js";
+import { Command, Of } from "./bar.js";
+import { address, dialogOf, go } from "./route.js";
 import { List } from "./list.js";
 
 const SPEAKERS = { user: "human", assistant: "model", tool: "tool", system: "harness" }; // who speaks in each role by default

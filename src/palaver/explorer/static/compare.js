@@ -4,7 +4,8 @@ import { Body, Long } from "./body.js";
 import { Export } from "./export.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
 import { Problem, about, exported, lines, send, useAnswer } from "./api.js";
-import { Command, Of, address, dialogOf, go, relation } from "./app.js";
+import { Command, Of } from "./bar.js";
+import { address, dialogOf, go, relation } from "./route.js";
 import { List } from "./list.js";
 
 const SIGNS = { entered: "+", left: "−", changed: "~" };

@@ -1,8 +1,9 @@
 // Cost and composition: what fills the window over time, what it costs, and which calls are dear.
 
-import { State, Told, count, counted, html, money, useEffect, useRef, useState, visible, when } from "./dom.js";
+import { State, Told, count, counted, html, money, useEffect, useRef, useState, when } from "./dom.js";
 import { useAnswer } from "./api.js";
-import { Of, address, dialogOf, go } from "./app.js";
+import { Of } from "./bar.js";
+import { address, dialogOf, go } from "./route.js";
 
 const PARTS = ["system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded"];
 const COLOURS = ["#7a6ff0", "#3f8fd8", "#c86dd0", "#a05a2c", "#d99a00", "#3aa76d", "#c2504d", "#8a8f98"];

@@ -2,7 +2,7 @@
 
 import { State, count, counted, html, line, useEffect, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
-import { address, go, reword } from "./app.js";
+import { address, go, reword } from "./route.js";
 import { List } from "./list.js";
 
 const MOST = 50; // hits that are shown

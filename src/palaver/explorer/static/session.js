@@ -5,7 +5,7 @@ import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
 import { exported, lines, send, useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
-import { address, dialogOf, go, relation } from "./app.js";
+import { address, dialogOf, go, relation } from "./route.js";
 import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 

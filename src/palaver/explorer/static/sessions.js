@@ -2,7 +2,7 @@
 
 import { State, ago, count, counted, html, line, money, useEffect, useMemo, useState, visible, when } from "./dom.js";
 import { get, useAnswer } from "./api.js";
-import { address, go } from "./app.js";
+import { address, go } from "./route.js";
 import { List } from "./list.js";
 
 const ORDERS = {
