@@ -106,11 +106,9 @@ class Page:
         """Return a JSON value."""
         return json.loads(self.ask("GET", path).read())
 
-    def work(self, **job: object) -> Iterator[dict[str, Any]]:
-        """Start work, and yield its lines."""
-        name = json.loads(self.ask("POST", "/api/jobs", job).read())["id"]
-        for line in self.ask("GET", f"/api/jobs/{name}"):
-            yield {"id": name, **json.loads(line)}
+    def lines(self, path: str, method: str = "GET") -> Iterator[Any]:
+        """Yield the JSON values of an answer, as they come."""
+        return map(json.loads, self.ask(method, path))
 
 
 @contextmanager

@@ -169,7 +169,9 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     imports = {name: re.findall(r'^import .* from "\./(.+)";$', text, re.MULTILINE) for name, text in texts.items()}
     order = list(TopologicalSorter(imports).static_order())  # raises CycleError
     assert sorted(order) == sorted(texts)
-    assert [name for name in texts if not any(name in others for others in imports.values())] == [order[-1]] == ["app.js"]
+    assert (
+        [name for name in texts if not any(name in others for others in imports.values())] == [order[-1]] == ["app.js"]
+    )
 
 
 def test_modules_can_stand_in_one_file() -> None:

@@ -7,7 +7,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, closing
 from itertools import cycle
 from pathlib import Path
@@ -34,26 +33,30 @@ def test_a_session_is_opened_where_it_was_named(tmp_path: Path, monkeypatch: pyt
     assert Marks(tmp_path / "palaver" / "seen.json").get(row["session"]) == 3
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_of_a_transcript(
     end: signal.Signals, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its store is deleted and its work ends, however the server ends; Ctrl-C is how it should."""
+    """Its store is deleted and its work ends, however the server ends; after a kill the next one deletes it, and no store in use."""
     if signal.getsignal(end) is signal.SIG_IGN:
         pytest.skip("the signal is ignored here, as under nohup, and so it is by what is started here")
-    folder = palaver.folder / "tmp"
+    folder, transcript = palaver.folder / "tmp", palaver.file("talk.jsonl", talk())
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    with explorer(palaver.file("talk.jsonl", talk())) as (process, page):
+    with explorer(transcript) as (process, page):
         (place,) = folder.iterdir()
         with closing(sqlite3.connect(place / "palaver.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")  # the work waits, and its stream stays open
-            assert any(line.get("what") == "indexing" for line in page.work(do="index"))
+            assert any(line.get("what") == "indexing" for line in page.lines("/api/index", "POST"))
             process.send_signal(end)
-            _, said = process.communicate(timeout=60)  # ends when no process holds the pipe
+            _, said = process.communicate(timeout=60)  # ends when no process has the pipe
         assert (process.returncode, said) == (0 if end == signal.SIGINT else -end, "")
-        while list(folder.iterdir()):
-            time.sleep(0.01)  # the time-out of the test ends it
+        assert list(folder.iterdir()) == ([place] if end == signal.SIGKILL else [])
+    with explorer(transcript) as (_, page):
+        (first,) = folder.iterdir()
+        with explorer(transcript):
+            assert first != place
+            assert first in folder.iterdir()
 
 
 def test_half_open_connections_end_and_are_few(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Long work: how far it is, what it finds, and how it is stopped."""
+"""Long work: how far it is, what it finds, and that it ends with its reader."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 import pytest
+from starlette.testclient import TestClient
+from starlette.types import Message
 
 from palaver import Session, SqliteStore
-from palaver.errors import InvalidInput, NotFound
 from palaver.explorer.api import Source
-from palaver.explorer.work import Works
+from palaver.explorer.server import application
 from palaver.ids import DialogId
+from palaver.session import Dialog
 from palaver.store import open_store
-from tests.explorer.running import explorer, stocked
+from tests.explorer.browser import Tab
+from tests.explorer.running import explorer, looked_at, stocked
+from tests.explorer.test_page import answers
+
+KEY = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 def source(path: Path) -> Source:
@@ -25,95 +32,121 @@ def source(path: Path) -> Source:
     return Source(store=open_store(str(path), create=False, read_only=True), url=str(path), name=path.name)
 
 
-async def told(works: Works, job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Start a job and return its lines."""
-    return [json.loads(line) async for line in works.find(works.start(works.job(job))).lines()]
+def lines(page: TestClient, path: str, method: str = "GET") -> list[Any]:
+    """Return the values of an answer."""
+    return [json.loads(line) for line in page.request(method, path).iter_lines()]
 
 
 def test_work_tells_how_far_it_is(tmp_path: Path) -> None:
-    """The index grows in steps; a what-if is what the policy makes of the view, and is asked once for each state of the dialog."""
+    """The index grows in steps; a what-if is what the policy makes of the view, or why it cannot."""
     dialog_id = stocked(tmp_path / "store.db", 1_200)
-    question = {"do": "whatif", "dialog": dialog_id, "call": None, "policy": "palaver", "budget": 5_000}
-
-    async def main() -> None:
-        works = Works(source(tmp_path / "store.db"))
-        async with works.running():
-            *steps, last = await told(works, {"do": "index"})
-            assert last == {"result": {"indexed": 1_200}}
-            assert sorted(step["done"] for step in steps) == [step["done"] for step in steps]
-            assert {step["of"] for step in steps} == {None, 1_200}
-            *steps, last = await told(works, question)
-            assert steps[0]["what"] == "waiting"
-            with closing(SqliteStore(tmp_path / "store.db")) as store:
-                dialog = Session.open(store, "talk").root
-                made = dialog.compaction.compose("palaver", 5_000)
-                assert last["result"]["tokens"] == made.after.total <= 5_000
-                assert await told(works, question) == [last], "remembered"
-                first = works.start(works.job(question))
-                dialog.put_text("more")
-                assert works.start(works.job(question)) != first
-            _, *_, last = await told(works, {**question, "budget": 5})
-            assert sum(last["error"]["breakdown"].values()) == last["error"]["needed"] > 5
-
-    anyio.run(main)
+    page = TestClient(application(source(tmp_path / "store.db")))
+    *steps, last = lines(page, "/api/index", "POST")
+    assert last == {"result": {"indexed": 1_200}}
+    assert [step["done"] for step in steps] == [0, 500, 1_000, 1_200]
+    assert {step["of"] for step in steps} == {1_200}
+    question = f"/api/dialogs/{dialog_id}/whatif?policy=palaver&budget="
+    *steps, last = lines(page, f"{question}5000")
+    assert [step["what"] for step in steps] == ["reading the session", "composing with palaver"]
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        made = Session.open(store, "talk").root.compaction.compose("palaver", 5_000)
+        assert last["result"]["tokens"] == made.after.total <= 5_000
+    *_, last = lines(page, f"{question}5")
+    assert sum(last["error"]["breakdown"].values()) == last["error"]["needed"] > 5
 
 
-def test_cancelled_work_ends_at_once(tmp_path: Path) -> None:
+def test_work_ends_when_its_reader_leaves(tmp_path: Path) -> None:
     """A process that waits for a lock does not get to the end of its patience; the store is as it was, and the work can be begun again."""
     stocked(tmp_path / "store.db")
 
     async def main() -> None:
-        works = Works(source(tmp_path / "store.db"))
-        async with works.running():
-            with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
-                other.execute("BEGIN IMMEDIATE")
-                work = works.find(works.start(works.job({"do": "index"})))
-                last: dict[str, Any] = {}
-                async for line in work.lines():
-                    last = json.loads(line)
-                    if last.get("what") == "indexing":
-                        work.cancel()
-                assert last["error"]["kind"] == "Ended"
-                other.execute("ROLLBACK")
-            assert (await told(works, {"do": "index"}))[-1] == {"result": {"indexed": 4}}
+        gone, heard = anyio.Event(), list[Message]()
+
+        async def receive() -> Message:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            heard.append(message)
+            if b'"indexing"' in message.get("body", b""):
+                gone.set()
+
+        scope = {"type": "http", "method": "POST", "path": "/api/index", "query_string": b"", "headers": []}
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await application(source(tmp_path / "store.db"))(scope, receive, send)
+            other.execute("ROLLBACK")
+        assert heard[-1].get("more_body"), "nobody was told that the answer is whole"
 
     anyio.run(main)
+    page = TestClient(application(source(tmp_path / "store.db")))
+    assert lines(page, "/api/index", "POST")[-1] == {"result": {"indexed": 4}}
 
 
-WRONG: list[tuple[dict[str, Any], type[Exception]]] = [
-    ({"do": "rm"}, InvalidInput),
-    ({"do": ["index"]}, InvalidInput),
-    ({"do": "index", "force": True}, InvalidInput),
-    ({"do": "whatif", "policy": "palaver", "dialog": "0" * 32}, NotFound),
-    ({"do": "whatif", "policy": "os:system", "dialog": ""}, NotFound),
-    ({"do": "whatif", "policy": "palaver", "dialog": "DIALOG", "call": -1}, InvalidInput),
-    ({"do": "whatif", "policy": "palaver", "dialog": "DIALOG", "budget": "5"}, InvalidInput),
-    ({"do": "whatif", "policy": ["palaver"], "dialog": "DIALOG"}, InvalidInput),
+WRONG = [
+    ("GET", "/api/index", {}, "Refused"),
+    ("POST", "/api/index", {"force": 1}, "InvalidInput"),
+    ("GET", f"/api/dialogs/{'0' * 32}/whatif", {"policy": "palaver"}, "NotFound"),
+    ("GET", "/api/dialogs/DIALOG/whatif", {}, "InvalidInput"),
+    ("GET", "/api/dialogs/DIALOG/whatif", {"policy": "os:system"}, "NotFound"),
+    ("GET", "/api/dialogs/DIALOG/whatif", {"policy": "palaver", "call": -1}, "InvalidInput"),
+    ("GET", "/api/dialogs/DIALOG/whatif", {"policy": "palaver", "call": 3}, "NotFound"),
+    ("GET", "/api/dialogs/DIALOG/whatif", {"policy": "palaver", "budget": "5.5"}, "InvalidInput"),
+    ("GET", f"/api/sessions/{'0' * 32}/secrets", {}, "NotFound"),
+    ("GET", f"/api/sessions/{'0' * 32}/export", {"dialog": "DIALOG"}, "NotFound"),
+    ("GET", "/api/sessions/SESSION/export", {"dialog": "DIALOG", "call": 3}, "NotFound"),
 ]
 
 
-def test_wrong_jobs_start_nothing(tmp_path: Path) -> None:
-    """They are refused before there is a process."""
+@pytest.mark.parametrize(("method", "path", "words", "kind"), WRONG)
+def test_wrong_work_is_an_error(tmp_path: Path, method: str, path: str, words: dict[str, object], kind: str) -> None:
+    """It is the answer, or where something was answered its last line; never a file."""
     dialog = stocked(tmp_path / "store.db")
-    works = Works(source(tmp_path / "store.db"))
-    for job, kind in WRONG:
-        with pytest.raises(kind):
-            works.job({**job, **({"dialog": dialog} if job.get("dialog") == "DIALOG" else {})})
+    looked_into = source(tmp_path / "store.db")
+    named = f"{path}?{urlencode(words)}".replace("DIALOG", dialog)
+    named = named.replace("SESSION", looked_into.store.node(DialogId(dialog)).session_id)
+    answer = TestClient(application(looked_into)).request(method, named)
+    *_, last = answer.text.splitlines()
+    assert json.loads(last)["error"]["kind"] == kind
+    assert answer.headers["Content-Type"].startswith("application/")
 
 
-def test_an_export_is_reviewed_and_then_downloaded(tmp_path: Path) -> None:
-    """What would be left out is said before there is a file; the file is an attachment, and gone with the server."""
-    key = "ghp_" + "a1B2c3D4e5F6" * 3
-    dialog = stocked(tmp_path / "store.db")
+def with_a_key(store: SqliteStore) -> Dialog:
+    """Write a session with a key in it."""
+    dialog = Session.create(store, "talk").root
+    dialog.put_text(f"use {KEY}")
+    return dialog
+
+
+def test_an_export_is_reviewed_and_then_sent(tmp_path: Path) -> None:
+    """What would be left out is listed; the file is an attachment without it."""
     with SqliteStore(tmp_path / "store.db") as store:
-        session = store.node(DialogId(dialog)).session_id
-        Session.open(store, session).dialog(DialogId(dialog)).put_text(f"use {key}")
+        dialog = with_a_key(store)
     with explorer("--store", tmp_path / "store.db") as (_, page):
-        words = {"do": "export", "session": session, "dialog": dialog}
-        reviewed = list(page.work(**words, review=True))[-1]
-        assert [row["beginning"] for row in reviewed["result"]["secrets"]] == ["ghp_…"]
-        assert page.ask("GET", f"/api/jobs/{reviewed['id']}/file").status == 404
-        done = list(page.work(**words))[-1]
-        answer = page.ask("GET", f"/api/jobs/{done['id']}/file")
-        assert (answer.getheader("Content-Disposition") or "").startswith("attachment")
-        assert len(answer.read()) == done["result"]["bytes"]
+        path = f"/api/sessions/{dialog.session_id}"
+        assert [row["beginning"] for row in page.lines(f"{path}/secrets")] == ["ghp_…"]
+        answer = page.ask("GET", f"{path}/export?dialog={dialog.dialog_id}")
+        assert answer.getheader("Content-Disposition") == 'attachment; filename="session.html"'
+        (tmp_path / "session.html").write_bytes(answer.read())
+    said = json.dumps(answers(tmp_path / "session.html"))
+    assert ("use [" in said, KEY in said) == (True, False)
+
+
+def test_the_page_downloads_an_export(tmp_path: Path) -> None:
+    """Its buttons lead to the review, and from there to the file."""
+    with looked_at(tmp_path, with_a_key) as (_, tab, dialog):
+        tab.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "files"))
+        tab.go(f"#/s/{dialog.session_id}")
+        click(tab, "Export")
+        tab.until("document.body.innerText.includes('1 secret will be left out')")
+        click(tab, "Write the file")
+        file = tmp_path / "files" / "session.html"
+        while not file.is_file():
+            tab.settle()  # the time-out of the test ends it
+        assert file.read_text("utf-8").rstrip().endswith("</html>")
+        assert tab.told == []
+
+
+def click(tab: Tab, words: str) -> None:
+    """Click what has these words."""
+    tab.ask(f"[...document.querySelectorAll('button, a')].find((found) => found.innerText === {words!r}).click()")

@@ -1,8 +1,9 @@
-"""Ctrl-C in compiled code: pydantic and finalisers replace or swallow the KeyboardInterrupt."""
+"""Interrupts: Ctrl-C in compiled code, where pydantic and finalisers replace or swallow it, and the end of a terminal or service."""
 
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -54,3 +55,25 @@ def heeded() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Have the end of a terminal or of a service interrupt the block as Ctrl-C does; after the block, end as the signal asks."""
+    caught: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        caught.append(number)
+        signal.raise_signal(signal.SIGINT)  # whoever runs may have a way of its own to end at Ctrl-C
+
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = {
+        number: signal.signal(number, interrupt) for number in numbers if signal.getsignal(number) == signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in caught:
+            signal.raise_signal(number)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from shlex import quote
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode, urlsplit
 
 from typer import Argument, Option
 
+from palaver.cli.interrupts import interruptible
 from palaver.cli.options import JsonOption, StoreOption, found, opened
 from palaver.cli.terminal import emit, progress, store_url
 from palaver.errors import MissingExtra
 from palaver.store import Durability, open_store
 from palaver.store.connect import data_folder
+
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
 
 if TYPE_CHECKING:
     from palaver.browsing.places import Found
@@ -45,7 +51,7 @@ def run(
         raise MissingExtra("`palaver open`", "web", package="uvicorn")
     from palaver.explorer.serving import browse, serve  # noqa: PLC0415 - it needs the extra
 
-    with _looked_at(what, store) as (source, to):
+    with interruptible(), _looked_at(what, store) as (source, to):
 
         def told(address: str) -> None:
             emit(json, {"url": address, "store": source.name}, f"{source.name}: {address}", "Ctrl-C ends it.")
@@ -101,10 +107,9 @@ def _screen(there: Found) -> str:
 def _imported(path: Path) -> Iterator[tuple[Source, str]]:
     """Yield a store with what a transcript holds, and the screen to begin with; the store is deleted in the end."""
     from palaver.explorer.api import Source  # noqa: PLC0415 - as above
-    from palaver.explorer.work import vanishing_folder  # noqa: PLC0415 - as above
     from palaver.transcripts import Importer  # noqa: PLC0415 - as above
 
-    with vanishing_folder() as folder:
+    with _scratch() as folder:
         place = str(folder / "palaver.db")
         with closing(open_store(place, durability=Durability.NORMAL)) as store, progress(hidden=False) as advance:
             advance(f"reading {path.name}", 0, None)
@@ -112,3 +117,44 @@ def _imported(path: Path) -> Iterator[tuple[Source, str]]:
         with closing(open_store(place, create=False, read_only=True)) as store:
             screen = f"/s/{sessions[0]}" if len(sessions) == 1 else "/"
             yield Source(store=store, url=place, name=path.name, option=None), screen
+
+
+_SCRATCH = "palaver-open-"
+"""How the names of the folders for transcripts begin, among the temporary files."""
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """Yield a new folder that is deleted in the end; first delete those of killed processes, which nobody has locked."""
+    for left in Path(gettempdir()).glob(f"{_SCRATCH}*"):
+        with suppress(OSError), _locked(left):
+            rmtree(left)
+    folder = Path(mkdtemp(prefix=f".{_SCRATCH}"))
+    with _locked(folder):
+        folder = folder.rename(folder.with_name(folder.name.removeprefix(".")))  # now others may see it: it is locked
+        try:
+            yield folder
+        finally:
+            rmtree(folder)
+
+
+if sys.platform == "win32":
+
+    def _locked(folder: Path) -> AbstractContextManager[None]:  # noqa: ARG001 - no open file can be deleted there
+        return nullcontext()
+
+else:
+
+    @contextmanager
+    def _locked(folder: Path) -> Iterator[None]:
+        """Lock a folder until the block or this process ends.
+
+        Raises:
+            OSError: Another process has locked it.
+        """
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            yield
+        finally:
+            os.close(descriptor)

@@ -29,7 +29,7 @@ from palaver.tokens.pricing import cost_of
 from palaver.view import View
 from palaver.wire.check.rules import SNIFFED
 
-__all__ = ["LABELS", "ROUTES", "labelled", "seen_at", "shown"]
+__all__ = ["LABELS", "ROUTES", "dialog_of", "labelled", "proposal", "seen_at", "shown"]
 
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
@@ -44,7 +44,8 @@ _ROWS = 2_000
 """Entries in a line of an answer."""
 
 
-def _dialog(source: Source, dialog: str) -> Dialog:
+def dialog_of(source: Source, dialog: str) -> Dialog:
+    """Return the dialog that the page names."""
     dialog_id = source.store.resolve(dialog)
     return Session.open(source.store, source.store.node(dialog_id).session_id).dialog(dialog_id)
 
@@ -136,7 +137,7 @@ def branches(source: Source, session: str, one: str, other: str) -> Answer:
 
 def entry_list(source: Source, dialog: str) -> Answer:
     """Yield how many entries there are, then the rows, many in a line."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
 
     def lines() -> Iterator[Any]:
         yield {"total": length(found)}
@@ -150,13 +151,13 @@ def entry_list(source: Source, dialog: str) -> Answer:
 def entry_labels(source: Source, dialog: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of entries."""
     page = _page(start, stop)
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     return list(first_words(found.session, [row["handle"] for row in entries(found, page.start, page.stop)]))
 
 
 def entry_marks(source: Source, dialog: str) -> Answer:
     """Return where to jump to."""
-    return {**marks(_dialog(source, dialog))}
+    return {**marks(dialog_of(source, dialog))}
 
 
 def entry(source: Source, handle: str) -> Answer:
@@ -178,12 +179,12 @@ def blob(source: Source, blob: str) -> Answer:
 
 def call_list(source: Source, dialog: str) -> Answer:
     """Return the calls of a dialog, in dollars only what the provider reported."""
-    return [dict(call_row(call, priced=False)) for call in source.calls(_dialog(source, dialog))]
+    return [dict(call_row(call, priced=False)) for call in source.calls(dialog_of(source, dialog))]
 
 
 def call(source: Source, dialog: str, call: str) -> Answer:
     """Return what a model saw at a call, message by message, with the first words of the first rows."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     seen = seen_at(source, found, number(call, "call"))
     return {**seen, "labels": labelled(found, seen["items"][:LABELS])}
 
@@ -218,7 +219,7 @@ def shown(view: View, row: CallRow) -> dict[str, Any]:
 
 def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     one, page = call_at(source.calls(found), number(call, "call")), _page(start, stop)
     return labelled(found, islice(outline(saw(found, one)), page.start, page.stop))
 
@@ -235,14 +236,14 @@ def labelled(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
 
 def wire(source: Source, dialog: str, call: str) -> Answer:
     """Return the request of a call: the bytes that were sent, or as it is compiled today; where it was not recorded, for OpenAI Chat."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     made = rebuilt(found, call_at(source.calls(found), number(call, "call")))
     return Raw(made.request.data, "application/json")
 
 
 def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
     """Return what the second of two calls saw differently, what its provider reported, and what reading anew cost more."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     known = source.calls(found)
     one, other = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
     return {**_shortened(calls_row(found, one, other)), "price": _anew(call_row(other))}
@@ -289,7 +290,7 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
 
 def composition(source: Source, dialog: str) -> Answer:
     """Return what filled the window at each call, and the calls before which something was compacted."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     listed = [call_row(call) for call in source.calls(found)]
     rows = list(windows(found, listed))
     compactions = [row["call"] for row in rows if row["compacted"]]
@@ -313,7 +314,7 @@ def search(source: Source, q: str, in_: str = "", limit: str = "") -> Answer:
 
 def in_view_at(source: Source, dialog: str, handle: str) -> Answer:
     """Return the calls in whose view an entry was."""
-    found = _dialog(source, dialog)
+    found = dialog_of(source, dialog)
     return {"calls": in_view(found, found.session.place(handle), source.calls(found))}
 
 

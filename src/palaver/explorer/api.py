@@ -13,7 +13,10 @@ from palaver.explorer.seen import Marks
 from palaver.session import Dialog
 from palaver.store import Store
 
-__all__ = ["Answer", "Raw", "Route", "Source", "as_data", "as_json", "number"]
+__all__ = ["LINES", "Answer", "Raw", "Route", "Source", "as_data", "as_json", "number"]
+
+LINES = "application/x-ndjson"
+"""The media type of JSON values, one a line."""
 
 _LARGEST = 2**53 - 1
 """The largest whole number that JavaScript has."""
@@ -68,10 +71,18 @@ class Route(NamedTuple):
 
     The function is called with the source and, by name, with the parts of the path and the words of the query; a parameter without a default must
     be there. A trailing underscore is no part of a name: `in_` is the word `in`.
+
+    Attributes:
+        pattern: The path, with the names of its parts in braces.
+        function: What answers.
+        method: The method of the requests.
+        file: The name under which a browser keeps the answer; empty for an answer to the page.
     """
 
     pattern: str
-    function: Callable[..., Answer]
+    function: Callable[..., Any]
+    method: str = "GET"
+    file: str = ""
 
 
 def number(word: str, name: str, default: int | None = None) -> int:

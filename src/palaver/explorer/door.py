@@ -37,7 +37,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 )
 """What every response says, whatever it is."""
 
-_ASKING, _CHANGING = frozenset({"GET", "HEAD"}), frozenset({"POST", "DELETE"})
+_ASKING, _CHANGING = frozenset({"GET", "HEAD"}), frozenset({"POST"})
 _ALLOWED = ", ".join(sorted(_ASKING | _CHANGING))
 _AGAIN = "Run `palaver open` with the address of this page, and use the page that it opens."
 

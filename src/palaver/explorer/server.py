@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
@@ -21,7 +20,7 @@ from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from palaver.errors import (
@@ -36,10 +35,10 @@ from palaver.errors import (
     StoreError,
 )
 from palaver.explorer.answers import ROUTES
-from palaver.explorer.api import Answer, Raw, Source, as_data, as_json
+from palaver.explorer.api import LINES, Answer, Raw, Source, as_data, as_json
 from palaver.explorer.api import Route as Question
 from palaver.explorer.door import problem
-from palaver.explorer.work import Works
+from palaver.explorer.work import WORK, Work
 from palaver.tools.workers import run_in_thread
 
 __all__ = ["application"]
@@ -49,6 +48,9 @@ _Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _THREADS = 8
 """Answers that are made at once: as many connections as a store keeps."""
+
+_PROCESSES = 2
+"""Processes that work at once."""
 
 _MEDIA = MappingProxyType(
     {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "": "text/plain"}
@@ -71,18 +73,13 @@ _STATUS: Mapping[type[PalaverError], int] = MappingProxyType(
 
 def application(source: Source, answers: Sequence[Question] = ROUTES) -> Starlette:
     """Return the application that answers the requests of the page."""
-    works, limiter = Works(source), CapacityLimiter(_THREADS)
+    limiter, places = CapacityLimiter(_THREADS), CapacityLimiter(_PROCESSES)
     routes = [Route(f"/{path}", _file(data, path)) for path, data in _files(files("palaver.explorer") / "static")]
     routes += [Route(one.pattern, _answering(one.function, source, limiter)) for one in answers]
-    routes += [*_working(works, limiter), Route("/api/seen", _marking(source, limiter), methods=["POST"])]
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with works.running():
-            yield
-
+    routes += [Route(one.pattern, _working(one, source, places), methods=[one.method]) for one in WORK]
+    routes += [Route("/api/seen", _marking(source, limiter), methods=["POST"])]
     handlers: Mapping[Any, Any] = {PalaverError: _told, HTTPException: _missed}
-    made = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    made = Starlette(routes=routes, exception_handlers=handlers)
     made.router.redirect_slashes = False  # every address has one form
     return made
 
@@ -159,13 +156,20 @@ def _answering(function: Callable[..., Answer], source: Source, limiter: Capacit
             return Response(as_json(answer), media_type="application/json")
         first = await _threaded(partial(next, answer, None), limiter)  # an error that comes at once has its status
         if request.method == "HEAD":
-            return Response(media_type=_LINES)
-        return StreamingResponse(_lines(first, answer, limiter), media_type=_LINES)
+            return Response(media_type=LINES)
+        return StreamingResponse(_lines(first, answer, limiter), media_type=LINES)
 
     return endpoint
 
 
-_LINES = "application/x-ndjson"
+def _working(route: Question, source: Source, places: CapacityLimiter) -> _Endpoint:
+    known = list(signature(route.function).parameters.values())[1:]
+
+    async def endpoint(request: Request) -> Response:
+        work = Work(route, source.url, _words(request, known), places)
+        return Response(headers=work.headers) if request.method == "HEAD" else work
+
+    return endpoint
 
 
 def _words(request: Request, known: list[Parameter]) -> dict[str, str]:
@@ -219,29 +223,3 @@ def _marking(source: Source, limiter: CapacityLimiter) -> _Endpoint:
         return Response(status_code=204)
 
     return endpoint
-
-
-def _working(works: Works, limiter: CapacityLimiter) -> list[Route]:
-    async def start(request: Request) -> Response:
-        job = await _threaded(partial(works.job, await _sent(request)), limiter)
-        return Response(as_json({"id": works.start(job)}), media_type="application/json")
-
-    async def follow(request: Request) -> Response:
-        lines = works.find(request.path_params["work"]).lines()
-        return Response(media_type=_LINES) if request.method == "HEAD" else StreamingResponse(lines, media_type=_LINES)
-
-    async def cancel(request: Request) -> Response:
-        works.find(request.path_params["work"]).cancel()
-        return Response(status_code=204)
-
-    async def download(request: Request) -> Response:
-        target = works.written(request.path_params["work"])
-        return FileResponse(target, media_type="text/html", filename="session.html")
-
-    place = "/api/jobs/{work}"
-    return [
-        Route(f"{place}/file", download),
-        Route("/api/jobs", start, methods=["POST"]),
-        Route(place, follow),
-        Route(place, cancel, methods=["DELETE"]),
-    ]

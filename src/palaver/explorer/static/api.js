@@ -87,20 +87,18 @@ export async function get(path, signal) {
   return exported ? kept(path) : (await asked(path, { signal })).json();
 }
 
-/** Send a POST or DELETE and return the answer. */
-export async function send(method, path, value) {
-  const body = value === undefined ? undefined : JSON.stringify(value);
-  const response = await asked(path, { method, body, headers: { "Content-Type": "application/json" } });
-  return response.status === 204 ? null : response.json();
+/** Send a value. */
+export async function send(path, value) {
+  await asked(path, { method: "POST", body: JSON.stringify(value), headers: { "Content-Type": "application/json" } });
 }
 
-/** Read an answer of one JSON value a line, as it comes; an error is the last one. */
-export async function lines(path, onLine, signal) {
+/** Read an answer of one JSON value a line, as it comes; an error is the last one. `options` are those of `fetch`. */
+export async function lines(path, onLine, options) {
   if (exported) {
     for (const value of await kept(path)) onLine(value);
     return;
   }
-  const reader = (await asked(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = (await asked(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -134,5 +132,5 @@ export async function login() {
   const words = new URLSearchParams(location.hash.slice(1));
   if (exported || !words.has("token")) return;
   history.replaceState(null, "", `#${words.get("to") ?? "/"}`);
-  await send("POST", "/api/login", { token: words.get("token") });
+  await send("/api/login", { token: words.get("token") });
 }

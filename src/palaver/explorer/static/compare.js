@@ -3,7 +3,7 @@
 import { Body, Long } from "./body.js";
 import { Export } from "./export.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
-import { Problem, about, exported, lines, send, useAnswer } from "./api.js";
+import { Problem, about, exported, lines, useAnswer } from "./api.js";
 import { Command, Of } from "./bar.js";
 import { address, dialogOf, go, relation } from "./route.js";
 import { List } from "./list.js";
@@ -97,28 +97,21 @@ function Branches({ session, one, other }) {
     <div class="split">${side(value.one)}${side(value.other)}</div>`;
 }
 
-/** What a policy would make of a call: computed in a process of its own, with progress; it can be cancelled. */
+/** What a policy would make of a call: computed in a process of its own, with progress; it ends with what asks for it. */
 function WhatIf({ route, dialog, at, policy, budget }) {
   const [state, setState] = useState({ waiting: true, progress: null });
   const work = useRef(null);
   const cancel = () => {
-    if (work.current) send("DELETE", `/api/jobs/${work.current}`).catch(() => {});
+    work.current?.abort();
     setState({ problem: new Problem("cancelled", "Cancelled.") });
   };
   useEffect(() => {
     if (exported) return setState({ problem: new Problem("left_out", "An exported file computes nothing.", "Open the session with `palaver open`.") });
-    const stop = new AbortController();
-    const asked = { do: "whatif", dialog, call: at ? Number(at) : null, policy, budget: budget ? Number(budget) : null };
-    send("POST", "/api/jobs", asked)
-      .then(({ id }) => {
-        work.current = id;
-        return lines(`/api/jobs/${id}`, (told) => setState(told.result ? { value: told.result } : { waiting: true, progress: told }), stop.signal);
-      })
+    work.current = new AbortController();
+    const asked = new URLSearchParams({ policy, ...(at && { call: at }), ...(budget && { budget }) });
+    lines(`/api/dialogs/${dialog}/whatif?${asked}`, (told) => setState(told.result ? { value: told.result } : { waiting: true, progress: told }), { signal: work.current.signal })
       .catch((problem) => problem.name !== "AbortError" && setState({ problem }));
-    return () => {
-      stop.abort();
-      if (work.current) send("DELETE", `/api/jobs/${work.current}`).catch(() => {});
-    };
+    return () => work.current.abort();
   }, []);
   if (state.problem) return html`<${State} problem=${state.problem} />`;
   if (!state.value) {

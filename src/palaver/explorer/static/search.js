@@ -1,7 +1,7 @@
 // Search: as you type, everywhere or in this session, and whether a hit was in view at which calls.
 
 import { State, count, counted, html, line, useEffect, useState, visible, when } from "./dom.js";
-import { exported, lines, send, useAnswer } from "./api.js";
+import { exported, lines, useAnswer } from "./api.js";
 import { address, go, reword } from "./route.js";
 import { List } from "./list.js";
 
@@ -58,8 +58,7 @@ function Lag({ lag, done }) {
   if (!lag) return null;
   const index = async () => {
     try {
-      const { id } = await send("POST", "/api/jobs", { do: "index" });
-      await lines(`/api/jobs/${id}`, (told) => setState(told));
+      await lines("/api/index", (told) => setState(told), { method: "POST" });
       done();
     } catch (problem) {
       setState({ error: problem });

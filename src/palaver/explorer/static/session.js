@@ -23,7 +23,7 @@ function useEntries(dialog) {
       if (!head) head = part;
       else rows.push(...part);
       setState({ rows, total: head.total, known: rows.length, waiting: true });
-    }, stop.signal).then(
+    }, { signal: stop.signal }).then(
       () => setState((before) => ({ ...before, waiting: false })),
       (problem) => problem.name !== "AbortError" && setState((before) => ({ ...before, waiting: false, problem })),
     );
@@ -58,7 +58,7 @@ function Log({ route, session, dialog }) {
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
   useEffect(() => {
-    if (!exported) send("POST", "/api/seen", { session: session.row.session, messages: session.row.messages }).catch(() => {});
+    if (!exported) send("/api/seen", { session: session.row.session, messages: session.row.messages }).catch(() => {});
   }, [route.session]);
   useLayoutEffect(() => {
     const pressed = (event) => {
