@@ -15,6 +15,7 @@ from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler
 from palaver.tools import ToolReply, tool
 from tests.agent.helper import MODEL, attempts, both, calling, kinds, offered, results, roles, scripted, sent
+from tests.cli.commands import run
 from tests.store.backends import SqliteBackend
 
 
@@ -225,6 +226,7 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
         agent.respond()
     before = f"{dialog.dialog_id[:12]}:{seq - 1}"
     assert f"`palaver branch rewind {before} --yes`" in str(refused.value)
+    assert run("branch", "rewind", before, "--store", tmp_path / "store.db").code == 0
     agent.adopt("back", Session.open(store, dialog.session_id).rewind(before).apply())
     assert agent.respond("Leave it.", alias="back").content == "Done."
     assert ran == ["7"]
