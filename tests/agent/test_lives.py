@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from palaver import Dialog, MemoryStore, Prompt, Session
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls
 from palaver.agent.calls import GIVEN_UP, UNKNOWN
-from palaver.context.policy import POLICIES
+from palaver.context import POLICIES
 from palaver.errors import AgentFailure, ParseError
 from palaver.log.entries import CallStarted, Inbox
 from palaver.messages import Message, Speaker

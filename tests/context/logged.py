@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from palaver.context.compose import Composed, compose
+from palaver.context import Composed, ContextManager, compose, policy
 from palaver.context.meter import Meter
-from palaver.context.policy import ContextManager, policy
 from palaver.messages import words_of
 from palaver.testing.logs import Log
 from palaver.tokens import Budget

@@ -8,10 +8,9 @@ from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any
 
-from palaver.context.compose import Composed, compose
+from palaver.context import Composed, ContextManager, compose, policy
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.context.policy import ContextManager, policy
 from palaver.messages import (
     AssistantMessage,
     Message,

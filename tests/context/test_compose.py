@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from palaver.context.budget import floor
-from palaver.context.compose import Composed, compose
+from palaver.context import POLICIES, Composed, Policy, compose, policy
+from palaver.context.compose import floor
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.context.policy import POLICIES, Policy, policy
 from palaver.errors import InfeasibleBudget, PolicyFailed
 from palaver.log import Handle
 from palaver.messages import (

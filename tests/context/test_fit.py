@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from palaver.context import POLICIES
 from palaver.context.fit import Fit, fit
-from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import ImageContent, Message, Speaker, ToolResultContent, UserMessage
 from palaver.testing.policy_checks import MODELS

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.context import POLICIES
 from palaver.context.fit import Fit, fit
-from palaver.context.policy import POLICIES
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
 from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context.compose import Composed, compose
+from palaver.context import Composed, WorkingDialog, compose, policy
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.context.policy import policy
 from palaver.context.presets import Palaver
 from palaver.context.presets.own import DefaultContextManager
-from palaver.context.working import WorkingDialog
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
 from palaver.testing.logs import Log, assert_closed, model, result, system, user

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.context.policy import POLICIES, ContextManager, policy
+from palaver.context import POLICIES, ContextManager, policy
 from palaver.testing.policy_laws import PolicyLaws
 
 

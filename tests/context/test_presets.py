@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from palaver.context.compose import Composed, compose
+from palaver.context import POLICIES, Composed, Policy, compose, policy
 from palaver.context.fit import LIST, fit
-from palaver.context.policy import POLICIES, Policy, policy
 from palaver.context.presets import Palaver, Preset
 from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands

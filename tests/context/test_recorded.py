@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+from palaver.context import DEFAULT_POLICY, POLICIES, WorkingDialog, policy
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, POLICIES, policy
-from palaver.context.working import WorkingDialog
 from palaver.ids import BlobId, DialogId
 from palaver.log import Header
 from palaver.messages import Content, Message, Role, TextContent, ToolResultContent

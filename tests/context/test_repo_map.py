@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from palaver.context import WorkingDialog
 from palaver.context.fit import LIST
 from palaver.context.presets.aider import Aider
 from palaver.context.repo_map import RepoMap, repo_map_tools
-from palaver.context.working import WorkingDialog
 from palaver.errors import InvalidInput
 from palaver.messages import Message, UserMessage
 from palaver.tools import CallContext

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from palaver import wire
+from palaver.context import POLICIES, policy
 from palaver.context.meter import Bytes, Meter
-from palaver.context.policy import POLICIES, policy
 from palaver.log import Pin, Place
 from palaver.messages import (
     AssistantMessage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from palaver.context.compose import Composed
+from palaver.context import Composed
 from palaver.context.meter import Meter
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarize
 from palaver.messages import Speaker, Trust

@@ -21,9 +21,8 @@ from palaver import (
     SystemMessage,
     ThinkingContent,
 )
-from palaver.context.compose import compose
+from palaver.context import compose, policy
 from palaver.context.meter import Meter
-from palaver.context.policy import policy
 from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.log import Compaction, decode_entry
 from palaver.messages import thaw

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from palaver import AssistantMessage, Conflict, UserMessage
-from palaver.context.policy import POLICIES
+from palaver.context import POLICIES
 from palaver.context.summary import SummaryAnswer, SummaryRequest
 from palaver.errors import Erased
 from palaver.log import Handle

@@ -20,7 +20,7 @@ from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.trace import Answer, OutputT, Trace
 from palaver.agent.turn import TurnState, read_turn
-from palaver.context.policy import DEFAULT_POLICY, policy, require_policy
+from palaver.context import DEFAULT_POLICY, policy, require_policy
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle

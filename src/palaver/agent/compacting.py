@@ -12,9 +12,8 @@ from palaver.agent.events import Compacted
 from palaver.agent.invoking import WorkingCopy
 from palaver.agent.run import AgentRun
 from palaver.agent.turn import REFUSED, REPEATED, RejectedAnswer
-from palaver.context.compose import Composed, compose
+from palaver.context import DEFAULT_POLICY, Composed, ContextManager, Policy, compose, policy
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.context.triggers import Figures, fired, next_request
 from palaver.errors import Conflict, ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound

@@ -9,7 +9,7 @@ from typing import Any
 
 from palaver.agent.options import CallSettings
 from palaver.agent.turn import TurnState
-from palaver.context.policy import Policy
+from palaver.context import Policy
 from palaver.context.recall import RECALL_TOOLS
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog

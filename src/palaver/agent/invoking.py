@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
-from palaver.context.working import WorkingDialog
+from palaver.context import WorkingDialog
 from palaver.errors import InvalidInput, ParseError, ProviderError
 from palaver.ids import BlobId
 from palaver.messages import APITypes, InvokeCost, Message

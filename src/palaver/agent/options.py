@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias, TypedDict
 
 from palaver.agent.approvals import Approver
 from palaver.agent.invoking import Invoker, StreamHandler
-from palaver.context.policy import ContextManager
+from palaver.context import ContextManager
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
 from palaver.errors import InvalidInput

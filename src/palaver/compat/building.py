@@ -12,7 +12,7 @@ from palaver.agent.agent import Agent
 from palaver.agent.invoking import Invoker, ProviderInvoker
 from palaver.agent.options import AgentOptions
 from palaver.compat.config import AgentSpec, Config
-from palaver.context.policy import policy
+from palaver.context import policy
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import canonical_json
 from palaver.models import Provider

@@ -1,17 +1,153 @@
-"""Compose: apply a policy to a view, within a budget. The one way to do it."""
+"""Compose: apply a policy to a view within a budget, and continue its plan until the view fits, or say that nothing can make it fit."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property, partial
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, ClassVar
 
-from palaver.context.meter import Meter, Size
-from palaver.context.policy import ContextManager, Policy
-from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed
-from palaver.tokens import Budget
-from palaver.view import Plan, View
+from palaver.context.cut import find_cut
+from palaver.context.layout import Layout
+from palaver.context.manager import ContextManager, WorkingDialog, managed_view
+from palaver.context.meter import Bytes, Measure, Meter, Pieces, Size
+from palaver.context.operators import Shortened, StandIn, drop, drop_with_note, hide_media, shorten_huge
+from palaver.context.parameters import Parameters, require, require_words
+from palaver.context.record import note, record
+from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed, StoreError
+from palaver.plurals import a_type
+from palaver.tokens import Budget, counter
+from palaver.view import Plan, Reason, View, apply
 
-__all__ = ["Composed", "compose"]
+__all__ = ["Composed", "Policy", "compose", "floor"]
+
+
+class Policy(ContextManager):
+    """A context manager that returns a plan, which `compose` applies.
+
+    `plan` is pure: the same view, budget and counter lead to the same plan on any machine. A plan names whole exchanges and single blocks, so it
+    cannot separate a call from its result or drop the newest user message.
+
+    Attributes:
+        model_name: The model whose window and tokens count; empty when the caller passes the budget.
+        max_tokens: The window in tokens, the request and its answer together; None for the model's own.
+        parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
+        acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
+        complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
+        enabled: False when the policy does nothing: `compose` sends the view as it is, also one that exceeds the budget.
+        incremental: Whether a summary starts from the one before; otherwise what that one covers is summarised again.
+        headings: The sections to ask of a summarizer; a mapping says what belongs in each.
+        restore_files: How many of the files that its tools read last an agent reads again after a compaction.
+        restore_tokens: The most tokens of each of them.
+    """
+
+    acts_within_limit: ClassVar[bool] = True
+    complete: ClassVar[bool] = False
+    enabled: bool = True
+    incremental: bool = True
+    parameters: ClassVar[Parameters] = MappingProxyType({})
+    headings: ClassVar[Collection[str]] = ()
+    restore_files: int = 0
+    restore_tokens: int = 0
+
+    def __init_subclass__(cls, **words: Any) -> None:  # noqa: ANN401 - of another base class
+        """Refuse a subclass with a `__call__` of its own, which `compose` would never call.
+
+        Raises:
+            InvalidInput: The subclass has one.
+        """
+        super().__init_subclass__(**words)
+        if cls.__call__ is not Policy.__call__:
+            raise InvalidInput(
+                f"The policy class {cls.__name__} overrides __call__, but what decides is its plan().",
+                hint="Override plan(), or subclass ContextManager and call the policy in its __call__.",
+            )
+
+    def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:
+        """Make the policy for a model.
+
+        Args:
+            model_name: The model.
+            max_tokens: A smaller window.
+            budget: Further words of a budget, in any vocabulary that `Budget.parse` reads.
+
+        Raises:
+            InvalidInput: A word is unknown or its value is out of bounds.
+            InfeasibleBudget: Answer and buffer leave no token for any input.
+        """
+        require(self.parameters, {name: getattr(self, name) for name in self.parameters})
+        require_words(self.name, model_name, budget, self.parameters)
+        self.model_name = model_name
+        self.max_tokens = max_tokens
+        self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
+        if model_name or max_tokens is not None:
+            budgeted = self.budget  # checks every word
+            self.max_tokens = budgeted.max_tokens if max_tokens is None else max_tokens
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The policy's own budget.
+
+        Raises:
+            InvalidInput: The policy was made without a model and without a window.
+        """
+        return self.budget_for(self.model_name)
+
+    def budget_for(self, model_name: str) -> Budget:
+        """Return the policy's budget on a model; the policy's own model wins.
+
+        Raises:
+            InvalidInput: There is neither a model nor a window.
+        """
+        return Budget.parse(self._words, self.model_name or model_name or None)
+
+    def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
+        """Return what to change in a view for good: the plan is committed, and the next one starts from its result. By default what `plan` returns.
+
+        Args:
+            view: The view.
+            budget: What one request may occupy.
+            meter: Counts tokens.
+            asked: Whether somebody asked for a compaction: then what the policy does when the view does not fit.
+        """
+        return self.plan(
+            view, budget.with_limit(min(budget.limit, meter.view(view).total - 1)) if asked else budget, meter
+        )
+
+    @abstractmethod
+    def plan(self, view: View, budget: Budget, meter: Meter) -> Plan:
+        """Return what to change in a view for one call. Nothing is kept: the next plan starts from the log again.
+
+        Args:
+            view: The view.
+            budget: What one request may occupy.
+            meter: Counts tokens of blocks, exchanges and views.
+
+        Returns:
+            The plan; an empty one leaves the view as it is.
+        """
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - as above
+        """Return the dialog as the model sees it: the same object when nothing changes.
+
+        Raises:
+            InvalidInput: The policy was made without a model.
+            InfeasibleBudget: What must be sent is larger than the budget.
+        """
+        if not self.model_name:
+            raise InvalidInput(
+                f"The policy {self.name!r} has no model, so it cannot count tokens.",
+                hint="Make it with a model's name, or use compose() with a meter.",
+            )
+        view = dialog.view()
+        composed = compose(view, self, self.budget, Meter(counter(self.model_name)))
+        return dialog if composed.view is view else WorkingDialog(composed.view, owner=getattr(dialog, "owner", ""))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r}, max_tokens={self.max_tokens})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +223,6 @@ def _planned(
     plain = budget.max_bytes is None and budget.max_media is None and not manual
     if not policy.enabled or (plain and not policy.acts_within_limit and meter.fits(view, budget.limit)):
         return _composed(view, view, Plan(policy=policy.name), meter, by=policy.name)
-    from palaver.context.budget import planned  # noqa: PLC0415 - nothing that makes views smaller is loaded before one must be
-
     plan, made = planned(view, policy, budget, meter, committed=committed, manual=manual)
     return _composed(view, made, plan, meter, by=policy.name)
 
@@ -100,8 +234,6 @@ def _managed(view: View, manager: ContextManager, budget: Budget, meter: Meter, 
         PolicyFailed: It raised, or returned something that is not a dialog.
         InfeasibleBudget: What it returned is larger than the budget.
     """
-    from palaver.context.working import managed_view  # noqa: PLC0415 - policies plan, and need no dialog
-
     made = managed_view(view, manager, dialog)
     composed = _composed(view, made, Plan(policy=manager.name), meter, by=manager.name)
     if composed.after.total > budget.limit:
@@ -119,3 +251,150 @@ def _composed(view: View, made: View, plan: Plan, meter: Meter, *, by: str) -> C
     after = meter.view(made)
     before = after if made is view else meter.estimate(view)
     return Composed(view=made, plan=plan, before=before, after=after, by=by)
+
+
+# --- until it fits --------------------------------------------------------------------------------------------------------
+
+_SMALLEST = 50
+"""Outputs of at most this many tokens are never shortened: the line in their place has about as many."""
+
+
+def planned(
+    view: View, policy: Policy, budget: Budget, meter: Meter, *, committed: bool = False, manual: bool = False
+) -> tuple[Plan, View]:
+    """Return the plan of a policy, continued where it leaves too much, and the view: within the budget in tokens, bytes and media.
+
+    Args:
+        view: The view.
+        policy: The policy.
+        budget: What one request may occupy.
+        meter: Counts tokens.
+        committed: Whether the plan is committed.
+        manual: Whether somebody asked for a compaction, which is committed, too.
+
+    Raises:
+        InfeasibleBudget: What must be sent is larger than the budget.
+        PolicyFailed: The policy raised, or returned a plan that does not fit the view.
+    """
+    room, last = budget, None
+    for _ in range(_ATTEMPTS):
+        try:
+            asked = _asked(view, policy, room, meter, committed=committed, manual=manual)
+            plan, made = _within(view, asked, policy, room, meter, committed=committed or manual)
+        except InfeasibleBudget as error:
+            if last is None or error.needed >= room.limit:
+                raise last or error from None
+            room = room.with_limit(error.needed)
+            continue
+        made = _with_fewer_media(made, budget)
+        size = Size() if budget.max_bytes is None else Bytes().view(made)
+        if budget.max_bytes is None or size.total <= budget.max_bytes:
+            return plan, made
+        last = InfeasibleBudget(budget.max_bytes, size.total, size.parts(), unit=Bytes.unit)
+        if policy.complete:
+            break
+        room = room.with_limit(int(meter.view(made).total * budget.max_bytes / size.total * _BYTES_SHARE))
+    raise last or AssertionError("a view is composed at least once")
+
+
+_ATTEMPTS = 8
+_BYTES_SHARE = 0.9
+"""Of the tokens that a request of the largest size has, the share that the next attempt may have."""
+
+
+def _asked(view: View, policy: Policy, budget: Budget, meter: Meter, *, committed: bool, manual: bool) -> Plan:
+    try:
+        if committed or manual:
+            plan = policy.compact(view, budget, meter, asked=manual)
+        else:
+            plan = policy.plan(view, budget, meter)
+    except (InfeasibleBudget, PolicyFailed, StoreError):
+        raise
+    except Exception as error:
+        raise PolicyFailed(policy.name, error) from error
+    if not isinstance(plan, Plan):
+        raise PolicyFailed(policy.name, TypeError(f"plan() returned {a_type(plan)}, not a Plan"))
+    return plan
+
+
+def _within(
+    view: View, plan: Plan, policy: Policy, budget: Budget, meter: Meter, *, committed: bool
+) -> tuple[Plan, View]:
+    """Return the plan, continued until the view is at or under the limit, and the view.
+
+    Raises:
+        InfeasibleBudget: No plan can do that, or the policy shows everything or nothing.
+        PolicyFailed: The plan does not fit the view.
+    """
+    try:
+        made = apply(view, plan) if plan else view
+    except InvalidInput as error:
+        raise PolicyFailed(policy.name, error) from error
+    if meter.fits(made, budget.limit):
+        return plan, made
+    if policy.complete:
+        needed = {name: size for name, size in meter.view(made).parts().items() if size}
+        raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)
+    whole = shorten_huge(Layout.of(view, budget, meter, committed=committed))
+    kept = whole.with_plan(plan)
+    bare = kept.without_stand_ins()
+    # the last of them for what the plan shortened, which may have to be shorter still
+    for tried in chain([kept], _continued(bare), _continued(whole)):
+        if tried.fits():
+            plan = tried.noted("shortened or dropped more besides, because the plan left too much").plan(policy.name)
+            return plan, apply(view, plan)
+    needed = dict(floor(view, meter))
+    raise InfeasibleBudget(budget.limit, sum(needed.values()), needed)
+
+
+def _continued(layout: Layout) -> Iterator[Layout]:
+    """Iterate over ever smaller layouts: fewer old exchanges, then only what every view must show, with ever smaller outputs."""
+    cuts = (find_cut(layout, stage) for stage in (drop, drop_with_note))
+    yield from (found for found in cuts if found is not None)
+    stand_ins: tuple[StandIn, ...] = (record, note)
+    for must in (layout.protected, layout.view.protected()):
+        shown, small = max(layout.limit - layout.fixed, 1), layout
+        while shown > 0:
+            shown //= 2
+            small = layout.with_rule(Shortened(max(shown, _SMALLEST), shown))
+            yield from (drop(small, layout.end, keep=must, stand_in=each) for each in stand_ins)
+        yield small.without(0, layout.end, Reason.OVER_BUDGET, keep=must)
+
+
+def floor(view: View, meter: Measure) -> Mapping[str, int]:
+    """Return the sizes of what every view must show: instructions, tools, the newest user message, pinned and open exchanges.
+
+    The newest user message and pinned exchanges count in full; of the others the outputs may be shortened to a line.
+    """
+    layout = Layout.of(view, Budget.of_input(1), meter)
+    small = layout.with_rule(Shortened(_SMALLEST, 0))
+    size, newest = meter.fixed(view), view.newest_user()
+    needed = {"request": size.request, "instructions": size.instructions, "tools": size.tools}
+    for index in sorted(view.protected()):
+        exchange = view.exchanges[index]
+        name = "newest user message" if index == newest else "pinned" if exchange.pinned else "open calls"
+        whole = index == newest or exchange.pinned
+        needed[name] = needed.get(name, 0) + (layout if whole else small).size(index)
+    return {name: tokens for name, tokens in needed.items() if tokens}
+
+
+# --- media ----------------------------------------------------------------------------------------------------------------
+
+
+def _with_fewer_media(view: View, budget: Budget) -> View:
+    """Return the view with the oldest images and sounds hidden until no more than `max_media` are left, and as few bytes as that saves."""
+    limits = [(Pieces(), budget.max_media), (Bytes(), budget.max_bytes)]
+    for measure, most in limits:
+        if most is None or measure.view(view).total <= most:
+            continue
+        layout = Layout.of(view, Budget.of_input(max(most, 1)), measure).within(most, most // 2)
+        hide = partial(hide_media, keep=view.protected())
+        shown = {index for index in view.protected() if view.exchanges[index].pinned or index == view.newest_user()}
+        every = replace(layout, limit=layout.total())
+        found = find_cut(layout, hide) or hide_media(every, layout.end, keep=frozenset(shown))
+        hidden = found.plan("palaver")
+        view = apply(view, hidden) if hidden else view
+        left = measure.view(view).total
+        if left > most and measure.unit == Pieces.unit:
+            raise InfeasibleBudget(most, left, measure.view(view).parts(), unit=measure.unit)
+    return view

@@ -9,11 +9,12 @@ from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import Any, SupportsIndex
 
-from palaver.context.compose import Composed, compose
+from palaver.context.compose import Composed, Policy, compose
 from palaver.context.dialects import COMPACTION, Dialect, Item, ListWriter, dialect, items_of, tool_specs
 from palaver.context.dialects.writer import Written
+from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy
+from palaver.context.policy import DEFAULT_POLICY
 from palaver.context.policy import policy as policy_of
 from palaver.context.recall import RECALL_TOOLS, Said, arguments_of, recalled, searched
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from palaver.context.compose import Composed, compose
+from palaver.context import DEFAULT_POLICY, Composed, ContextManager, Policy, compose, policy
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY, ContextManager, Policy, policy
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at
 from palaver.prompts import Runtime

@@ -8,9 +8,8 @@ from string import ascii_uppercase as upper
 from unicodedata import category, east_asian_width
 
 from palaver import wire
-from palaver.context.compose import Composed, compose
+from palaver.context import Composed, ContextManager, Policy, compose
 from palaver.context.meter import Bytes, Meter, Pieces
-from palaver.context.policy import ContextManager, Policy
 from palaver.context.recall import places
 from palaver.errors import InfeasibleBudget, NotFound
 from palaver.log import Handle, Span

@@ -17,8 +17,8 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from palaver.context import ContextManager, Policy
 from palaver.context.meter import Meter
-from palaver.context.policy import ContextManager, Policy
 from palaver.messages import Message, TextContent, ToolResultContent
 from palaver.testing.conversations import EVALUATED, ConversationStep, played, playing
 from palaver.testing.logs import Log

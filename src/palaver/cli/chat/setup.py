@@ -11,7 +11,7 @@ from palaver.agent import Agent
 from palaver.browsing.places import locate
 from palaver.cli.chat.talk import MODEL
 from palaver.cli.compact import summarizer_of
-from palaver.context.policy import policy as policy_of
+from palaver.context import policy as policy_of
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import verbatim_prompt
 from palaver.session import Dialog

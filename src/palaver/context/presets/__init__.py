@@ -6,17 +6,16 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from palaver.context.compose import Policy
+from palaver.context.cut import Phase, run_stages
+from palaver.context.layout import Layout
 from palaver.context.meter import Meter
-from palaver.context.policy import Policy
+from palaver.context.operators import clear_then_drop, drop, shorten_huge
 from palaver.messages import Speaker
 from palaver.tokens import Budget, ModelInfo, model_info
 from palaver.view import Exchange, Plan, View
-
-if TYPE_CHECKING:  # a view that fits needs none of them
-    from palaver.context.cut import Phase
-    from palaver.context.layout import Layout
 
 __all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
 
@@ -93,10 +92,6 @@ class Preset(Policy):
         return self._plan(view, budget, meter, committed=True, asked=asked)
 
     def _plan(self, view: View, budget: Budget, meter: Meter, *, committed: bool, asked: bool) -> Plan:
-        from palaver.context.cut import run_stages  # noqa: PLC0415 - loaded once a view must become smaller
-        from palaver.context.layout import Layout  # noqa: PLC0415 - as above
-        from palaver.context.operators import shorten_huge  # noqa: PLC0415 - as above
-
         layout = Layout.of(view, budget, meter, committed=committed)
         layout = self.always(layout if layout.fits() else shorten_huge(layout, self.huge))
         if asked:
@@ -125,9 +120,6 @@ class Palaver(Preset):
 
     def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
         """Clear, and fold what still exceeds the limit; else fold all."""
-        from palaver.context.cut import Phase  # noqa: PLC0415 - as above
-        from palaver.context.operators import clear_then_drop, drop  # noqa: PLC0415 - as above
-
         return Phase(partial(clear_then_drop, share=_CLEARED)), Phase(drop)
 
 

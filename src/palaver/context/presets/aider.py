@@ -12,7 +12,7 @@ from palaver.context.cut import Phase, find_cut
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
-from palaver.context.policy import Parameters, count
+from palaver.context.parameters import Parameters, count
 from palaver.context.presets import Preset
 from palaver.context.repo_map import RepoMap
 from palaver.errors import InvalidInput

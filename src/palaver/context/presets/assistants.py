@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from palaver.context.cut import Phase
 from palaver.context.layout import Layout
 from palaver.context.operators import clear, drop
-from palaver.context.policy import SWITCH, Parameters, count, require, share
+from palaver.context.parameters import SWITCH, Parameters, count, require, share
 from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.presets.own import REFERENCE
 from palaver.context.summary import HEADINGS

@@ -11,7 +11,7 @@ from palaver.context.cut import Phase
 from palaver.context.layout import Form, Layout
 from palaver.context.notes import cleared, head_only, lines_omitted
 from palaver.context.operators import Shortened, apply_to_old, clear, cleared_form, drop, drop_with_note
-from palaver.context.policy import Parameters, count, share
+from palaver.context.parameters import Parameters, count, share
 from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput

@@ -7,12 +7,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
+from palaver.context.compose import Policy
 from palaver.context.cut import Phase
 from palaver.context.layout import Form, Layout
 from palaver.context.meter import Measure, Meter
 from palaver.context.notes import reference, tail_only
 from palaver.context.operators import Words, changed, clear, drop, drop_with_note, text_of
-from palaver.context.policy import Parameters, Policy, count
+from palaver.context.parameters import Parameters, count
 from palaver.context.presets import Preset
 from palaver.context.record import note
 from palaver.log import Handle

@@ -1,10 +1,11 @@
-"""The dialog that a plain context manager works on, and the view of its result."""
+"""Context managers: functions from a dialog to the dialog that the model sees; the dialog that they work on, and the view of its result."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, cast
 
 from palaver.errors import PalaverError, PolicyFailed
 from palaver.log import Handle, Span
@@ -12,10 +13,34 @@ from palaver.messages import Message, Role, TextContent
 from palaver.plurals import a_type
 from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 
-if TYPE_CHECKING:
-    from palaver.context.policy import ContextManager
+__all__ = ["ContextManager", "WorkingDialog", "managed_view"]
 
-__all__ = ["WorkingDialog", "managed_view"]
+
+class _ClassName:
+    """Return the name of the class for managers that set none; the class itself has no name, so that a registry refuses it."""
+
+    def __get__(self, instance: object, owner: type) -> str:
+        if instance is None:
+            message = f"{owner.__name__} sets no name"
+            raise AttributeError(message, name="name", obj=owner)
+        return owner.__name__
+
+
+class ContextManager(ABC):
+    """A function from a dialog to the dialog that the model sees.
+
+    `compose` sends the result exactly, with everything that the manager added, rewrote, reordered or redacted. The dialog itself never changes.
+    Subclass it, set `name`, and register the class with a runtime to use it by name in a configuration.
+
+    Attributes:
+        name: The name in registries and records. A class without a name cannot be registered; its objects use the class name.
+    """
+
+    name: ClassVar[str] = cast("str", _ClassName())
+
+    @abstractmethod
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - users' managers take and return dialogs of their own kind
+        """Return the dialog to send: the same object, or another one made from it."""
 
 
 class WorkingDialog:
