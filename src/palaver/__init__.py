@@ -106,7 +106,8 @@ if TYPE_CHECKING:
         Session as Session,
         rebuild as rebuild,
     )
-    from palaver.session.erasure import erase as erase, preview_erasure as preview_erasure
+    from palaver.erasure.erase import erase as erase
+    from palaver.erasure.plan import preview_erasure as preview_erasure
     from palaver.session.manager import SessionManager as SessionManager
     from palaver.session.memory import (
         ArchivalMemory as ArchivalMemory,
@@ -148,7 +149,8 @@ _ROOMS = {
     "palaver.models": "Provider Retry ScriptedProvider TextDelta collect connect_model",
     "palaver.prompts": "DefaultTagParser Format Prompt Runtime",
     "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
-    "palaver.session.erasure": "erase preview_erasure",
+    "palaver.erasure.erase": "erase",
+    "palaver.erasure.plan": "preview_erasure",
     "palaver.session.manager": "SessionManager",
     "palaver.session.memory": "ArchivalMemory CoreMemory Files SubjectMemory",
     "palaver.session.retention": "retain",

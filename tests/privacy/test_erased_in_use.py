@@ -14,11 +14,11 @@ import pytest
 from palaver import AssistantMessage, Conflict, UserMessage
 from palaver.context import POLICIES
 from palaver.context.summary import SummaryAnswer, SummaryRequest
+from palaver.erasure.erase import erase
 from palaver.errors import Erased
 from palaver.log import Handle
 from palaver.messages import ImageContent, Media, TextContent, ThinkingContent
 from palaver.session import Dialog, Session
-from palaver.session.erasure import erase
 from palaver.store import Durability, MemoryStore, SqliteStore, Store
 from palaver.store.erasing import Erasing
 from palaver.tokens import Budget

@@ -14,13 +14,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.agent.turn import deliveries
+from palaver.erasure.erase import erase, finish_erasures
+from palaver.erasure.plan import preview_erasure
+from palaver.erasure.receipts import Receipt, verify_receipt
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, NotReproducible
 from palaver.ids import DialogId
-from palaver.log import ERASED, KINDS, Erasure, Handle, Inbox, decode_entry, draft, stand_in
+from palaver.log import (
+    ERASED,
+    KINDS,
+    BlockEdit,
+    BranchSummary,
+    ContextEdit,
+    Erasure,
+    Handle,
+    Inbox,
+    Place,
+    Run,
+    decode_entry,
+    draft,
+    stand_in,
+)
 from palaver.messages import Message
 from palaver.session import Session, searchable
-from palaver.session.erasure import erase, finish_erasures, preview_erasure
-from palaver.session.receipts import Receipt, verify_receipt
 from palaver.store import MemoryStore, SqliteStore, Store, verify_store
 from palaver.store.erasing import Placed
 from palaver.store.sql.erasing import SqlEraser
@@ -124,7 +139,7 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
 
 
 def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
-    """A committed summary, a recorded call and a shortened form of an erased entry are without its words; labels of others stay."""
+    """A committed summary and a recorded call go whole with an erased entry, and views start without them; labels of others stay."""
     session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
     root = session.root
     root.calls.record(root.request("anthropic", "claude-sonnet-4-5"))
@@ -133,15 +148,64 @@ def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
     assert "why" in words(root.view())
     target = root.messages.handle(3)
     preview = preview_erasure(store, entries=[target])
-    assert (len(preview.tombstones), len(preview.touched)) == (2, 1)
+    assert len(preview.tombstones) == 3
     receipt = session.erase(entries=[target])
     assert {one.kind for one in receipt.tombstones} == {"message", "invocation", "compaction"}
     with pytest.raises(NotReproducible, match="erased"):
         session.root.calls[0].request()
     assert session.root.marks.labels
     assert_closed(session.root.view())
-    session.root.compaction.undo()
-    assert len(session.root.view().exchanges) == 30
+    assert len(session.root.view().exchanges) == 30, "it is shown without the compaction"
+    for take_back in (session.root.compaction.undo, session.root.compaction.redo):
+        with pytest.raises(InvalidInput):
+            take_back()
+
+
+def test_entry_goes_whole_with_any_of_its_sources(store: Store) -> None:
+    """A shortened form and a summary of an erased entry go, and what was derived from those; blocks are shown as they were said; a note of it stays."""
+    session = told(*CONVERSATION, store=store)
+    root = session.root
+    first = Run(dialog=root.dialog_id, start=1, stop=2)
+    forms = (
+        BlockEdit(target=Place(dialog=root.dialog_id, seq=4, block=0), text="like the words", reason="shortened"),
+        BlockEdit(target=Place(dialog=root.dialog_id, seq=5, block=0), text="y", reason="shortened", sources=(first,)),
+    )
+    edit, summary = root.record(
+        ContextEdit(base=6, edits=forms, policy="p"), BranchSummary(summary="words", sources=(first,)), beside=True
+    )
+    derived = Run(dialog=root.dialog_id, start=summary.seq, stop=summary.seq + 1)
+    (again,) = root.record(BranchSummary(summary="of words", sources=(derived,)), beside=True)
+    (kept,) = root.record(
+        BranchSummary(summary="else", sources=(Run(dialog=first.dialog, start=6, stop=7),)), beside=True
+    )
+    assert "like the words" in words(root.view())
+    receipt = session.erase(entries=[first.span.dialog + ":1"])
+    assert [one.seq for one in receipt.tombstones] == [1, edit.seq, summary.seq, again.seq]
+    shown = words(session.root.view())
+    assert "words" not in shown
+    assert all(said in shown for said in ("other", "done", "else"))
+    assert decode_entry(store.body(root.dialog_id, kept.seq)).erased is None
+    before = list(store.bodies(root.dialog_id))
+    session.erase(entries=[Handle(root.dialog_id, 1)])
+    assert [seq for seq, body in before if body != store.body(root.dialog_id, seq)] == [1]
+
+
+def test_erased_compaction_uncovers_the_one_before(store: Store) -> None:
+    """Views start at the newest compaction that was not erased; undo and redo pass over an erased one."""
+    session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
+    root, views, made = session.root, list[View](), list[Handle]()
+    for limit in (2_000, 1_000):
+        views.append(root.view())
+        made.append(root.compaction.commit(root.compaction.compose("fold", limit, model="gpt-4o")))
+    assert len(root.view().exchanges) < len(views[1].exchanges) < len(views[0].exchanges)
+    session.erase(entries=[made[1]])
+    root = session.root.reload()
+    assert root.view().exchanges == views[1].exchanges
+    assert root.view() == fold(store, root.dialog_id)
+    root.compaction.undo()
+    assert root.view().exchanges == views[0].exchanges
+    root.compaction.redo()
+    assert root.view().exchanges == views[1].exchanges
 
 
 def test_a_repaired_branch_loses_what_it_repeats(store: Store) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from palaver.erasure.erase import erase
 from palaver.errors import InvalidInput
 from palaver.session import Session
-from palaver.session.erasure import erase
 from palaver.session.memory import MemoryWarning, SubjectMemory, shared_memory
 from palaver.session.retention import retain, retention
 from palaver.session.session import HOLD

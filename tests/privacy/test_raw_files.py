@@ -7,11 +7,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from palaver.erasure.erase import erase, finish_erasures
+from palaver.erasure.plan import preview_erasure
+from palaver.erasure.receipts import Receipt, verify_receipt
 from palaver.errors import Erased, StoreError
 from palaver.ids import SessionId
 from palaver.session import Session
-from palaver.session.erasure import erase, finish_erasures, preview_erasure
-from palaver.session.receipts import Receipt, verify_receipt
 from palaver.store import SqliteStore
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.postgres import PostgresStore

@@ -2,13 +2,13 @@
 
 import pytest
 
+from palaver.erasure.receipts import verify_receipt
 from palaver.errors import InvalidInput
 from palaver.ids import SessionId, new_dialog_id, new_session_id
 from palaver.log import Node, draft
 from palaver.log.entries import MessageEntry
 from palaver.messages import UserMessage
 from palaver.session import Session
-from palaver.session.receipts import verify_receipt
 from palaver.session.retention import age_of, retain, retention
 from palaver.store import SessionRecord, Store
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from palaver import MemoryStore, Message, Prompt, Runtime, Store
+from palaver.erasure.erase import erase, finish_erasures
+from palaver.erasure.plan import ErasureScope, preview_erasure
 from palaver.errors import Ambiguous, InvalidInput, MissingFile
 from palaver.ids import SessionId
 from palaver.log import Node, Pin, Place
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Dialog, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
-from palaver.session.erasure import ErasureScope, erase, finish_erasures, preview_erasure
 from palaver.store import SqliteStore
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -280,7 +281,7 @@ def test_log_that_cannot_be_rewritten_is_pending(tmp_path: Path) -> None:
 
 _KILLED = """
 import os, sys
-from palaver.session.erasure import erase
+from palaver.erasure.erase import erase
 from palaver.store import SqliteStore
 
 path, dialog, left = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import InvalidInput
-from palaver.log import BlockEdit, ContextEdit, Handle, Omitted, Pin, Place, Quarantine, Run, Span
-from palaver.log.erasure import without
-from palaver.log.values import Erasure
+from palaver.log import ContextEdit, Handle, Omitted, Pin, Place, Quarantine, Run
 from palaver.messages import AssistantMessage, TextContent, ThinkingContent, Trust
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, user
 from palaver.view import Drop, Plan, Reason, Remove, Rewrite, apply
@@ -80,21 +78,6 @@ def test_sources_and_trust_of_a_form_are_recorded() -> None:
         assert (block.sources, block.trust) == ((asked,), Trust.OUTSIDE), text
         log.put(commit(log, view))
         assert seen(log).exchanges == view.exchanges
-
-
-def test_erasure_takes_forms_by_their_sources() -> None:
-    """With the block all of it; with a source the words, while the handle of the block stays; with another entry nothing. Twice is as once."""
-    dialog = Log().dialog
-    run, target = Run(dialog=dialog, start=0, stop=1), Place(dialog=dialog, seq=1, block=0)
-    edit = BlockEdit(target=target, text="short", reason="shortened", sources=(run,))
-    entry, mark = ContextEdit(base=2, edits=(edit,), policy="p"), Erasure(at=0.0, receipt="r")
-    assert without(entry, [Span(dialog, 2, 3)], mark) is None
-    for gone, text in ((0, "[erased] [recall"), (1, "[erased]")):
-        left = without(entry, [Span(dialog, gone, gone + 1)], mark)
-        assert isinstance(left, ContextEdit)
-        assert left.edits[0].text.startswith(text)
-        assert left.edits[0].reversible is (gone == 0)
-        assert without(left, [Span(dialog, gone, gone + 1)], mark) is None
 
 
 def test_law_6_a_removed_block_stays_removed() -> None:

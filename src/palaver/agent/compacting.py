@@ -18,7 +18,7 @@ from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, Summary
 from palaver.context.triggers import Figures, fired, next_request
 from palaver.errors import Conflict, ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, new_message_id, now
-from palaver.log import Handle, Place, copy_of, entry_at
+from palaver.log import Handle, Place, copy_of
 from palaver.log.entries import CallStarted, Compaction, Custom, MessageEntry
 from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
 from palaver.models import Provider, collect
@@ -26,7 +26,7 @@ from palaver.session import Dialog
 from palaver.session.compaction import ATTEMPT as REJECTED_COMPACTION
 from palaver.tokens import Budget, model_info
 from palaver.tools import execute, run_in_worker
-from palaver.view import Block, Exchange, Turn, View
+from palaver.view import Block, Exchange, Turn, View, in_force
 from palaver.wire import Call, Request
 from palaver.wire import compile as compile_request
 
@@ -152,7 +152,7 @@ def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
 
 def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
     """Return the size of the view after its last compaction or undo; 0 if there was none."""
-    entry = entry_at(dialog.store, Handle(dialog.dialog_id, seq)) if seq >= 0 else None
+    seq, entry = in_force(dialog.store, dialog.dialog_id, seq)
     if not isinstance(entry, Compaction):
         return 0
     return entry.tokens_after if entry.undone is None else meter.estimate(dialog.view(at=seq)).total

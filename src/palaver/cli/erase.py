@@ -11,9 +11,10 @@ from palaver.browsing.places import locate
 from palaver.cli.options import JsonOption, StoreOption, YesOption, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, emit, listed
+from palaver.erasure.erase import erase, finish_erasures
+from palaver.erasure.plan import ErasurePreview, preview_erasure
+from palaver.erasure.receipts import Receipt
 from palaver.plurals import counted
-from palaver.session.erasure import ErasurePreview, erase, finish_erasures, preview_erasure
-from palaver.session.receipts import Receipt
 from palaver.store import Store
 
 _SHOWN = 10
@@ -76,7 +77,7 @@ def _sources(preview: ErasurePreview) -> int:
 def _row(preview: ErasurePreview) -> dict[str, Any]:
     row: dict[str, Any] = {name: list(getattr(preview, name)) for name in ("sessions", "dialogs")}
     row |= {"entries": preview.entries, "messages": preview.messages, "sources": _sources(preview)}
-    row |= {name: [f"{one.dialog}:{one.seq}" for one in getattr(preview, name)] for name in ("tombstones", "touched")}
+    row |= {"tombstones": [f"{one.dialog}:{one.seq}" for one in preview.tombstones]}
     return row | {
         "preview": True,
         "payloads": len(preview.payloads),
@@ -90,7 +91,6 @@ def _lines(preview: ErasurePreview) -> Iterator[str]:
     yield from _names("session", preview.sessions)
     yield from _names("dialog", preview.dialogs)
     yield from _names("leaves a tombstone", map(str, preview.tombstones))
-    yield from _names("loses what was derived from erased entries", map(str, preview.touched))
     yield f"  payloads: {len(preview.payloads):,}, except those that something else names; source files: {_sources(preview):,}"
     yield from _names("exported file, deleted with --files", preview.files)
     yield from _names("replay log, rewritten", preview.logs)
@@ -106,7 +106,7 @@ def _report(receipts: tuple[Receipt, ...], *, json: bool) -> int:
         gone = f"{counted(len(one.sessions), 'session')} and {counted(len(one.dialogs), 'dialog')} as a whole"
         left = f"{counted(len(one.tombstones), 'tombstone')}, {counted(len(one.blobs), 'payload')}"
         lines = [f"Erased {counted(one.entries, 'entry')}: {gone}, {left}. Receipt {one.id}."]
-        lines += [*_names("a summary or record that went with it", one.summaries), *_names("out of reach", one.beyond)]
+        lines += _names("out of reach", one.beyond)
         emit(json, one.to_dict(), *lines)
         for words in () if json else one.pending:
             complain(f"  pending: {words}", "yellow")

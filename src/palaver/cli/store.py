@@ -25,10 +25,10 @@ from palaver.cli.options import (
 )
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, emit, listed
+from palaver.erasure.receipts import Receipt, erasing_store, verify_receipt
 from palaver.errors import InvalidInput
 from palaver.plurals import counted
 from palaver.session import searchable
-from palaver.session.receipts import Receipt, erasing_store, verify_receipt
 from palaver.session.retention import age_of, retain, retention
 from palaver.store import SessionRecord, open_store, sweep, sweepable, verify_store
 from palaver.transfer.copies import copy_store

@@ -35,6 +35,7 @@ from palaver.log.entries import (
     UnknownEntry,
 )
 from palaver.log.erasure import (
+    ATTEMPT,
     COPY_OF,
     ERASED,
     copy_of,
@@ -44,7 +45,6 @@ from palaver.log.erasure import (
     note,
     originals,
     stand_in,
-    without,
 )
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import (
@@ -80,6 +80,7 @@ from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
+    "ATTEMPT",
     "COPY_OF",
     "ERASED",
     "HOLDING",
@@ -160,5 +161,4 @@ __all__ = [
     "rule",
     "stand_in",
     "stretches",
-    "without",
 ]

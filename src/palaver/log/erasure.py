@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
@@ -17,20 +17,16 @@ from palaver.log.decoding import entry_at
 from palaver.log.entries import (
     KINDS,
     BranchSummary,
-    Compaction,
     ContextEdit,
-    Custom,
     Entry,
     Instructions,
-    Label,
     MessageEntry,
-    Quarantine,
     Tombstone,
 )
-from palaver.log.handles import Handle, Span
+from palaver.log.handles import Handle
 from palaver.log.headers import SILENT, Header, shape
 from palaver.log.lineage import Reader
-from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
+from palaver.log.values import BlockEdit, Erasure, Omitted, Place, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
 __all__ = [
@@ -45,7 +41,6 @@ __all__ = [
     "note",
     "originals",
     "stand_in",
-    "without",
 ]
 
 ERASED = "[erased]"
@@ -74,10 +69,6 @@ def originals(metadata: Mapping[str, Any]) -> Iterator[Handle]:
     for name in names if isinstance(names, list | tuple) else ():
         with suppress(InvalidInput):
             yield Handle.parse(str(name))
-
-
-_Suspect: TypeAlias = Callable[[Derived | BranchSummary], bool]
-"""Returns whether a derived text may hold words of erased entries."""
 
 
 def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | None:
@@ -157,85 +148,6 @@ def stand_in(entry: Entry, mark: Erasure) -> Entry:
     return KINDS[entry.kind].model_validate({**maker(entry), "at": entry.at, "source": source, "erased": mark})
 
 
-def without(
-    entry: Entry,
-    gone: Iterable[Span],
-    mark: Erasure,
-    suspect: _Suspect = lambda _: True,
-) -> Entry | None:
-    """Return an entry without what was made of erased entries; None when it holds nothing of them.
-
-    A derived text was made of them when its sources meet them. Where they do not, or are not recorded, `suspect` decides. It also decides about the
-    record of an attempt, because what a policy or a provider said of a failure may quote what it was given.
-
-    Args:
-        entry: A compaction, an attempt at one, a context edit, branch summary, label or quarantine; other kinds hold nothing of others.
-        gone: The erased entries.
-        mark: What is recorded about the erasure.
-        suspect: Returns whether a derived text may hold words of them all the same.
-    """
-    changed = _unquoted(entry, tuple(gone), suspect)
-    if all(getattr(entry, name) == value for name, value in changed.items()):
-        return None
-    return entry.model_copy(update={**changed, "erased": mark.model_copy(update={"part": True})})
-
-
-def _unquoted(entry: Entry, spans: tuple[Span, ...], suspect: _Suspect) -> dict[str, Any]:
-    """Return the fields of an entry that may quote erased entries, without what they quote."""
-
-    def tells(text: Derived | BranchSummary) -> bool:
-        return _meet(text.sources or (), spans) or suspect(text)
-
-    match entry:
-        case Compaction(pieces=pieces, attempt=attempt):
-            left = (_blank(each) if isinstance(each, Derived) and tells(each) else each for each in pieces)
-            return {"pieces": tuple(left), "edits": _edits(entry, spans), "attempt": _attempt(attempt, suspect)}
-        case Custom(custom_type=custom_type, data=data) if custom_type == ATTEMPT:
-            return {"data": _attempt(data, suspect)}
-        case ContextEdit():
-            return {"edits": _edits(entry, spans)}
-        case BranchSummary() if tells(entry):
-            return {"summary": ERASED}
-        case Label(target=target) | Quarantine(target=target) if _at(target, spans):
-            return {"label": None} if isinstance(entry, Label) else {"reason": ""}
-    return {}
-
-
-def _attempt(data: object, suspect: _Suspect) -> object:
-    if not isinstance(data, Mapping):
-        return data
-    found = {name: ERASED if name in {"focus", "rejected"} and value else value for name, value in data.items()}
-    if data.get("trigger") == "overflow" and data.get("why"):  # the provider's words
-        found["why"] = ERASED
-    summary = data.get("summary")
-    if isinstance(summary, Mapping) and summary.get("failed"):
-        found["summary"] = {**summary, "failed": ERASED}
-    return found if found != data and suspect(Derived(text="")) else data
-
-
-def _edits(entry: Compaction | ContextEdit, spans: tuple[Span, ...]) -> tuple[BlockEdit, ...]:
-    return tuple(_edit(each, spans) for each in entry.edits)
-
-
-def _edit(edit: BlockEdit, spans: tuple[Span, ...]) -> BlockEdit:
-    """Return an edit without words of erased entries; where only its sources are erased, the block can still be recalled."""
-    if _at(edit.target, spans):
-        return edit.model_copy(update={"text": ERASED, "reversible": False})
-    if not _meet(edit.sources or (), spans):
-        return edit
-    return edit.model_copy(update={"text": f"{ERASED} [recall {edit.target.handle}]"})
-
-
-def _at(place: Place, spans: tuple[Span, ...]) -> bool:
-    return any(place.handle in span for span in spans)
-
-
-def _meet(runs: Iterable[Run], spans: tuple[Span, ...]) -> bool:
-    return any(
-        run.dialog == span.dialog and run.start < span.stop and span.start < run.stop for run in runs for span in spans
-    )
-
-
 def _fields(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
@@ -293,22 +205,9 @@ def _numbers(value: Mapping[str, Any]) -> dict[str, Any]:
 # --- the other kinds --------------------------------------------------------------------------------------------------------------
 
 
-def _compaction(entry: Compaction) -> dict[str, Any]:
-    pieces = tuple(piece if isinstance(piece, Run) else _blank(piece) for piece in entry.pieces)
-    numbers = _fields(
-        entry, "base", "leading", "closed", "tokens_before", "tokens_after", "foreign", "undone", "policy"
-    )
-    return {**numbers, "pieces": pieces, **_edited(entry)}
-
-
-def _blank(piece: Derived) -> Derived:
-    return Derived(text=ERASED, label=piece.label, speaker=piece.speaker, trust=piece.trust, sources=piece.sources)
-
-
-def _edited(entry: Compaction | ContextEdit) -> dict[str, Any]:
-    edits = (BlockEdit(target=edit.target, text=ERASED, reason=edit.reason, reversible=False) for edit in entry.edits)
-    omitted = (Omitted.model_validate(_fields(gone, *Omitted.model_fields)) for gone in entry.omitted)
-    return {"edits": tuple(edits), "omitted": tuple(omitted)}
+def _context_edit(entry: ContextEdit) -> dict[str, Any]:
+    """Return what stays of an edit: nothing, so that its blocks are shown as they are; all of a note, which has no words."""
+    return _fields(entry, "base", "policy", *(("edits", "omitted") if is_note(entry) else ()))
 
 
 _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
@@ -321,8 +220,8 @@ _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
         "tools": tuple(ToolSpec(name=tool.name, stub=True) for tool in entry.tools),
         "provided": entry.provided and dict.fromkeys(entry.provided, True),
     },
-    "compaction": _compaction,
-    "context_edit": lambda entry: {**_fields(entry, "base", "policy"), **_edited(entry)},
+    "compaction": lambda entry: _fields(entry, "base"),
+    "context_edit": _context_edit,
     "call_started": lambda entry: _fields(entry, "call_id", "tool", "idempotent", "repeats"),
     "turn_started": lambda entry: _fields(entry, "agent"),
     "turn_ended": lambda entry: _fields(entry, "outcome"),

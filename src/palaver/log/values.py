@@ -62,12 +62,10 @@ class Erasure(LogValue):
     Attributes:
         at: When, in seconds since 1970-01-01 UTC.
         receipt: The id of the receipt.
-        part: Whether only what was made of erased entries was taken out of it, such as a summary of them.
     """
 
     at: float
     receipt: str
-    part: bool = False
 
 
 class Section(LogValue):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from palaver.context import DEFAULT_POLICY, Composed, ContextManager, Policy, compose, policy
 from palaver.context.meter import Meter
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
-from palaver.log import Compaction, Custom, Entry, Handle, Header, Node, entry_at
+from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Header, Node, entry_at
 from palaver.prompts import Runtime
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, counter
-from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held
+from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held, in_force
 
 if TYPE_CHECKING:
     from palaver.context.summary import Summarizer
@@ -28,9 +28,6 @@ PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
 
 BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
 """A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `palaver.tokens.Budget`."""
-
-ATTEMPT = "palaver.compaction"
-"""The type of the custom entry that records a rejected compaction for which a summarizer was paid."""
 
 NO_LIMIT = Budget.of_input(2**53)
 
@@ -390,35 +387,32 @@ class Compactions:
             Conflict: As for `undo`.
             InvalidInput: The last compaction entry is not an undo.
         """
-        seq = self._head.refresh().view_base
-        entry = self._entry(seq)
+        seq, entry = self._newest(self._head.refresh().view_base)
         while entry is not None and entry.undone is not None and self._is_undo(entry.undone):
-            seq = self._before(entry.undone)  # a redo: what stood before the undo that it took back
-            entry = self._entry(seq)
+            seq, entry = self._before(entry.undone)  # a redo: what stood before the undo that it took back
         if entry is None or entry.undone is None:
             raise InvalidInput("There is no undo to redo: the newest compaction entry is not one.")
         return self._take_back(seq)
 
     def _in_force(self) -> tuple[int, Compaction | None]:
         """Return the newest compaction that is not undone; undoing it restores what was in force before."""
-        seq = self._head.refresh().view_base
-        entry = self._entry(seq)
+        seq, entry = self._newest(self._head.refresh().view_base)
         while entry is not None and entry.undone is not None:
-            seq = self._before(entry.undone)
-            entry = self._entry(seq)
+            seq, entry = self._before(entry.undone)
         return seq, entry
 
-    def _entry(self, seq: int) -> Compaction | None:
-        entry = entry_at(self._store, Handle(self._node.dialog_id, seq)) if seq >= 0 else None
-        return entry if isinstance(entry, Compaction) else None
+    def _newest(self, base: int) -> tuple[int, Compaction | None]:
+        """Return the newest compaction up to a number that was not erased; None where it cannot be read, or there is none."""
+        seq, entry = in_force(self._store, self._node.dialog_id, base)
+        return seq, entry if isinstance(entry, Compaction) else None
 
     def _is_undo(self, seq: int) -> bool:
-        entry = self._entry(seq)
-        return entry is not None and entry.undone is not None
+        entry = entry_at(self._store, Handle(self._node.dialog_id, seq))
+        return isinstance(entry, Compaction) and entry.undone is not None
 
-    def _before(self, seq: int) -> int:
-        """Return the number of the compaction entry before another one."""
-        return header_at(self._store, self._node.dialog_id, seq - 1).view_base
+    def _before(self, seq: int) -> tuple[int, Compaction | None]:
+        """Return the compaction in force before another one."""
+        return self._newest(header_at(self._store, self._node.dialog_id, seq - 1).view_base)
 
     def _take_back(self, seq: int) -> Handle:
         """Choose the view as it was before a compaction entry."""

@@ -57,7 +57,7 @@ from palaver.session.tree import apart, common, newest, runs_of
 from palaver.store.connect import StoreLike, opened_store, user_store
 from palaver.store.protocol import SessionRecord
 from palaver.transfer.copies import copy_session
-from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold
+from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold, in_force
 
 __all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", "SessionTreeNode"]
 
@@ -703,9 +703,8 @@ def _entry_of(block: Block) -> Handle | None:
 def _checkpoint(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, Compaction] | None:
     """Return the newest compaction on a path, and its place."""
     for span in reversed(spans):
-        seq = reader.header(span.dialog, span.stop - 1).view_base
+        seq, entry = in_force(reader, span.dialog, reader.header(span.dialog, span.stop - 1).view_base)
         if seq >= span.start:
-            entry = entry_at(reader, Handle(span.dialog, seq))
             return (Handle(span.dialog, seq), entry) if isinstance(entry, Compaction) else None
     return None
 

@@ -63,7 +63,7 @@ def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry |
     """
     place = whole(store, session_id, handle)
     entry = decode_entry(store.body(place.dialog, place.seq))
-    if entry.erased is not None and not entry.erased.part:
+    if entry.erased is not None:
         raise Erased("entry", str(place), entry.erased.at, entry.erased.receipt)
     if isinstance(entry, MessageEntry | Inbox | LateResult):
         message = hydrate(entry.message, lambda digest: store.blob(BlobId(digest)))

@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from palaver.erasure.erase import erase
+from palaver.erasure.receipts import Receipt
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import now
-from palaver.session.erasure import erase
 from palaver.session.memory.subject import MEMORY
-from palaver.session.receipts import Receipt
 from palaver.session.session import HOLD
 from palaver.store.protocol import SessionRecord, Store
 

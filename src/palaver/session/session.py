@@ -29,9 +29,9 @@ from palaver.transfer.landing import ReplayLogWarning, land
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
 
 if TYPE_CHECKING:
+    from palaver.erasure.receipts import Receipt
     from palaver.session.branches import Rewind
     from palaver.session.differences import BranchDifference
-    from palaver.session.receipts import Receipt
 
 __all__ = ["Extent", "Session", "only_session", "rebuild"]
 
@@ -546,7 +546,8 @@ class Session:
             Erased: It was erased before.
             Ambiguous: The whole session was opened by a name that other sessions have, too; nothing is erased.
         """
-        from palaver.session.erasure import ErasureScope, erase  # noqa: PLC0415 - few programs erase
+        from palaver.erasure.erase import erase  # noqa: PLC0415 - few programs erase
+        from palaver.erasure.plan import ErasureScope  # noqa: PLC0415 - few programs erase
 
         places = [self.place(entry) for entry in entries]
         scope: ErasureScope = {"entries": places, "children": children, "tombstones": tombstones}

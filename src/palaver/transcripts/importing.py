@@ -9,6 +9,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
+from palaver.erasure.erase import ERASED_MARK
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import Branch, Conversation, Event, Loss, Match, Put, ReadLimits, SourceFile, matches, open_source
 from palaver.formats.claude_code import AGENT_FILE, about_agent
@@ -17,7 +18,6 @@ from palaver.log import count_messages
 from palaver.log.redaction import Redactor, redact_json
 from palaver.messages import freeze
 from palaver.messages.usage import InvokeCost
-from palaver.session.erasure import ERASED_MARK
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store

@@ -1,7 +1,7 @@
 """The view: what a model sees, computed from the log by the fold and made smaller by plans."""
 
 from palaver.view.blocks import Block, Reason, Turn
-from palaver.view.checkpoint import checkpoint, header_at, held
+from palaver.view.checkpoint import checkpoint, header_at, held, in_force
 from palaver.view.exchange import Exchange
 from palaver.view.fold import Fold, fold, fold_messages, omitted, said_by_human
 from palaver.view.manifest import CALL_VERSION, Manifest, changed, manifest, patched, renamed_call, restored, whole
@@ -31,6 +31,7 @@ __all__ = [
     "fold_messages",
     "header_at",
     "held",
+    "in_force",
     "manifest",
     "omitted",
     "patched",

@@ -11,6 +11,7 @@ from palaver.log import (
     BlockEdit,
     Compaction,
     Derived,
+    Entry,
     Handle,
     Header,
     Reader,
@@ -183,12 +184,11 @@ def find_start(
         span = spans[index]
         own = index == len(spans) - 1 and upto.seq == span.stop - 1
         base = (upto if own else reader.header(span.dialog, span.stop - 1)).view_base
+        base, entry = in_force(reader, span.dialog, base)
         if base < span.start:
             continue
-        place = Handle(span.dialog, base)
-        entry = entry_at(reader, place)
         if not isinstance(entry, Compaction):
-            damaged.append(place)
+            damaged.append(Handle(span.dialog, base))
         elif _complete(entry, spans[: index + 1]):
             meanwhile = max(
                 entry.base + 1, span.start
@@ -196,6 +196,22 @@ def find_start(
             after = Span(span.dialog, meanwhile if meanwhile < base else base + 1, span.stop)
             return entry, tuple(part for part in (after, *spans[index + 1 :]) if len(part)), damaged
     return None, tuple(spans), damaged
+
+
+def in_force(reader: Reader, dialog_id: DialogId, base: int) -> tuple[int, Entry | None]:
+    """Return the number of a dialog's newest compaction up to a number that was not erased, and the entry; -1 and None if there is none.
+
+    Args:
+        reader: The log.
+        dialog_id: The dialog.
+        base: The number of its newest compaction (`Header.view_base`).
+    """
+    while base >= 0:
+        entry = entry_at(reader, Handle(dialog_id, base))
+        if entry.erased is None:
+            return base, entry
+        base = header_at(reader, dialog_id, base - 1).view_base
+    return -1, None
 
 
 def _complete(entry: Compaction, spans: Iterable[Span]) -> bool:

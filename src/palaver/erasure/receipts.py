@@ -38,14 +38,12 @@ class Remaining(NamedTuple):
         seq: The entry's number.
         kind: The entry's kind, which it keeps.
         digest: The digest of the tombstone's bytes, as in its header, hexadecimal.
-        part: Whether it lost only content derived from erased entries.
     """
 
     dialog: str
     seq: int
     kind: str
     digest: str
-    part: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,6 @@ class Receipt:
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
         entries: The number of entries removed or overwritten.
         beyond: Places outside the store's reach that may keep old bytes, as text.
-        summaries: The handles of entries whose summary or record was removed; they are among the tombstones.
         pending: The remaining work before all bytes are gone, as text; empty if done.
         version: The version of the format.
     """
@@ -80,7 +77,6 @@ class Receipt:
     sources: tuple[str, ...] = ()
     entries: int = 0
     beyond: tuple[str, ...] = ()
-    summaries: tuple[str, ...] = ()
     pending: tuple[str, ...] = field(default=(), compare=False)
     version: Literal[1] = 1
 
@@ -212,7 +208,7 @@ def _problems(store: Erasing, receipt: Receipt) -> Iterator[str]:
             yield f"source {source} is not remembered as erased: an import would bring it back silently"
     yield from (f"payload {blob} is there" for blob in receipt.blobs if store.has_blob(BlobId(blob)))
     for one in receipt.tombstones:
-        yield from _of_tombstone(store, one)
+        yield from _of_tombstone(store, one, receipt.id)
 
 
 def _there(what: str, name: str, ask: Callable[[str], object]) -> Iterator[str]:
@@ -227,7 +223,7 @@ def _there(what: str, name: str, ask: Callable[[str], object]) -> Iterator[str]:
     yield f"{what} {name} is there"
 
 
-def _of_tombstone(store: Erasing, one: Remaining) -> Iterator[str]:
+def _of_tombstone(store: Erasing, one: Remaining, receipt: str) -> Iterator[str]:
     place = f"{one.dialog}:{one.seq}"
     try:
         header = store.header(DialogId(one.dialog), one.seq)
@@ -239,7 +235,7 @@ def _of_tombstone(store: Erasing, one: Remaining) -> Iterator[str]:
         return
     if entry.erased is None:
         yield f"entry {place} is not a tombstone"
-    elif header.digest.hex() != one.digest and not one.part and entry.erased.part:
+    elif header.digest.hex() != one.digest and entry.erased.receipt == receipt:
         yield f"the tombstone {place} is not the one that was written"
 
 

@@ -1,0 +1,1 @@
+"""Erasure: what goes with an entry, tombstones in its place, and receipts."""
