@@ -164,4 +164,4 @@ def test_draft_has_the_shape_and_the_speaker() -> None:
     for message, letters, speaker in _SHAPES:
         ready = draft(MessageEntry(message=message))[0]
         assert (ready.blocks, ready.speaker) == (letters, speaker), message
-        assert next_header(ready)[-2:] == (speaker, letters), message
+        assert next_header(ready)[-3:-1] == (speaker, letters), message

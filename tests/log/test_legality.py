@@ -109,7 +109,16 @@ def test_response_ends_where_another_message_begins() -> None:
     for between, numbers in cases:
         headers = chain(call("a", response="r"), *between, call("b", response="r"))
         assert [one.number for one in headers] == numbers, between
+        assert headers[-1].begins is (numbers[-1] > numbers[-2]), between
         assert (headers[-1].open_calls[-1], headers[-1].response) == ("b", "r"), between
+
+
+def test_unanswered_calls_go_on_in_a_message_of_their_own() -> None:
+    """Calls without a response id directly after calls that nothing answered are of one response; after a result they begin another."""
+    once, again, answered = chain(call("a"), call("b"), result("a"))
+    assert (once.continues, again.continues, again.number, again.begins) == ("", "calls", 2, True)
+    assert again.open_calls == ("a", "b")
+    assert next_header(draft(MessageEntry(message=call("c")))[0], answered).continues == ""
 
 
 @given(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NotRequired, TypeAlias, TypedDict, TypeGuard
 
 from palaver.errors import NotFound
-from palaver.log import Handle, MessageEntry, begins, entry_at, every_header
+from palaver.log import Handle, MessageEntry, entry_at, every_header
 from palaver.messages import Message, Role, Usage
 from palaver.plurals import counted
 from palaver.session import Dialog
@@ -99,12 +99,11 @@ def _answers(dialog: Dialog) -> list[ImportedCall]:
     store, found = dialog.store, list[ImportedCall]()
     response, growing = "", list[Handle]()
     for span in held(store, dialog.dialog_id, None):
-        number = store.header(span.dialog, span.start - 1).number if span.start else 0
         begun = -1  # the number of the newest response
         for header in every_header(store, span):
             if header.role == Role.ASSISTANT:
                 place = Handle(span.dialog, header.seq)
-                if not begins(header, number):
+                if not header.begins:
                     if header.response == response:
                         growing.append(place)
                 else:
@@ -115,7 +114,6 @@ def _answers(dialog: Dialog) -> list[ImportedCall]:
                     begun = header.number
                     if header.response != response:
                         response, growing = header.response, found[-1].entries
-            number = max(number, header.number)
     return found
 
 

@@ -12,6 +12,7 @@ from palaver.errors import PalaverError
 from palaver.formats.events import Branch, Event, Loss, Put
 from palaver.ids import DialogId
 from palaver.log import (
+    NOTHING,
     BlockEdit,
     Compaction,
     ContextEdit,
@@ -24,6 +25,8 @@ from palaver.log import (
     Place,
     Run,
     Source,
+    message_draft,
+    next_header,
     rule,
 )
 from palaver.messages import Message, ToolResultContent, UnknownContent
@@ -112,7 +115,7 @@ class DialogWriter:
         self._calls = calls or CallLog()
         self._start = start
         self._messages = array("q", [0])
-        self._response = ""
+        self._last = NOTHING
         self._reported: set[str] = set()
         self._results: dict[str, tuple[int, int]] = {}  # numbers: places would take many times as much memory
         self._in_force: dict[str, list[int]] = {}
@@ -161,10 +164,8 @@ class DialogWriter:
         for index, block in enumerate(message.contents):
             if isinstance(block, ToolResultContent):
                 self._results.setdefault(block.id, (self.count, index))
-        response = message.response_id if message.fragment else None
-        begins = int(not response or response != self._response)
-        self._response = response or self._response
-        yield self._put(MessageEntry(message=message, at=message.timestamp), origin, begins, counted)
+        self._last = next_header(message_draft(message, message.timestamp, b""), self._last)
+        yield self._put(MessageEntry(message=message, at=message.timestamp), origin, int(self._last.begins), counted)
 
     def use_model(self, model: str, provider: str, at: float, origin: Origin) -> Iterator[Put]:
         """Put a change of the model, unless the model is already in force or empty."""

@@ -50,7 +50,7 @@ class Draft(NamedTuple):
     Attributes:
         kind: The entry's kind.
         role: The role of its message, or empty.
-        counts: 1 for a message, 0 for any other kind. A fragment that continues a response does not count again (`next_header`).
+        counts: 1 for a message, 0 for any other kind. A fragment does not count again (`Header.continues`).
         opens: Ids of the tool calls that the entry makes.
         answers: Ids of the tool calls that the entry answers or starts; a call of the harness's own is none of them.
         response: The provider's response id of an assistant message that says something, or empty.
@@ -94,6 +94,8 @@ class Header(NamedTuple):
         digest: The first 16 bytes of the body's SHA-256.
         speaker: Who speaks in its message, where that is not who speaks in the role by default; else empty.
         blocks: The shape of its message (`shape`), or empty.
+        continues: How its message goes on with an earlier one: `message` for a fragment of it; `calls` for a message of its own with further calls
+            of one response, recorded call by call; else empty.
     """
 
     seq: int
@@ -112,15 +114,16 @@ class Header(NamedTuple):
     digest: bytes
     speaker: str = ""
     blocks: str = ""
+    continues: str = ""
+
+    @property
+    def begins(self) -> bool:
+        """Whether the entry begins a message."""
+        return self.kind == "message" and self.continues != "message"
 
 
 NOTHING = Header(-1, -1, -1, -1, "", "", 0, (), (), "", 0.0, 0, 0, b"")
 """The header before the first: that of an empty dialog."""
-
-
-def begins(header: Header, number: int) -> bool:
-    """Return whether the entry begins a message; `number` is the message count before it."""
-    return header.kind == "message" and header.number > number
 
 
 def body_digest(body: bytes) -> bytes:
@@ -294,23 +297,26 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
         raise InvalidInput(f"A {draft.kind} entry needs {need}; after entry {last.seq} there is none.")
 
 
-def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
+def _continues(draft: Draft, last: Header) -> str:
+    """Return how a draft goes on with an earlier message (`Header.continues`).
+
+    Calls without a response id go on with the calls directly before them, which nothing has answered: no provider answers unanswered calls with a new
+    response, so that was one response recorded call by call.
+    """
+    if draft.response:
+        return "message" if draft.response == last.response else ""
+    unanswered = last.open_calls and last.kind == "message" and last.role in SAID
+    return "calls" if draft.opens and unanswered else ""
+
+
+def _open_after(draft: Draft, last: Header, continues: str) -> tuple[str, ...]:
     if draft.kind != "message":
         return last.open_calls
     if draft.opens or draft.role in SAID:
-        same = draft.response == last.response if draft.response else _goes_on(draft, last)
-        return (*last.open_calls, *draft.opens) if same else draft.opens
+        return (*last.open_calls, *draft.opens) if continues else draft.opens
     if draft.answers:
         return tuple(call for call in last.open_calls if call not in draft.answers)
     return last.open_calls
-
-
-def _goes_on(draft: Draft, last: Header) -> bool:
-    """Return whether calls without a response id continue the calls directly before them, which nothing has answered.
-
-    No provider answers unanswered calls with a new response, so that was one response recorded call by call.
-    """
-    return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in SAID
 
 
 def _response_after(draft: Draft, last: Header) -> str:
@@ -337,6 +343,7 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
         check(draft, last, turn=turn)
     seq = last.seq + 1
     size = len(draft.body)
+    continues = _continues(draft, last)
     open_turn = last.open_turn
     if draft.kind == "turn_started":
         open_turn = seq
@@ -349,9 +356,9 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
         open_turn=open_turn,
         kind=draft.kind,
         role=draft.role,
-        number=last.number + (0 if draft.response and draft.response == last.response else draft.counts),
+        number=last.number + (0 if continues == "message" else draft.counts),
         calls=draft.opens or draft.answers,
-        open_calls=_open_after(draft, last),
+        open_calls=_open_after(draft, last, continues),
         response=_response_after(draft, last),
         at=draft.at,
         size=size,
@@ -359,4 +366,5 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
         digest=body_digest(draft.body),
         speaker=draft.speaker,
         blocks=draft.blocks,
+        continues=continues,
     )

@@ -9,7 +9,7 @@ from palaver.ids import DialogId
 from palaver.log.decoding import entry_at, every_header
 from palaver.log.entries import MessageEntry
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import Header, begins
+from palaver.log.headers import Header
 from palaver.log.lineage import Node, Reader, lineage
 from palaver.messages import canonical_json
 
@@ -67,11 +67,10 @@ def repeated(reader: Reader, node: Node) -> frozenset[int]:
     """Return the numbers of the own entries with which a dialog begins to repeat a message."""
     found: set[int] = set()
     if node.relation == REWRITE:
-        repeats, number = Repeats(reader, node), 0
+        repeats = Repeats(reader, node)
         for header in every_header(reader, Span(node.dialog_id, 0, reader.last(node.dialog_id).seq + 1)):
-            if repeats.repeats(node.dialog_id, header) and begins(header, number):
+            if repeats.repeats(node.dialog_id, header) and header.begins:
                 found.add(header.seq)
-            number = max(number, header.number)
     return frozenset(found)
 
 

@@ -15,7 +15,6 @@ from palaver.log import (
     Reader,
     Span,
     Stretch,
-    begins,
     decoded,
     every_body,
     repeated,
@@ -83,7 +82,7 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
             if said:
                 handle = Handle(span.dialog, seq)
                 message = _message(reader, handle, body)
-                yield _Fragment(handle, message, begins=header is None or begins(header, number))
+                yield _Fragment(handle, message, begins=header is None or header.begins)
             number = header.number if header else number + said  # noqa: PLW2901 - the count continues
 
 

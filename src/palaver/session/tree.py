@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, Stretch, begins, clip, joined, rule
+from palaver.log import HOLDING, Handle, Node, Reader, Run, Span, Stretch, clip, joined, rule
 from palaver.messages import FrozenList
 from palaver.session.messages import place_of_message
 from palaver.store.protocol import Store
@@ -291,13 +291,12 @@ def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iter
     behind = [span for span in back if span.dialog == place.dialog and len(span)]
     if not last.response or not behind:
         return
-    number, stop = last.number, max(span.stop for span in behind)
-    if reader.header(place.dialog, stop - 1).number - number == stop - 1 - last.seq:
+    stop = max(span.stop for span in behind)
+    if reader.header(place.dialog, stop - 1).number - last.number == stop - 1 - last.seq:
         return  # each entry begins a message, so none continues one
     for seq in range(last.seq + 1, stop):  # one by one, because the next response is near
         header = reader.header(place.dialog, seq)
         if header.response != last.response:
             return
-        if header.kind == "message" and not begins(header, number):
+        if header.continues == "message":
             yield from (Span(place.dialog, seq, seq + 1) for span in behind if span.start <= seq < span.stop)
-        number = header.number

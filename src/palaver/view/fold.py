@@ -142,13 +142,11 @@ def _exchanges(reader: Reader, dialog_id: DialogId, headers: Sequence[Header]) -
     node = Node(dialog_id=dialog_id, session_id=SessionId(""))
     state = State.of(reader, node)
     state.leads = 0
-    before = NOTHING
     for header in headers:
         if header.kind == "message":
-            state.message(dialog_id, header, before)
+            state.message(dialog_id, header)
         elif header.kind == "branch_summary":
             state.pairing.summary(dialog_id, header)
-        before = header
     return state.pairing.finish(live=False)
 
 
@@ -176,12 +174,10 @@ def fold_messages(
         return {place: MessageEntry(at=message.timestamp, message=message) for place, message in said}
 
     state = State(Node(dialog_id=dialog_id, session_id=SessionId("")), _no_headers, read)
-    before = NOTHING
+    last = NOTHING
     for message in messages:
-        header = next_header(message_draft(message, message.timestamp, b""), before)
-        header = header._replace(size=_characters(message))
-        state.message(dialog_id, header, before)
-        before = header
+        last = next_header(message_draft(message, message.timestamp, b""), last)
+        state.message(dialog_id, last._replace(size=_characters(message)))
     for index in pinned:
         state.marks.flag(Handle(dialog_id, index), "pin", Handle(dialog_id, index), holds=True)
     return state.view(len(messages) - 1)

@@ -22,7 +22,6 @@ class Response:
     """A model's response, to which fragments and results may still come.
 
     Attributes:
-        id: The provider's id of it, or empty.
         index: Its place among the exchanges.
         inherited: Whether an ancestor owns its first entry.
         entries: The entries in which the model speaks, with their shapes.
@@ -34,7 +33,6 @@ class Response:
         size: The size of its entries, in bytes.
     """
 
-    id: str
     index: int
     inherited: bool
     entries: list[tuple[DialogId, int, str]] = field(default_factory=list)
@@ -130,37 +128,32 @@ class Pairing:
             )
         )
 
-    def respond(self, dialog: DialogId, header: Header, before: Header, *, inherited: bool) -> None:
+    def respond(self, dialog: DialogId, header: Header, *, inherited: bool) -> None:
         """Add a model's response, or its next fragment.
 
         Args:
             dialog: The dialog that owns the entry.
             header: The entry's header.
-            before: The header before it in its dialog.
             inherited: Whether an ancestor owns the entry.
         """
         if header.blocks in _EMPTY:
             self.leave_out(dialog, header, _EMPTY[header.blocks])
             return
         response = self.response
-        fragment = response is not None and (
-            self._continues(response, dialog, header)
-            if header.number == before.number
-            else not header.response and _goes_on(response, dialog, header)
-        )
-        if response is None or not fragment:
+        part = bool(header.continues) and response is not None and self._shared_with(response, dialog, header)
+        if response is None or not part:
             self.finish(live=False)
-            response = self.response = Response(header.response, len(self.exchanges), inherited)
+            response = self.response = Response(len(self.exchanges), inherited)
             self.exchanges.append(_COMING)
-        response.count(dialog, header, 0 if fragment else 1)
+        response.count(dialog, header, 0 if part else 1)
         response.speak(dialog, header)
         self._grown = True
 
-    def _continues(self, response: Response, dialog: DialogId, header: Header) -> bool:
-        """Return whether a fragment belongs to a response: to that of its id, unless the branch does not share what lies between them."""
+    def _shared_with(self, response: Response, dialog: DialogId, header: Header) -> bool:
+        """Return whether the branch holds what an entry continues: a window may share the entry and not what lies before it."""
         last, _, stop = response.runs[-1]
         places = Handle(last, stop - 1), Handle(dialog, header.seq)
-        return response.id == header.response and len({part_of(place, self.holes) for place in places}) == 1
+        return len({part_of(place, self.holes) for place in places}) == 1
 
     def say(self, dialog: DialogId, header: Header, role: Role) -> None:
         """Add a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own."""
@@ -257,14 +250,3 @@ _EMPTY = {"": Reason.EMPTY, "!": Reason.FAILED_RESPONSE}
 _NO_BLOCKS: frozenset[int] = frozenset()
 _COMING = Exchange.of((Turn(role=Role.ASSISTANT, blocks=()),))
 """Reserves the place of a response until it is finished."""
-
-
-def _goes_on(response: Response, dialog: DialogId, header: Header) -> bool:
-    """Return whether calls without a response id continue a response.
-
-    They do directly after calls that nothing has answered: no provider answers unanswered calls with a new response, so that was one response recorded
-    call by call.
-    """
-    last, _, stop = response.runs[-1]
-    unanswered = bool(response.calls) and not response.results
-    return unanswered and "c" in header.blocks and (last, stop) == (dialog, header.seq)

@@ -9,7 +9,6 @@ from typing import Any
 
 from palaver.ids import DialogId
 from palaver.log import (
-    NOTHING,
     BlockEdit,
     Compaction,
     ContextEdit,
@@ -213,36 +212,33 @@ class State:
             span: The entries.
             edited: Whether a checkpoint already records what the context edits in the span say.
         """
-        dialog, start = span.dialog, span.start
+        dialog = span.dialog
         inherited = dialog != self.node.dialog_id
-        before, kept = NOTHING, True
-        for header in self.headers(Span(dialog, max(start - 1, 0), span.stop)):
-            if header.seq >= start:
-                if header.kind == "message":
-                    self.message(dialog, header, before, inherited=inherited)
-                elif header.kind in _READ and not (edited and header.kind == "context_edit"):
-                    kept &= self._adjust(Handle(dialog, header.seq), header)
-                if header.kind in _EDITS:
-                    self.edited, self.changed = len(self.pairing.exchanges), 0
-                elif header.kind in _CHANGES:
-                    self.changed = len(self.pairing.exchanges)
-            before = header
+        kept = True
+        for header in self.headers(span):
+            if header.kind == "message":
+                self.message(dialog, header, inherited=inherited)
+            elif header.kind in _READ and not (edited and header.kind == "context_edit"):
+                kept &= self._adjust(Handle(dialog, header.seq), header)
+            if header.kind in _EDITS:
+                self.edited, self.changed = len(self.pairing.exchanges), 0
+            elif header.kind in _CHANGES:
+                self.changed = len(self.pairing.exchanges)
         if inherited and self._windowed:
             self.changed = len(self.pairing.exchanges)
         return kept
 
-    def message(self, dialog: DialogId, header: Header, before: Header, *, inherited: bool = False) -> None:
+    def message(self, dialog: DialogId, header: Header, *, inherited: bool = False) -> None:
         """Add a message.
 
         Args:
             dialog: The dialog that owns it.
             header: Its header.
-            before: The header before it in that dialog.
             inherited: Whether an ancestor owns it.
         """
         role = header.role
         if role in _MODEL:
-            self.pairing.respond(dialog, header, before, inherited=inherited)
+            self.pairing.respond(dialog, header, inherited=inherited)
         elif role in _SUMMARIES and header.blocks:
             self.pairing.summary(dialog, header)
         elif role == Role.SYSTEM and self._leads() and header.blocks:

@@ -91,6 +91,7 @@ CREATE TABLE entries (
   digest bytea NOT NULL,
   speaker text NOT NULL DEFAULT '',
   blocks text NOT NULL DEFAULT '',
+  continues text NOT NULL DEFAULT '',
   check_sum bigint NOT NULL,
   body bytea,
   PRIMARY KEY (session_no, dialog_no, seq)

@@ -80,6 +80,7 @@ CREATE TABLE headers (
   digest BLOB NOT NULL,
   speaker TEXT NOT NULL DEFAULT '',
   blocks TEXT NOT NULL DEFAULT '',
+  continues TEXT NOT NULL DEFAULT '',
   check_sum INTEGER NOT NULL,
   body_no INTEGER NOT NULL,
   PRIMARY KEY (session_no, dialog_no, seq)
