@@ -17,7 +17,7 @@ invariant of palaver itself raises :class:`InvalidRequest` or :class:`StoreDamag
     │   └── Busy                         another request is being answered in the dialog
     ├── StoreError                       the store failed (`reason`)
     │   ├── StoreDamaged                 stored bytes are not the bytes that were written
-    │   └── StoreBusy                    another process holds the store
+    │   └── StoreBusy                    another process is using the store
     ├── InfeasibleBudget                 the content that must be sent is larger than the budget
     ├── ProviderError                    a model returned no complete answer (`kind`)
     │   ├── ContextOverflow              the request is longer than the model's window
@@ -123,7 +123,7 @@ class InvalidMessage(InvalidInput):
     """A message, block or encoded message that is not valid; ``faults`` lists (place, what is wrong)."""
 
     def __init__(self, message: str, *, faults: Iterable[tuple[str, str]] = (), hint: str = "") -> None:
-        """Keep the faults beside the message."""
+        """Keep the faults with the message."""
         super().__init__(message, hint=hint)
         self.faults = tuple(faults)
 
@@ -282,7 +282,7 @@ class StoreError(PalaverError):
     reason: str = ""
 
     def __init__(self, message: str = "", *, reason: str = "", hint: str = "") -> None:
-        """Keep the reason beside the message."""
+        """Keep the reason with the message."""
         super().__init__(message, hint=hint)
         if reason:
             self.reason = reason
@@ -346,7 +346,7 @@ class ProviderError(PalaverError):
         kind: str = "",
         hint: str = "",
     ) -> None:
-        """Keep the facts beside the message."""
+        """Keep the facts with the message."""
         super().__init__(message, hint=hint)
         if kind:
             self.kind = kind
@@ -375,7 +375,7 @@ class ContextOverflow(ProviderError):
         asked: int | None = None,
         **facts: Any,  # noqa: ANN401 - those of ProviderError
     ) -> None:
-        """Keep both figures beside the facts."""
+        """Keep both figures with the facts."""
         super().__init__(message, **facts)
         self.limit = limit
         self.asked = asked
@@ -414,7 +414,7 @@ class AgentFailure(PalaverError):
         error: object = None,
         hint: str = "",
     ) -> None:
-        """Keep the trace and the cause beside the message."""
+        """Keep the trace and the cause with the message."""
         super().__init__(message, hint=hint)
         self.trace = trace
         if kind:
@@ -481,7 +481,7 @@ class InfeasibleBudget(PalaverError):
         self._breakdown = dict(breakdown)
         parts = ", ".join(f"{name} {size:,}" for name, size in self.breakdown.items())
         super().__init__(
-            f"A budget of {budget:,} {unit} cannot hold what must be sent: {needed:,} ({parts}).", hint=hint
+            f"A budget of {budget:,} {unit} is too small for what must be sent: {needed:,} ({parts}).", hint=hint
         )
 
     @property

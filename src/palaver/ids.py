@@ -1,7 +1,7 @@
 """Ids and the one clock.
 
 An id is an opaque string of lower-case hexadecimal digits. New ids are random. The ids of imported data are derived from the source, so
-importing twice gives the same ids.
+importing twice produces the same ids.
 """
 
 from __future__ import annotations

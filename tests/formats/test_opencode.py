@@ -181,4 +181,4 @@ def test_view_is_what_opencode_showed_its_model(tmp_path: Path) -> None:
     whole["info"]["revert"] = {"messageID": whole["messages"][3]["info"]["id"]}
     taken = read_bytes(tmp_path, document(whole))
     assert taken.shown()[-1] == "assistant: The note says hello."
-    assert any("taken back" in loss.reason for loss in taken.losses)
+    assert any("undone" in loss.reason for loss in taken.losses)

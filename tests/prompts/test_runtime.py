@@ -165,7 +165,7 @@ def test_a_declaration_is_linked_by_its_name(runtime: Runtime) -> None:
     bound = Prompt(path="p", prompt="", function_list=[declared]).resolve(runtime).function_list[0]
     assert (bound.description, bound.linked) == ("My own words.", True)
     assert not declared.linked
-    with pytest.raises(ValueError, match="takes address"):
+    with pytest.raises(ValueError, match="has the arguments address"):
         Prompt(path="p", prompt="", function_list=[declared.extend(properties={"address": {}}, required=())]).resolve(
             runtime
         )

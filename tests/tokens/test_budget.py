@@ -110,7 +110,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"max_tokns": 5}, "Close: max_tokens"),
     ({"max_tokens": 5, "window": 6}, "another word for the same"),
     ({"context_usage_ratio": 1.5}, "0 < ratio <= 1"),
-    ({"max_tokens": 128_000, "context_usage_ratio": 0.75}, "both give the size of the window"),
+    ({"max_tokens": 128_000, "context_usage_ratio": 0.75}, "both set the size of the window"),
     ({"max_tokens": "many"}, "max_tokens is 'many'"),
     ({}, "neither a window nor a model"),
 ]

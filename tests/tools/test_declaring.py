@@ -179,8 +179,8 @@ def _opaque(x: object, y: Callable[[], int]) -> None:
 def test_unusable_callable_is_refused() -> None:
     """The error names the reason, and the hint what to do."""
     cases: list[Any] = [
-        (lambda *args: args, "takes *args"),
-        (lambda **kwargs: kwargs, "takes **kwargs"),
+        (lambda *args: args, "has *args"),
+        (lambda **kwargs: kwargs, "has **kwargs"),
         (_generator, "yields"),
         (_opaque, "have no JSON schema"),
         (dict, "hides its parameters"),

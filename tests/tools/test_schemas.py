@@ -42,7 +42,7 @@ def test_types_accept_what_the_schema_accepts(data: st.DataObject) -> None:
     try:
         function.binding.call({"value": value}, CallContext())
     except InvalidArgumentsError as error:
-        assert error.found  # noqa: PT017 - it may refuse only what does not fit, and has reasons
+        assert error.faults  # noqa: PT017 - it may refuse only what does not fit, and has reasons
         assert violations(schema, {"value": value})
 
 

@@ -51,10 +51,10 @@ def sessions(path: Path, limits: ReadLimits) -> Unpacked:
 def _keys(database: apsw.Connection, limit: int) -> list[str]:
     """Return the ids of the sessions, in a transaction that lasts as long as the connection."""
     database.execute("BEGIN")
-    found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     rows = (
         database.execute("SELECT id FROM session ORDER BY time_created, id LIMIT ?", (limit,))
-        if found >= _TABLES
+        if tables >= _TABLES
         else ()
     )
     keys = [str(key) for (key,) in rows]
@@ -67,7 +67,7 @@ def _address(path: Path) -> str:
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
     unwritten = log.exists() and log.stat().st_size
     if unwritten and not index.exists():
-        raise OSError(f"the index of its write-ahead log, {index.name}, is missing: copy it beside the database")
+        raise OSError(f"the index of its write-ahead log, {index.name}, is missing: copy it next to the database")
     return f"file:{quote(str(path.resolve()))}?{'readonly_shm=1' if unwritten else 'immutable=1'}"
 
 
@@ -80,8 +80,8 @@ def _export(database: apsw.Connection, key: str) -> Opener:
             ordered = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
             for number, (message, said) in enumerate(database.execute(ordered, (key,))):
                 ids = {"sessionID": key, "messageID": message}
-                held = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message,))
-                parts = [_row(data, {"id": part, **ids}) for part, data in held]
+                stored = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message,))
+                parts = [_row(data, {"id": part, **ids}) for part, data in stored]
                 info = _row(said, {"id": message, "sessionID": key})
                 yield _json("," if number else "", {"info": info, "parts": parts}, "")
             yield b"]}\n"
@@ -102,7 +102,7 @@ def _info(row: Mapping[str, object]) -> dict[str, object]:
     for column, value in row.items():
         if value is None:
             continue
-        group = next((one for one in _GROUPS if column.startswith(f"{one}_")), "")
+        group = next((prefix for prefix in _GROUPS if column.startswith(f"{prefix}_")), "")
         inner = info
         for name in group.split("_") if group else ():
             inner = inner.setdefault(name, {})  # type: ignore[assignment]

@@ -117,7 +117,7 @@ class DialogWriter:
         self._messages = array("q", [0])
         self._last = NOTHING
         self._reported: set[str] = set()
-        self._results: dict[str, tuple[int, int]] = {}  # numbers: places would take many times as much memory
+        self._results: dict[str, tuple[int, int]] = {}  # numbers: places would need many times as much memory
         self._in_force: dict[str, list[int]] = {}
 
     def mark(self) -> Mark:
@@ -152,7 +152,7 @@ class DialogWriter:
             counted: 1 for the first entry of a message record.
         """
         for change in message.normalized:
-            reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
+            reason = f"{change.place}: characters that UTF-8 or JSON cannot store were replaced ({change.kind})."
             yield Loss(place=origin.place, reason=reason, code=change.kind)
         for kind in sorted(_unknown_kinds(message) - self._reported):
             self._reported.add(kind)
@@ -218,19 +218,19 @@ class DialogWriter:
 
     def result(self, call_id: str, upto: int | None = None) -> Place | None:
         """Return the place of a call's first result in the dialog, with its own puts before `upto`."""
-        found = self._results.get(call_id)
-        if found is not None and (upto is None or found[0] < upto):
-            return Place(dialog=DialogId(self.key), seq=found[0], block=found[1])
+        spot = self._results.get(call_id)
+        if spot is not None and (upto is None or spot[0] < upto):
+            return Place(dialog=DialogId(self.key), seq=spot[0], block=spot[1])
         return None if self._start is None else self._start.writer.result(call_id, self._start.puts)
 
     def _state(self, upto: int | None = None) -> dict[str, Run]:
         """Return the newest instructions, tools and model in the dialog, with its own puts before `upto`."""
-        found = {} if self._start is None else self._start.writer._state(self._start.puts)  # noqa: SLF001 - its own class
+        state = {} if self._start is None else self._start.writer._state(self._start.puts)  # noqa: SLF001 - its own class
         for kind, seqs in self._in_force.items():
             newest = max((seq for seq in seqs if upto is None or seq < upto), default=-1)
             if newest >= 0:
-                found[kind] = self.run(newest, newest + 1)
-        return found
+                state[kind] = self.run(newest, newest + 1)
+        return state
 
     def _said(self, run: Run) -> int:
         """Count the messages in a run of this dialog or an ancestor."""

@@ -79,11 +79,11 @@ class _Text:
 
     def expect(self, wanted: str) -> str:
         """Consume one of the wanted characters."""
-        found = self.peek()
-        if found not in wanted:
-            raise _DocumentEnd(f"it has {found!r} where one of {wanted!r} belongs")
+        token = self.peek()
+        if token not in wanted:
+            raise _DocumentEnd(f"it has {token!r} where one of {wanted!r} belongs")
         self._at += 1
-        return found
+        return token
 
     def element(self, key: str, nth: int) -> Element:
         """Read one value."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, bad_record, guarded, no_instructions
-from palaver.formats.events import Conversation, Event, Loss
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, digest_of, torn
 from palaver.formats.sources import Member, SourceFile
 from palaver.log import Custom, Derived, ErrorEntry, Run
@@ -50,7 +50,7 @@ class GeminiCli:
     def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a Gemini CLI session, from 0.0 to 1.0."""
         shown = (*source.opening.records, source.opening.fields)
-        if any("sessionId" in one and "projectHash" in one for one in shown):
+        if any("sessionId" in record and "projectHash" in record for record in shown):
             return 1.0
         said = (*shown, *fields.objects(source.opening.fields, "messages"))
         return 0.7 if any(map(_is_message, said)) else 0.0
@@ -85,10 +85,10 @@ def _items(member: Member) -> Iterator[Item | Loss]:
 
 def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event]:
     survey = _GeminiReader()  # the first event depends on the whole file
-    losses = [found for found in _items(member) if isinstance(found, Loss)]
-    for found in _items(member):
-        if isinstance(found, Item):
-            deque(guarded(found.place, survey.take(found)), maxlen=0)
+    losses = [item for item in _items(member) if isinstance(item, Loss)]
+    for item in _items(member):
+        if isinstance(item, Item):
+            deque(guarded(item.place, survey.read(item)), maxlen=0)
     about, part = survey.about, survey.is_part
     yield Conversation(
         key=fields.text(about, "sessionId"),
@@ -106,9 +106,9 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for found in _items(member):
-        if isinstance(found, Item):
-            yield from guarded(found.place, reading.take(found))
+    for item in _items(member):
+        if isinstance(item, Item):
+            yield from guarded(item.place, reading.read(item))
     yield from reading.skipped.losses(place)
 
 
@@ -150,7 +150,7 @@ class _GeminiReader:
         """Whether the file is a sub-agent's session."""
         return self._part or self.about.get("kind") == "subagent"
 
-    def take(self, item: Item) -> Iterator[Event]:
+    def read(self, item: Item) -> Iterator[Event]:
         """Read a record."""
         value = item.value
         if not isinstance(value, dict):
@@ -252,8 +252,8 @@ class _GeminiReader:
     ) -> Iterator[Event]:
         """Put a result. For a known result, put the text that Gemini CLI shows instead from here on."""
         responses = [fields.mapping(part, "functionResponse") for part in parts if "functionResponse" in part]
-        response = next((one for one in responses if one.get("id") == call_id), responses[0] if responses else {})
-        said = fields.mapping(response, "response")
+        own = [response for response in responses if response.get("id") == call_id]
+        said = fields.mapping(next(iter(own or responses), NOTHING), "response")
         failed = failed or "error" in said
         words = fields.text(said, "error") or fields.text(said, "output") or (str(clean(dict(said))) if said else "")
         known = self._results.get(call_id)
@@ -282,7 +282,7 @@ class _GeminiReader:
             message = UserMessage(id=key, timestamp=at, contents=rest, speaker=speaker)
             yield from self.writer.say(message, _origin(key, item, value.get("content")), counted=1)
         elif first and self.writer.count == before:
-            self.skipped.record("user", "results, which stand beside their calls, too")
+            self.skipped.record("user", "results, which their calls have, too")
 
     # --- what the model sees ----------------------------------------------------------------------------------------------------
 
@@ -292,33 +292,33 @@ class _GeminiReader:
         gone = keys[keys.index(key) if key in keys else 0 :]
         if gone:
             self._leaving = self._before[gone[0]]
-        for one in gone:
-            del self._shown[one]
+        for removed in gone:
+            del self._shown[removed]
 
     def _history(self, messages: Sequence[Mapping[str, object]], item: Item) -> Iterator[Event]:
         """Read the whole current history. It can have more messages, fewer (a rewind), or others (a compression)."""
-        keyed = {fields.text(one, "id"): one for one in messages if fields.text(one, "id") and _seen(one)}
+        keyed = {key: message for message in messages if (key := fields.text(message, "id")) and _seen(message)}
         kept = [key for key in keyed if key in self._shown]
         current = list(self._shown)
         if kept == current:
-            for one in messages:
-                yield from self._message(one, item)
+            for message in messages:
+                yield from self._message(message, item)
             return
         if len(kept) == len(keyed) and kept == current[: len(kept)]:
             self._rewind(current[len(kept)])
             return
-        for one in messages:
-            if fields.text(one, "id") in self._shown or not _seen(one):
-                yield from self._message(one, item)
+        for message in messages:
+            if fields.text(message, "id") in self._shown or not _seen(message):
+                yield from self._message(message, item)
         gone = tuple(self.writer.spans())
         shown: dict[str, list[Run | Derived]] = {}
-        for key, one in keyed.items():
+        for key, message in keyed.items():
             new: list[Run | Derived] = [
-                Derived(text=words, label="summary", sources=gone) for words in [_words(one)] if words
+                Derived(text=words, label="summary", sources=gone) for words in [_words(message)] if words
             ]
             shown[key] = self._shown.get(key, new)
-        at = max((fields.moment(one.get("timestamp")) for one in messages), default=0.0)
-        pieces = [piece for found in shown.values() for piece in found]
+        at = max((fields.moment(message.get("timestamp")) for message in messages), default=0.0)
+        pieces = [piece for parts in shown.values() for piece in parts]
         yield self.writer.put(self.writer.compaction(pieces, at=at), _origin(f"#{item.ordinal}", item, list(keyed)))
         self._shown = shown
         for key in shown:

@@ -87,8 +87,8 @@ def torn(element: Element, place: str) -> Iterator[Loss]:
 
 def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> Iterator[Event]:
     """Put the tools that a recording declares, in either interface's format, if there are any."""
-    found: Sequence[object] = tools if isinstance(tools, list) else ()
-    specs = tuple(_spec(tool) for tool in found if isinstance(tool, dict) and _name(tool))
+    declared: Sequence[object] = tools if isinstance(tools, list) else ()
+    specs = tuple(_spec(tool) for tool in declared if isinstance(tool, dict) and _name(tool))
     if specs:
         yield writer.put(Toolset(tools=specs, at=at), origin)
 

@@ -39,8 +39,8 @@ class MiniSweAgent:
         opening = source.opening.fields
         if fields.text(opening, _MARK).startswith(NAME) or fields.mapping(opening, "info").get("mini_version"):
             return 1.0
-        said = fields.objects(opening, "messages")
-        return 0.9 if any("actions" in fields.mapping(one, "extra") and "role" in one for one in said) else 0.0
+        messages = fields.objects(opening, "messages")
+        return 0.9 if any("role" in said and "actions" in fields.mapping(said, "extra") for said in messages) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate run."""
@@ -111,11 +111,11 @@ class _TrajectoryReader:
         if value.get("role") == "exit":
             yield writer.put(_ending(value, extra, at), item.origin(), counted=1)
             return
-        fields_of_chat = {name: one for name, one in value.items() if name != "extra" and one is not None}
+        fields_of_chat = {name: field for name, field in value.items() if name != "extra" and field is not None}
         about: dict[str, Any] = {
             "id": f"{key}:{item.ordinal}",
             "timestamp": at,
-            "metadata": {name: clean(one) for name, one in extra.items() if name not in _READ},
+            "metadata": {name: clean(field) for name, field in extra.items() if name not in _READ},
             **_answer(fields.mapping(extra, "response"), extra),
         }
         if value.get("role") == "user" and self._answered:
@@ -142,7 +142,7 @@ def _failed(message: Message, extra: Mapping[str, object]) -> Message:
     """Mark the result of a command that the harness could not run. A command that ended with an error did run."""
     if message.role is not Role.TOOL or not extra.get("exception_info"):
         return message
-    results = tuple(one.model_copy(update={"is_error": True}) for one in message.tool_results())
+    results = tuple(result.model_copy(update={"is_error": True}) for result in message.tool_results())
     return message.model_copy(update={"contents": results})
 
 

@@ -52,7 +52,7 @@ _SAYING = ("type", "text", "synthetic", "mime", "url", "filename", "tool", "call
 """The fields of such a part, besides a call's input."""
 _OF_RESULT = ("sessionId",)
 """The detail of a result that is kept: the session of the sub-agent that the call started."""
-_TAKEN_BACK = "Messages that were taken back in OpenCode are not imported, unless they were before."
+_UNDONE = "Messages that were undone in OpenCode are not imported, unless they were before."
 _UNFINISHED = "OpenCode has not finished the newest answer; importing again adds the rest."
 _SKIPPED = {
     "text": "what OpenCode shows the person only",
@@ -80,8 +80,9 @@ class OpenCodeFormat:
         opening = source.opening.fields
         if {"id", "projectID", "directory"} <= fields.mapping(opening, "info").keys():
             return 1.0
-        said = fields.objects(opening, "messages")
-        return 0.7 if any(fields.mapping(one, "info") and isinstance(one.get("parts"), list) for one in said) else 0.0
+        messages = fields.objects(opening, "messages")
+        known = any(fields.mapping(said, "info") and isinstance(said.get("parts"), list) for said in messages)
+        return 0.7 if known else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file, or session of a database, as a separate session."""
@@ -92,11 +93,11 @@ class OpenCodeFormat:
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
     survey = _OpenCodeSurvey()  # the first event depends on the whole file
     losses: list[Loss] = []
-    for found in _items(member):
-        if isinstance(found, Loss):
-            losses.append(found)
+    for item in _items(member):
+        if isinstance(item, Loss):
+            losses.append(item)
         else:
-            survey.take(found)
+            survey.read(item)
     about = survey.about
     yield Conversation(
         key=fields.text(about, "id"),
@@ -113,9 +114,9 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for found in _items(member):
-        if isinstance(found, Item) and found.ordinal >= 0 and not reading.stopped:
-            yield from guarded(found.place, reading.take(found))
+    for item in _items(member):
+        if isinstance(item, Item) and item.ordinal >= 0 and not reading.stopped:
+            yield from guarded(item.place, reading.read(item))
     cut = any(loss.code == "torn_tail" for loss in losses)
     if not (reading.stopped or cut):  # put results that were cleared later after the messages before that
         yield from reading.cleared(float("inf"), place)
@@ -152,7 +153,7 @@ class _OpenCodeSurvey:
         self.newest = -1
         self.cleared: list[tuple[float, str]] = []
 
-    def take(self, item: Item) -> None:
+    def read(self, item: Item) -> None:
         """Read a message, or the data of the whole session."""
         value = item.value if isinstance(item.value, dict) else NOTHING
         if item.ordinal < 0:
@@ -187,7 +188,7 @@ class _OpenCodeReader:
         self._results: dict[str, Place] = {}  # by part
         self._counted = 0
 
-    def take(self, item: Item) -> Iterator[Event]:
+    def read(self, item: Item) -> Iterator[Event]:
         """Read a message, up to a removed or unfinished part."""
         value = item.value if isinstance(item.value, dict) else NOTHING
         info = fields.mapping(value, "info")
@@ -196,7 +197,7 @@ class _OpenCodeReader:
             yield bad_record(item.place, "it is not a message of a user or an assistant with parts")
             return
         if key == self._reverted.get("messageID") and not fields.text(self._reverted, "partID"):
-            self.stopped = _TAKEN_BACK
+            self.stopped = _UNDONE
             return
         yield from self.cleared(at, item.place)
         self._starts.setdefault(key, self.writer.count)
@@ -209,7 +210,7 @@ class _OpenCodeReader:
     def _parts(self, item: Item) -> Iterator[_Part]:
         for key, part in _parts(item):
             if key == self._reverted.get("partID"):
-                self.stopped = _TAKEN_BACK
+                self.stopped = _UNDONE
             if self.stopped:
                 return
             yield key, part
@@ -236,8 +237,8 @@ class _OpenCodeReader:
 
     def _prompt(self, message: str, at: float, item: Item) -> Iterator[Event]:
         """Put a person's text and the harness's additions, each as a message."""
-        for speaker, found in groupby(self._parts(item), lambda one: self._speaker(one[1])):
-            parts = list(found)
+        for speaker, group in groupby(self._parts(item), lambda keyed: self._speaker(keyed[1])):
+            parts = list(group)
             for key, part in parts:
                 if fields.text(part, "type") == "compaction":
                     self._tails[message] = fields.text(part, "tail_start_id")
@@ -316,7 +317,7 @@ class _OpenCodeReader:
         words = fields.text(state, "output" if status == "completed" else "error")
         if status == "error" and about.get("interrupted") is True:
             words = fields.text(about, "output") or words
-        images = [_block(one) for one in fields.objects(state, "attachments")]
+        images = [_block(attachment) for attachment in fields.objects(state, "attachments")]
         block = ToolResultContent.from_dict(
             {
                 "id": fields.text(part, "callID"),

@@ -163,7 +163,7 @@ class _RunSurvey:
         self.losses: list[Loss] = []
         self.place = members[0].place("whole series")
         self.first: _LoggedCall | None = None
-        found: list[tuple[float, Member, list[bytes], bytes]] = []
+        calls: list[tuple[float, Member, list[bytes], bytes]] = []
         for member in members:
             call = _read(member)
             if isinstance(call, Loss):
@@ -172,11 +172,11 @@ class _RunSurvey:
             if self.first is None or call.at < self.first.at:
                 self.first = call._replace(messages=(), value={"timestamp": call.at})
             answer = _essence(call.answer) if call.answer else b""
-            found.append((call.at, member, [_essence(message) for message in call.messages], answer))
+            calls.append((call.at, member, [_essence(message) for message in call.messages], answer))
         self._said: list[
             list[tuple[bytes, int]]
         ] = []  # the messages of each dialog, each with the dialog that contains it
-        ordered = sorted(found, key=lambda one: (one[0], one[1].name))
+        ordered = sorted(calls, key=lambda call: (call[0], call[1].name))
         self.steps = tuple(self._step(member, sent, answer) for _, member, sent, answer in ordered)
         self.longest = max(self._said, key=len, default=[])
 
@@ -190,14 +190,14 @@ class _RunSurvey:
             self._said.append(self._said[dialog][:shared] if dialog >= 0 else [])
             dialog = len(self._said) - 1
         new = [*sent[shared:], *([answer] if answer else [])]
-        self._said[dialog].extend((one, dialog) for one in new)
+        self._said[dialog].extend((message, dialog) for message in new)
         return _CallPlace(member, dialog, shared, parent)
 
 
 def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
     """Count the leading messages that a request shares with a dialog."""
     pairs = enumerate(zip(said, sent, strict=False))
-    return next((number for number, (one, other) in pairs if one[0] != other), min(len(said), len(sent)))
+    return next((number for number, (message, other) in pairs if message[0] != other), min(len(said), len(sent)))
 
 
 # --- the run ------------------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class _RunReader:
         self._writers: list[DialogWriter] = []
         self._tools: list[bytes] = []
         self._marks: list[list[tuple[Mark, bytes]]] = []  # after each message of each dialog, with the tools in force
-        self._beside = 0
+        self._elsewhere = 0
 
     def events(self) -> Iterator[Event]:
         """Return the events of the run."""
@@ -233,9 +233,9 @@ class _RunReader:
             yield Branch(dialog="main", owner=OWNER)
         for number, step in enumerate(steps):
             yield from self._step(step, number)
-        if self._beside:
-            what = counted(self._beside, "message is on a branch", "messages are on branches")
-            reason = f"{what} beside the longest one; the count of records excludes them."
+        if self._elsewhere:
+            what = counted(self._elsewhere, "message is on a branch", "messages are on branches")
+            reason = f"{what} other than the longest one; the count of records excludes them."
             yield Loss(place=self._survey.place, reason=reason, code="beside", severity="note")
         yield from self._skipped.losses(self._survey.place)
 
@@ -257,7 +257,7 @@ class _RunReader:
             item = Item(number, f"{call.name}, messages[{place}]", call.messages[place])
             yield from self._message(item, place, step, {"timestamp": call.at})
         origin = Item(number, call.name, call.value).origin(f"{record}:call")
-        yield from guarded(call.name, (writer.put(one, origin) for one in (_invocation(call),)))
+        yield from guarded(call.name, (writer.put(entry, origin) for entry in (_invocation(call),)))
         if call.answer:
             item = Item(number, f"{call.name}, response", call.answer)
             yield from self._message(item, len(call.messages), step, _answer(call))
@@ -295,7 +295,7 @@ class _RunReader:
             return
         longest = self._survey.longest
         counts = place < len(longest) and longest[place][1] == step.dialog
-        self._beside += not counts
+        self._elsewhere += not counts
         said = {name: value for name, value in item.value.items() if value is not None or name == "content"}
         origin = item.origin(f"{_name(step.dialog)}:{place}")
         yield from self._writers[step.dialog].say(from_chat_dict(said, **about), origin, counted=int(counts))

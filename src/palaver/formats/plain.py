@@ -22,7 +22,7 @@ from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
 OWNER = "agent"
 _READ = frozenset({"messages", "system", "tools", "response"})
-_PARAMETERS = 200  # characters: a longer value beside the messages is content
+_PARAMETERS = 200  # characters: a longer value next to the messages is content
 _PLAIN = 0.6  # any other format that matches has a higher confidence
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _KEYS = frozenset(
@@ -68,11 +68,11 @@ class PlainMessages:
         """Read every list as a conversation."""
         ordinal = 0
         for member in source.members:
-            for found in _lists(member):
-                if isinstance(found, Loss):
-                    yield found
+            for listed in _lists(member):
+                if isinstance(listed, Loss):
+                    yield listed
                 else:
-                    yield from _conversation(found, self.name, ordinal)
+                    yield from _conversation(listed, self.name, ordinal)
                     ordinal += 1
 
 
@@ -178,14 +178,14 @@ def _whole(member: Member, stream: Callable[[Member], _Streamed]) -> _List:
     """Return a document that is one list. It is read twice, and not kept in memory."""
     losses: list[Loss] = []
     about: dict[str, object] = {}
-    for found in stream(member):
-        if isinstance(found, Loss):
-            losses.append(found)
-        elif not isinstance(found, Item):
-            about[found[0]] = found[1]
+    for part in stream(member):
+        if isinstance(part, Loss):
+            losses.append(part)
+        elif not isinstance(part, Item):
+            about[part[0]] = part[1]
 
     def items() -> Iterator[Item]:
-        return (found for found in stream(member) if isinstance(found, Item))
+        return (part for part in stream(member) if isinstance(part, Item))
 
     return _List(member.place("whole file"), about, items, losses)
 
@@ -213,44 +213,44 @@ def _lines(member: Member) -> _Streamed:
 # --- a conversation -----------------------------------------------------------------------------------------------------------
 
 
-def _conversation(found: _List, name: str, ordinal: int) -> Iterator[Event]:
-    started_at, model, led = 0.0, fields.text(found.about, "model"), bool(found.about.get("system"))
-    for item in found.items():
+def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
+    started_at, model, led = 0.0, fields.text(listed.about, "model"), bool(listed.about.get("system"))
+    for item in listed.items():
         led = led or instructs(item.value)
         if isinstance(item.value, dict):
             started_at = started_at or _when(item.value)
             model = model or fields.text(item.value, "model")
-    others = {key: value for key, value in found.about.items() if key not in _READ and value is not None}
+    others = {key: value for key, value in listed.about.items() if key not in _READ and value is not None}
     long = {key for key, value in others.items() if len(str(value)) > _PARAMETERS}
     short = {word(key): clean(value) for key, value in others.items() if key not in long}
     yield Conversation(key="", ordinal=ordinal, model=model, started_at=started_at, metadata=short)
     writer = DialogWriter("main", name)
     yield writer.branch(OWNER)
-    yield from found.losses
+    yield from listed.losses
     for key in sorted(long):
-        reason = f"The key {word(key)!r} beside the messages is not read; only the source has it."
-        yield Loss(place=found.place, reason=reason, code="unread", severity="loss")
-    yield from guarded(found.place, _preamble(found, writer, started_at))
+        reason = f"The key {word(key)!r} next to the messages is not read; only the source has it."
+        yield Loss(place=listed.place, reason=reason, code="unread", severity="loss")
+    yield from guarded(listed.place, _preamble(listed, writer, started_at))
     if not led:
-        yield no_instructions(found.place)
+        yield no_instructions(listed.place)
     read = from_anthropic_dict if name == ANTHROPIC else from_chat_dict
     at, count = started_at, 0
-    for item in found.items():
+    for item in listed.items():
         count += 1
         at = (_when(item.value) if isinstance(item.value, dict) else 0.0) or at
         yield from guarded(item.place, _message(item, writer, read, f"{name}:{ordinal}:{item.ordinal}", at))
-    if (response := found.about.get("response")) is not None:
-        item = Item(count, f"{found.place}, response", response)
+    if (response := listed.about.get("response")) is not None:
+        item = Item(count, f"{listed.place}, response", response)
         yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
 
 
 def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:
-    """Read the answer that a log keeps beside the messages: a text, a message, or the response object of either interface."""
+    """Read the answer that a log stores next to the messages: a text, a message, or the response object of either interface."""
     answer = item.value
     if isinstance(answer, dict) and "choices" in answer:
         choices = fields.objects(answer, "choices")
         for number in range(1, len(choices)):
-            yield bad_record(f"{item.place}.choices[{number}]", "a conversation goes on with one answer")
+            yield bad_record(f"{item.place}.choices[{number}]", "a conversation continues with one answer")
         about = {name: answer[name] for name in ("model", "usage") if name in answer}
         answer, read = {**fields.mapping(choices[0] if choices else NOTHING, "message"), **about}, from_chat_dict
     elif isinstance(answer, dict) and answer.get("type") == "message":
@@ -263,12 +263,12 @@ def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], ke
     yield from _message(item._replace(value=answer), writer, read, key, at)
 
 
-def _preamble(found: _List, writer: DialogWriter, at: float) -> Iterator[Event]:
-    system, tools = found.about.get("system"), found.about.get("tools")
+def _preamble(listed: _List, writer: DialogWriter, at: float) -> Iterator[Event]:
+    system, tools = listed.about.get("system"), listed.about.get("tools")
     if system:
         entry = Instructions(sections=tuple(_sections(system)), at=at)
-        yield writer.put(entry, Origin("system", 0, digest_of(system), f"{found.place}, system"))
-    yield from declare(writer, tools, at, Origin("tools", 0, digest_of(tools), f"{found.place}, tools"))
+        yield writer.put(entry, Origin("system", 0, digest_of(system), f"{listed.place}, system"))
+    yield from declare(writer, tools, at, Origin("tools", 0, digest_of(tools), f"{listed.place}, tools"))
 
 
 def _sections(system: object) -> Iterator[Section]:

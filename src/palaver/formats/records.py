@@ -201,7 +201,7 @@ def _losses(parsed: Parsed, line: TextLine, place: str) -> Iterator[Loss]:
         code, what = ("bad_record", "is not JSON") if line.ended else ("torn_tail", "is cut off")
         yield Loss(place=place, reason=f"The line {what}: {parsed.fault}.", code=code, severity="loss")
     elif not all(isinstance(value, dict) for value, _ in parsed.values):
-        yield Loss(place=place, reason="The line holds JSON that is not an object.", code="bad_record", severity="loss")
+        yield Loss(place=place, reason="The line has JSON that is not an object.", code="bad_record", severity="loss")
     if len(parsed.values) > 1:
-        reason = f"The line holds {len(parsed.values)} records; each was read."
+        reason = f"The line has {len(parsed.values)} records; each was read."
         yield Loss(place=place, reason=reason, code="glued_records")

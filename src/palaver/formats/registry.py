@@ -90,10 +90,10 @@ def detect(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) ->
         UnsupportedTranscript: No format matches. The error describes the content and lists the formats.
     """
     looks = source.opening.describe()
-    if found := _best(source, formats):
-        return found
-    tried = tuple(f"{each.title} ({each.signs})" for each in formats)
-    hint = "Known formats:\n" + "\n".join(f"  {each}" for each in tried)
+    if best := _best(source, formats):
+        return best
+    tried = tuple(f"{known.title} ({known.signs})" for known in formats)
+    hint = "Known formats:\n" + "\n".join(f"  {line}" for line in tried)
     raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
 
@@ -106,7 +106,7 @@ def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -
         UnsupportedTranscript: Nothing in it is in a known format.
     """
     yield from source.losses
-    whole = _best(source, [each for each in formats if each.series]) if len(source.members) > 1 else None
+    whole = _best(source, [known for known in formats if known.series]) if len(source.members) > 1 else None
     if whole is not None or len(source.members) == 1:
         yield Match(source, whole or detect(source, formats))
         return
@@ -124,6 +124,6 @@ def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -
 
 
 def _best(source: SourceFile, formats: Sequence[TranscriptFormat]) -> TranscriptFormat | None:
-    scores = [(each.sniff(source), each) for each in formats]
-    score, found = max(scores, key=itemgetter(0), default=(0.0, None))
-    return found if score >= SURE else None
+    scores = [(known.sniff(source), known) for known in formats]
+    score, best = max(scores, key=itemgetter(0), default=(0.0, None))
+    return best if score >= SURE else None

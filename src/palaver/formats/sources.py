@@ -16,7 +16,7 @@ from palaver.formats.databases import is_database, sessions
 from palaver.formats.documents import Element, elements
 from palaver.formats.events import NOTHING, Loss
 from palaver.formats.records import Record, parse, records
-from palaver.formats.streams import Closing, Layer, ReadLimits, take, unpack
+from palaver.formats.streams import Closing, Layer, ReadLimits, read_head, unpack
 
 HEAD = 1 << 18
 """The number of leading bytes used to detect a file's format."""
@@ -54,8 +54,8 @@ class Opening:
     @property
     def elements(self) -> list[Mapping[str, object]]:
         """The objects among the document's first elements if it is an array, or else empty."""
-        found = self.document if isinstance(self.document, list) else []
-        return [one for one in found[:_SAMPLE] if isinstance(one, dict)]
+        values = self.document if isinstance(self.document, list) else []
+        return [value for value in values[:_SAMPLE] if isinstance(value, dict)]
 
     def describe(self) -> str:
         """Return a short description of the content."""
@@ -111,7 +111,7 @@ class Member:
 
     def read(self, limit: int) -> bytes:
         """Read at most `limit` bytes from the start, decompressed."""
-        return take(self._opener, limit)[0]
+        return read_head(self._opener, limit)[0]
 
     def reader(self) -> Callable[[int], bytes]:
         """Return a function that reads the next bytes, decompressed, up to a maximum per call. At the end it returns no bytes.
@@ -142,19 +142,19 @@ class Member:
         Raises:
             UnsupportedTranscript: It is empty, or not UTF-8 text.
         """
-        head, early = take(self._opener, HEAD)
+        head, early = read_head(self._opener, HEAD)
         if len(head) == HEAD and b"\n" not in head:
-            head, early = take(self._opener, _LONG_HEAD)
-        found = _first_records(head)
+            head, early = read_head(self._opener, _LONG_HEAD)
+        records = _first_records(head)
         if not head.strip(_BLANKS):
             why = f"nothing can be read from it: {early}" if early else "it is empty"
             raise UnsupportedTranscript(self.label, why)
-        if not found and len(head) - len(head.translate(None, _CONTROL)) > _BINARY * len(head):
+        if not records and len(head) - len(head.translate(None, _CONTROL)) > _BINARY * len(head):
             hint = "If it is text in another encoding, convert it first, such as with iconv -t UTF-8."
             raise UnsupportedTranscript(self.label, "it is binary, or not UTF-8 text", hint=hint)
         text = head.decode(errors="replace").removeprefix("\ufeff")
         document, complete = _document(text)
-        return Opening(text=text[:HEAD], records=found, document=document, complete=complete)
+        return Opening(text=text[:HEAD], records=records, document=document, complete=complete)
 
 
 class SourceFile:
@@ -232,23 +232,23 @@ def open_source(path: str | Path, limits: ReadLimits | None = None) -> SourceFil
         )
     limits = limits or ReadLimits()
     try:
-        found = sessions(path, limits) if is_database(path) else unpack(path, limits)
+        unpacked = sessions(path, limits) if is_database(path) else unpack(path, limits)
     except OSError as error:
         raise UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})") from error
     losses = tuple(
         Loss(place=place, reason=f"It could not be unpacked: {why}.", code="skipped", severity="loss")
-        for place, why in found.faults
+        for place, why in unpacked.faults
     )
     members = tuple(
         Member(
             layer,
             limits,
-            label=f"{path}, member {layer.name}" if found.archive else str(path),
-            prefix=f"{layer.name}, " if found.archive else "",
+            label=f"{path}, member {layer.name}" if unpacked.archive else str(path),
+            prefix=f"{layer.name}, " if unpacked.archive else "",
         )
-        for layer in found.layers
+        for layer in unpacked.layers
     )
-    source = SourceFile(path, members, losses, found.spool, apart=found.apart)
+    source = SourceFile(path, members, losses, unpacked.spool, apart=unpacked.apart)
     if not members:
         source.close()
         raise UnsupportedTranscript(path, f"it is an archive without a file{'; ' + losses[0].reason if losses else ''}")
@@ -256,11 +256,11 @@ def open_source(path: str | Path, limits: ReadLimits | None = None) -> SourceFil
 
 
 def _first_records(head: bytes) -> tuple[Mapping[str, object], ...]:
-    found: list[Mapping[str, object]] = []
+    records: list[Mapping[str, object]] = []
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _SAMPLE)[:_SAMPLE]:
         if line.lstrip()[:1] == b"{":
-            found.extend(value for value, _ in parse(line).values if isinstance(value, dict))
-    return tuple(found)
+            records.extend(value for value, _ in parse(line).values if isinstance(value, dict))
+    return tuple(records)
 
 
 def _document(text: str) -> tuple[object, bool]:

@@ -80,7 +80,7 @@ class Unpacked(NamedTuple):
     apart: bool = False
 
 
-def take(opener: Opener, size: int) -> tuple[bytes, str]:
+def read_head(opener: Opener, size: int) -> tuple[bytes, str]:
     """Read at most `size` bytes from the start. Return them, and why the stream ended early if it did."""
     parts: list[bytes] = []
     missing = size
@@ -186,7 +186,7 @@ def _decompressed(opener: Opener, limits: ReadLimits) -> tuple[Opener, bytes]:
     """Return the stream under all compression, and its first bytes."""
     head = b""
     for _ in range(_LAYERS):
-        head, _early = take(opener, _TAR_AT + len(_TAR_MAGIC))
+        head, _early = read_head(opener, _TAR_AT + len(_TAR_MAGIC))
         if head.startswith(_ZSTD_MAGIC):
             opener = _over(opener, _unzstd, limits.unpacked)
         elif head.startswith(_GZIP_MAGIC):

@@ -36,7 +36,7 @@ class SweAgent:
         opening = source.opening.fields
         steps, said = fields.objects(opening, "trajectory"), fields.objects(opening, "history")
         acted = any("action" in step and "observation" in step for step in steps)
-        return 1.0 if acted or any("agent" in one and "role" in one for one in said) else 0.0
+        return 1.0 if acted or any("agent" in message and "role" in message for message in said) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate run."""
@@ -77,7 +77,7 @@ def _message(item: Item, before: Mapping[str, object], writer: DialogWriter, key
     if not isinstance(value, dict):
         yield bad_record(item.place, "it is not a message")
         return
-    metadata = {word(name): clean(one) for name, one in value.items() if name not in _SAID and one is not None}
+    metadata = {word(name): clean(field) for name, field in value.items() if name not in _SAID and field is not None}
     about: dict[str, Any] = {"id": key, "timestamp": 0.0, "metadata": metadata}
     if value.get("role") == "user" and "action" in before and value.get("is_demo") == before.get("is_demo"):
         about["speaker"] = Speaker.TOOL

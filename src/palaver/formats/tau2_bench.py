@@ -85,7 +85,7 @@ class Tau2Bench:
                         yield bad_record(place, "it is not a simulation")
                     yield from torn(element, place)
                 elif element.key == "tasks":
-                    skipped.record("task", "what the customer was told to do, and what was checked")
+                    skipped.record("task", "the customer's instructions, and the checks")
             yield from skipped.losses(member.place("whole file"))
 
 
@@ -159,11 +159,11 @@ class _Simulation:
 
     def _tools(self, environment: Mapping[str, object]) -> Iterator[Event]:
         """Put the agent's tools, if the results declare them as a list, or as an object by name."""
-        found = environment.get("tool_defs")
-        if isinstance(found, dict):
-            found = [{"name": name, **tool} for name, tool in found.items() if isinstance(tool, dict)]
-        origin = Origin("tools", 0, digest_of(found), f"{self._place} ({AGENT})")
-        yield from declare(self._writers[AGENT], found, self._at, origin)
+        tools = environment.get("tool_defs")
+        if isinstance(tools, dict):
+            tools = [{"name": name, **tool} for name, tool in tools.items() if isinstance(tool, dict)]
+        origin = Origin("tools", 0, digest_of(tools), f"{self._place} ({AGENT})")
+        yield from declare(self._writers[AGENT], tools, self._at, origin)
 
     # --- messages -------------------------------------------------------------------------------------------------------
 
@@ -213,14 +213,14 @@ class _Simulation:
             whole = message.model_copy(update={"contents": (*message.contents, *calls)})
             yield from self._say(AGENT, whole, item)
             return
-        heard = bool(message.contents) or not calls
-        if heard:
+        spoken = bool(message.contents) or not calls
+        if spoken:
             yield from self._say(AGENT, message, item)
         if calls:
-            usage = Usage() if heard else about["usage"]
-            acted = {**about, "usage": usage, "source_role": "user", "id": self._id(item, int(heard))}
+            usage = Usage() if spoken else about["usage"]
+            acted = {**about, "usage": usage, "source_role": "user", "id": self._id(item, int(spoken))}
             act = Message.from_dict({"role": Role.ASSISTANT, "contents": calls, **acted})
-            yield from self._say(USER, act, item, int(heard))
+            yield from self._say(USER, act, item, int(spoken))
 
     def _say(self, side: str, message: Message, item: Item, nth: int = 0) -> Iterator[Event]:
         """Put a message; the first one of a record counts."""

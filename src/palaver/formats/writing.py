@@ -27,7 +27,7 @@ class Heading:
     """Data for the first record of a transcript.
 
     Attributes:
-        session: The id that the tool gives the conversation, a UUID.
+        session: The conversation's id in the tool, a UUID.
         created: When the conversation began, in seconds since 1970-01-01 UTC.
         folder: Its working folder, or empty.
         title: A name for people, or empty.
@@ -82,9 +82,11 @@ def spelled(
     for exchange in view.exchanges:
         script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
         script = tuple(with_provider_blocks(script, rules, notes, asked=True))
-        speeches = ((one,) for one in script)
-        sent = (with_reasoning(one, rules, one[0].model, notes, taken, unbound="", thinks=True) for one in speeches)
-        script = tuple(each for one in sent for each in one if each.parts)
+        speeches = ((speech,) for speech in script)
+        sent = (
+            with_reasoning(speech, rules, speech[0].model, notes, taken, unbound="", thinks=True) for speech in speeches
+        )
+        script = tuple(speech for kept in sent for speech in kept if speech.parts)
         begins = "" if any(scripts) or not script else script[0].role
         scripts.append((*opened(begins, rules, notes), *script))
     with_bytes = with_media(scripts, rules, load, rules.request_bytes, notes)
@@ -103,5 +105,5 @@ def stamp(at: float) -> str:
 
 
 def uuid(*parts: str) -> str:
-    """Derive a UUID from strings. Equal strings give the same UUID."""
+    """Derive a UUID from strings. Equal strings produce the same UUID."""
     return str(UUID(derive_id(*parts), version=4))

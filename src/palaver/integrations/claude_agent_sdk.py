@@ -86,9 +86,9 @@ class PalaverSessionStore:
             if fresh and not subpath:
                 known = lane.summary
                 before: Any = None if known is None else {"session_id": session, "mtime": 0, "data": known.data}
-                told = fold_session_summary(before, cast("SessionKey", key), cast("Any", fresh))
-                lane.summarize(told["data"])
-                self._describe(record, told["data"])
+                folded = fold_session_summary(before, cast("SessionKey", key), cast("Any", fresh))
+                lane.summarize(folded["data"])
+                self._describe(record, folded["data"])
 
     @contextmanager
     def _lane(self, session_id: SessionId, subpath: str) -> Iterator[Lane]:
@@ -100,9 +100,9 @@ class PalaverSessionStore:
 
     def _describe(self, record: SessionRecord, data: Mapping[str, object]) -> None:
         """Set the session's name and working folder to those of the SDK."""
-        told = {"name": data.get("custom_title") or data.get("ai_title"), "workdir": data.get("cwd")}
+        named = {"name": data.get("custom_title") or data.get("ai_title"), "workdir": data.get("cwd")}
         changes = {
-            key: value for key, value in told.items() if isinstance(value, str) and value != getattr(record, key)
+            key: value for key, value in named.items() if isinstance(value, str) and value != getattr(record, key)
         }
         if changes:
             self._store.update_session(record.session_id, **changes)
@@ -118,14 +118,14 @@ class PalaverSessionStore:
         if record is None or nodes is None:
             return None
         lane = Lane(self._store, record.session_id, subpath)
-        found = sorted(one for node in nodes for one in lane.records(node.dialog_id))
-        return [json.loads(one.text) for one in found] or None
+        records = sorted(record for node in nodes for record in lane.records(node.dialog_id))
+        return [json.loads(record.text) for record in records] or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         """Return the sessions of a project with the time of their last write, in milliseconds since 1970-01-01 UTC."""
         return [
-            {"session_id": one["session_id"], "mtime": one["mtime"]}
-            for one in await self.list_session_summaries(project_key)
+            {"session_id": summary["session_id"], "mtime": summary["mtime"]}
+            for summary in await self.list_session_summaries(project_key)
         ]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
@@ -133,15 +133,15 @@ class PalaverSessionStore:
         return await in_thread(self._store, partial(self._summaries, project_key))
 
     def _summaries(self, project: str) -> list[SessionSummaryEntry]:
-        found: list[SessionSummaryEntry] = []
+        summaries: list[SessionSummaryEntry] = []
         for record, about in self._keyed.all(subject=project):
             nodes = lanes_of(self._store, record.session_id, "").get("")
             known = None if nodes is None or about.get("project_key") != project else newest_summary(self._store, nodes)
             if known is not None:
-                found.append(
+                summaries.append(
                     {"session_id": str(about["session_id"]), "mtime": int(known.at * 1000), "data": known.data}
                 )
-        return found
+        return summaries
 
     async def delete(self, key: SessionKey) -> None:
         """Move a session with its sub-agents to the trash, or end the transcript of one sub-agent."""

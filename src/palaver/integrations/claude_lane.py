@@ -76,14 +76,14 @@ def lanes_of(store: Store, session_id: SessionId, only: str | None = None) -> di
         session_id: The session.
         only: Return only the transcript of this subpath.
     """
-    found: dict[tuple[str, int], list[Node]] = {}
+    lanes: dict[tuple[str, int], list[Node]] = {}
     for node in store.nodes(session_id):
         subpath, generation = _lane(node)
         if generation >= 0 and only in {None, subpath}:
-            found.setdefault((subpath, generation), []).append(node)
-    newest = {subpath: found[subpath, generation] for subpath, generation in sorted(found)}  # the last generation stays
+            lanes.setdefault((subpath, generation), []).append(node)
+    newest = {subpath: lanes[subpath, generation] for subpath, generation in sorted(lanes)}  # the last generation stays
     return {
-        subpath: nodes for subpath, nodes in newest.items() if not any(_newest(store, one, DELETED) for one in nodes)
+        subpath: nodes for subpath, nodes in newest.items() if not any(_newest(store, node, DELETED) for node in nodes)
     }
 
 
@@ -108,8 +108,10 @@ def _newest(store: Store, node: Node, wanted: str) -> tuple[float, dict[str, Any
 
 def newest_summary(store: Store, nodes: Sequence[Node]) -> Summary | None:
     """Return the SDK's newest summary of a transcript, or None."""
-    found = [Summary(one[0], json.loads(one[1]["data"])) for node in nodes if (one := _newest(store, node, SUMMARY))]
-    return max(found, key=lambda one: one.at, default=None)
+    summaries = [
+        Summary(entry[0], json.loads(entry[1]["data"])) for node in nodes if (entry := _newest(store, node, SUMMARY))
+    ]
+    return max(summaries, key=lambda summary: summary.at, default=None)
 
 
 class Lane:
@@ -260,7 +262,7 @@ class Lane:
             self._store.update_session(self._session, root=child.dialog_id)
         return child.dialog_id
 
-    def _beside(self, entry: Entry) -> None:
+    def _annotate(self, entry: Entry) -> None:
         if self._here is not None:
             place = annotate(self._store, self._here, entry)
             self._read[self._here] = max(self._read.get(self._here, 0), place.seq + 1)
@@ -268,27 +270,26 @@ class Lane:
     def summarize(self, data: Mapping[str, object]) -> None:
         """Write the SDK's summary of the transcript."""
         entry = Custom(custom_type=SUMMARY, data=json.dumps(data))
-        self._beside(entry)
+        self._annotate(entry)
         self.summary = Summary(entry.at, dict(data))
 
     def delete(self) -> None:
         """End the transcript: the next record begins another one under its name."""
-        self._beside(Custom(custom_type=DELETED))
+        self._annotate(Custom(custom_type=DELETED))
 
 
 def _compaction(store: Store, dialog_id: DialogId, summary: str, source: Source | None) -> Compaction:
     """Return the checkpoint of a compaction in Claude Code: the state in force, and the summary."""
-    held = spans_of(store, dialog_id)
     state = fold(store, dialog_id).state
-    gone = apart(held, state)
-    told = Derived(text=summary, label="summary", sources=runs_of(gone))
+    gone = apart(spans_of(store, dialog_id), state)
+    derived = Derived(text=summary, label="summary", sources=runs_of(gone))
     omitted = [
         Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=stretches(store, [span])[1])
         for run, span in zip(runs_of(gone), gone, strict=True)
     ]
     return Compaction(
         base=store.last(dialog_id).seq,
-        pieces=(*runs_of(state), told),
+        pieces=(*runs_of(state), derived),
         omitted=tuple(omitted),
         policy=NAME,
         foreign=True,

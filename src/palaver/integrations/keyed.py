@@ -96,9 +96,9 @@ class Keyed:
 
         Its id is derived from the key and from the session that had the key before, so only one of two writers creates it.
         """
-        found = self.find(*key)
-        if found is not None:
-            return found
+        known = self.find(*key)
+        if known is not None:
+            return known
         identity = self._identity(key)
         before = self._store.source(identity)
         derived = SessionId(derive_id(identity, "" if before is None else before.session_id))
@@ -107,9 +107,9 @@ class Keyed:
         try:
             self._store.create_session(record)
         except InvalidInput:
-            found = self.find(*key)
-            if found is not None:
-                return found
+            known = self.find(*key)
+            if known is not None:
+                return known
             record = SessionRecord(
                 session_id=new_session_id(), name=name, subject=subject, created_at=now(), metadata=metadata
             )
@@ -122,9 +122,9 @@ class Keyed:
 
     def drop(self, *key: str) -> None:
         """Move the session of a key to the trash, if there is one."""
-        found = self.find(*key)
-        if found is not None:
-            self._store.update_session(found.session_id, trashed_at=now())
+        record = self.find(*key)
+        if record is not None:
+            self._store.update_session(record.session_id, trashed_at=now())
 
     def all(self, subject: str | None = None) -> Iterator[tuple[SessionRecord, Mapping[str, object]]]:
         """Yield the framework's sessions, newest activity first, with the framework's own data about each."""

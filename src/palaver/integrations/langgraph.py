@@ -115,14 +115,14 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         """Yield an up-to-date namespace; it is discarded if the step fails."""
         key = (session_id, name)
         with self._alone() as known:
-            found = known.pop(key, None)
-            if found is None:
-                found = Namespace(self._store, session_id, name), ThreadConversation(self._store, session_id, name)
+            opened = known.pop(key, None)
+            if opened is None:
+                opened = Namespace(self._store, session_id, name), ThreadConversation(self._store, session_id, name)
                 if make and name not in namespaces(self._store, session_id):
-                    found[0].make()
-            found[0].catch_up()
-            yield found
-            known[key] = found
+                    opened[0].make()
+            opened[0].catch_up()
+            yield opened
+            known[key] = opened
             while len(known) > MOST_THREADS:
                 known.pop(next(iter(known)))
 
@@ -137,21 +137,21 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     def _thread(self, thread_id: str) -> SessionRecord | None:
         return self._keyed.find(thread_id)
 
-    def _given(self, name: str, one: Checkpointed, space: Namespace) -> CheckpointTuple:
+    def _given(self, name: str, saved: Checkpointed, space: Namespace) -> CheckpointTuple:
         thread = self._thread_id(space.session_id)
         where = {"thread_id": thread, "checkpoint_ns": name}
-        rest: Checkpoint = self.serde.loads_typed(one.checkpoint)
+        rest: Checkpoint = self.serde.loads_typed(saved.checkpoint)
         values = {
-            channel: self.serde.loads_typed(space.value(seq)) for (channel, _), seq in one.values.items() if seq >= 0
+            channel: self.serde.loads_typed(space.value(seq)) for (channel, _), seq in saved.values.items() if seq >= 0
         }
         return CheckpointTuple(
-            config={"configurable": {**where, "checkpoint_id": one.checkpoint_id}},
+            config={"configurable": {**where, "checkpoint_id": saved.checkpoint_id}},
             checkpoint={**rest, "channel_values": values},
-            metadata=self.serde.loads_typed(one.metadata),
-            parent_config={"configurable": {**where, "checkpoint_id": one.parent}} if one.parent else None,
+            metadata=self.serde.loads_typed(saved.metadata),
+            parent_config={"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None,
             pending_writes=[
                 (write.task, write.channel, self.serde.loads_typed(value))
-                for write, value in space.pending(one.checkpoint_id)
+                for write, value in space.pending(saved.checkpoint_id)
             ],
         )
 
@@ -160,7 +160,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         return str(about["thread_id"]) if isinstance(about, Mapping) else ""
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that the configuration names, or the newest one; None if there is none."""
+        """Return the checkpoint that the configuration names, or the newest one; None if the thread has no checkpoint."""
         thread, name = _where(config)
         with self._alone():
             record = self._thread(thread)
@@ -168,8 +168,8 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
                 return None
             with self._namespace(record.session_id, name) as (space, _):
                 wanted = get_checkpoint_id(config) or max(space.checkpoints, default="")
-                found = space.checkpoints.get(wanted)
-                return None if found is None else self._given(name, found, space)
+                checkpoint = space.checkpoints.get(wanted)
+                return None if checkpoint is None else self._given(name, checkpoint, space)
 
     def list(
         self,
@@ -189,23 +189,23 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         """
         left = limit
         for session_id, name in list(self._spaces(config)):
-            for one in self._chosen(session_id, name, config, before):
+            for checkpoint in self._chosen(session_id, name, config, before):
                 if left is not None and left <= 0:
                     return
                 with self._namespace(session_id, name) as (space, _):
-                    metadata = self.serde.loads_typed(one.metadata)
+                    metadata = self.serde.loads_typed(checkpoint.metadata)
                     if any(metadata.get(key) != value for key, value in (filter or {}).items()):
                         continue
-                    found = self._given(name, one, space)
+                    given = self._given(name, checkpoint, space)
                 left = None if left is None else left - 1
-                yield found
+                yield given
 
     def _spaces(self, config: RunnableConfig | None) -> Iterator[tuple[SessionId, str]]:
         if config is None:
             records = [record for record, _ in self._keyed.all()]
         else:
-            found = self._thread(_thread_in(config))
-            records = [] if found is None else [found]
+            record = self._thread(_thread_in(config))
+            records = [] if record is None else [record]
         wanted = None if config is None else config["configurable"].get("checkpoint_ns")
         for record in records:
             for name in namespaces(self._store, record.session_id):
@@ -219,9 +219,9 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         bound = None if before is None else get_checkpoint_id(before)
         with self._namespace(session_id, name) as (space, _):
             return [
-                space.checkpoints[one]
-                for one in sorted(space.checkpoints, reverse=True)
-                if only in {None, "", one} and (not bound or one < bound)
+                space.checkpoints[checkpoint_id]
+                for checkpoint_id in sorted(space.checkpoints, reverse=True)
+                if only in {None, "", checkpoint_id} and (not bound or checkpoint_id < bound)
             ]
 
     # --- writing ----------------------------------------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
             written = space.put_values(
                 {key: self.serde.dumps_typed(values[key[0]]) if key[0] in values else None for key in missing}
             )
-            held = {key: written.get(key, above.get(key, -1)) for key in checkpoint["channel_versions"].items()}
+            places = {key: written.get(key, above.get(key, -1)) for key in checkpoint["channel_versions"].items()}
             rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
             parts = self.serde.dumps_typed(rest), self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
             shown = self._shown(space, conversation, parent, values.get(self._channel))
-            space.put_checkpoint(checkpoint["id"], parent, parts, held, shown)
+            space.put_checkpoint(checkpoint["id"], parent, parts, places, shown)
 
     def _shown(
         self, space: Namespace, conversation: ThreadConversation, parent: str | None, said: object
@@ -314,8 +314,8 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     def _of_runs(self, wanted: set[str], space: Namespace) -> Sequence[str]:
         return [
             key
-            for key, one in space.checkpoints.items()
-            if self.serde.loads_typed(one.metadata).get("run_id") in wanted
+            for key, checkpoint in space.checkpoints.items()
+            if self.serde.loads_typed(checkpoint.metadata).get("run_id") in wanted
         ]
 
     def _remove(self, session_id: SessionId, name: str, choose: Callable[[Namespace], Sequence[str]]) -> None:
@@ -342,20 +342,20 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Write all checkpoints and writes of a thread to another one, oldest first."""
-        found = list(self.list({"configurable": {"thread_id": source_thread_id}}))
-        for one in reversed(found):
-            self._copy(one, target_thread_id)
+        checkpoints = list(self.list({"configurable": {"thread_id": source_thread_id}}))
+        for checkpoint in reversed(checkpoints):
+            self._copy(checkpoint, target_thread_id)
 
-    def _copy(self, one: CheckpointTuple, thread_id: str) -> None:
-        parent = None if one.parent_config is None else get_checkpoint_id(one.parent_config)
-        where = {"thread_id": thread_id, "checkpoint_ns": one.config["configurable"]["checkpoint_ns"]}
+    def _copy(self, original: CheckpointTuple, thread_id: str) -> None:
+        parent = None if original.parent_config is None else get_checkpoint_id(original.parent_config)
+        where = {"thread_id": thread_id, "checkpoint_ns": original.config["configurable"]["checkpoint_ns"]}
         before: RunnableConfig = {"configurable": {**where, "checkpoint_id": parent} if parent else where}
-        here = self.put(before, one.checkpoint, one.metadata, one.checkpoint["channel_versions"])
-        session = self._thread(one.config["configurable"]["thread_id"])
+        here = self.put(before, original.checkpoint, original.metadata, original.checkpoint["channel_versions"])
+        session = self._thread(original.config["configurable"]["thread_id"])
         if session is None:
             return
         with self._namespace(session.session_id, where["checkpoint_ns"]) as (space, _):
-            waiting = list(space.pending(one.config["configurable"]["checkpoint_id"]))
+            waiting = list(space.pending(original.config["configurable"]["checkpoint_id"]))
         target = self._keyed.find(thread_id)
         for write, value in waiting if target is not None else ():
             self._write(partial(self._put_write, thread_id, here, write, value))
@@ -363,8 +363,8 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     def _put_write(self, thread_id: str, config: RunnableConfig, write: Any, value: tuple[str, bytes]) -> None:  # noqa: ANN401
         record = self._keyed.make(thread_id, name=thread_id, about={"thread_id": thread_id})
         with self._namespace(record.session_id, config["configurable"]["checkpoint_ns"]) as (space, _):
-            one = (write.channel, write.number, value)
-            space.put_writes(config["configurable"]["checkpoint_id"], write.task, write.path, [one])
+            pending = (write.channel, write.number, value)
+            space.put_writes(config["configurable"]["checkpoint_id"], write.task, write.path, [pending])
 
     # --- the same, for asyncio ------------------------------------------------------------------------------------------------------
 
@@ -381,9 +381,9 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await in_thread(self._store, partial(next, found, None))) is not None:
-            yield one
+        listed = self.list(config, filter=filter, before=before, limit=limit)
+        while (checkpoint := await in_thread(self._store, partial(next, listed, None))) is not None:
+            yield checkpoint
 
     async def aput(
         self,

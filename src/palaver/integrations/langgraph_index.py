@@ -102,18 +102,18 @@ class Namespace:
     writes: dict[str, dict[tuple[str, int], Write]] = field(default_factory=dict)
     _read: int = 0
 
-    def dialog(self, holds: str) -> DialogId:
+    def dialog(self, part: str) -> DialogId:
         """Return the id of the dialog for `checkpoints` or `values`. It is derived, so only one of two writers creates it."""
-        return derive_dialog_id(self.session_id, FRAMEWORK, holds, self.name)
+        return derive_dialog_id(self.session_id, FRAMEWORK, part, self.name)
 
     def make(self) -> None:
         """Create its dialogs."""
-        for holds in ("checkpoints", "values"):
-            about = {FRAMEWORK: {"namespace": self.name, "holds": holds}}
+        for part in ("checkpoints", "values"):
+            about = {FRAMEWORK: {"namespace": self.name, "holds": part}}
             node = Node(
-                dialog_id=self.dialog(holds),
+                dialog_id=self.dialog(part),
                 session_id=self.session_id,
-                owner=f"{FRAMEWORK} {holds}",
+                owner=f"{FRAMEWORK} {part}",
                 created_at=now(),
                 relation="subagent",  # not a conversation: resuming the session skips it
                 metadata=about,
@@ -127,8 +127,8 @@ class Namespace:
         """Read what was written since the last call."""
         for seq, body in self.store.bodies(self.dialog("checkpoints"), self._read):
             fields = json.loads(body)
-            take = {_CHECKPOINT: self._checkpoint, _WRITES: self._writes, _REMOVED: self._removed}
-            known = take.get(fields.get("custom_type"))
+            readers = {_CHECKPOINT: self._checkpoint, _WRITES: self._writes, _REMOVED: self._removed}
+            known = readers.get(fields.get("custom_type"))
             if known is not None:
                 known(seq, fields["data"])
             self._read = seq + 1
@@ -180,16 +180,16 @@ class Namespace:
         shown: Shown | None,
     ) -> None:
         """Write a checkpoint whose values were written before."""
-        found = [(*key, seq) for key, seq in values.items()]
-        told = {
+        entries = [(*key, seq) for key, seq in values.items()]
+        data = {
             "id": checkpoint_id,
             "parent": parent,
             "checkpoint": _stored(parts[0]),
             "metadata": _stored(parts[1]),
-            "values": found,
+            "values": entries,
             "shown": shown,
         }
-        self._write(_CHECKPOINT, told)
+        self._write(_CHECKPOINT, data)
 
     def put_writes(self, checkpoint_id: str, task: str, path: str, writes: Sequence[tuple[str, int, Typed]]) -> None:
         """Write pending writes. An existing ordinary write stays; a special one is replaced."""

@@ -30,7 +30,7 @@ _MARK_DIGITS = 16
 
 def is_conversation(value: object) -> bool:
     """Return whether the value of a channel is a list of messages."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, BaseMessage) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(message, BaseMessage) for message in value)
 
 
 class _Marked(NamedTuple):
@@ -60,9 +60,9 @@ class ThreadConversation:
             before: The place of the parent checkpoint's messages, or None.
             messages: The state's messages.
         """
-        marks = [_mark(one) for one in messages]
-        dialog, held = self._standing(before)
-        kept = _common([one.mark for one in held], marks)
+        marks = [_mark(message) for message in messages]
+        dialog, known = self._current(before)
+        kept = _common([marked.mark for marked in known], marks)
         if kept < len(marks):
             if dialog is None:
                 dialog = self._made()
@@ -73,12 +73,12 @@ class ThreadConversation:
             self._marks[dialog] += [_Marked(*pair) for pair in zip(marks[kept:], places, strict=True)]
         return ("", 0) if dialog is None else (dialog, len(marks))
 
-    def _standing(self, before: Shown | None) -> tuple[DialogId | None, list[_Marked]]:
+    def _current(self, before: Shown | None) -> tuple[DialogId | None, list[_Marked]]:
         if before is None:
             return None, []
         dialog = DialogId(before[0])
         if dialog not in self._marks or self._store.last(dialog).seq > max(
-            (one.place.seq for one in self._marks[dialog] if one.place.dialog == dialog), default=-1
+            (marked.place.seq for marked in self._marks[dialog] if marked.place.dialog == dialog), default=-1
         ):
             self._marks[dialog] = list(self._read(dialog))
         return dialog, self._marks[dialog][: before[1]]
@@ -105,32 +105,30 @@ class ThreadConversation:
         return self._added(node, [])
 
     def _forked(self, dialog: DialogId, kept: int) -> DialogId:
-        held = self._marks[dialog][:kept]
-        ranges = upto(spans_of(self._store, dialog), held[-1].place) if held else ()
+        shared = self._marks[dialog][:kept]
+        ranges = upto(spans_of(self._store, dialog), shared[-1].place) if shared else ()
         messages = stretches(self._store, ranges)[1]
         node = child_of(self._store.node(dialog), ranges, messages, relation="fork", metadata=self._about())
-        return self._added(node, held)
+        return self._added(node, shared)
 
-    def _added(self, node: Node, held: list[_Marked]) -> DialogId:
+    def _added(self, node: Node, shared: list[_Marked]) -> DialogId:
         self._store.create_dialog(node)
         if not self._namespace:
             self._store.update_session(self._session, root=node.dialog_id)
-        self._marks[node.dialog_id] = list(held)
+        self._marks[node.dialog_id] = list(shared)
         return node.dialog_id
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    for index, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-        if mine != theirs:
-            return index
-    return min(len(one), len(other))
+def _common(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((index for index, (mine, other) in pairs if mine != other), min(len(ours), len(theirs)))
 
 
 def _mark(message: BaseMessage) -> str:
-    told = message.model_dump_json(
+    text = message.model_dump_json(
         serialize_as_any=True, fallback=repr, exclude={"response_metadata", "usage_metadata"}
     )
-    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_DIGITS]
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_DIGITS]
 
 
 def _entry(message: BaseMessage, mark: str) -> Entry:
@@ -155,8 +153,8 @@ def _chat(message: BaseMessage) -> dict[str, Any]:
     if isinstance(message, AIMessage):
         calls = [*message.tool_calls, *message.invalid_tool_calls]
         said["tool_calls"] = [
-            {"id": one["id"], "type": "function", "function": {"name": one["name"], "arguments": one["args"]}}
-            for one in calls
+            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["args"]}}
+            for call in calls
         ] or None
         model = message.response_metadata.get("model_name")
         if isinstance(model, str):

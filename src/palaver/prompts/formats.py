@@ -90,10 +90,10 @@ class Format:
         Raises:
             ParseError: As for `read`.
         """
-        found = self.read(text)
+        value = self.read(text)
         if self._adapter is not None:
-            found = self._adapter.dump_python(found, mode="json", by_alias=True, fallback=str)
-        return dict(found) if isinstance(found, dict) and not self._wrapped else {"value": found}
+            value = self._adapter.dump_python(value, mode="json", by_alias=True, fallback=str)
+        return dict(value) if isinstance(value, dict) and not self._wrapped else {"value": value}
 
     def _stored(self) -> dict[str, Any]:
         fields = {"name": self.name, "schema": thaw(self.schema), "description": self.description}
@@ -125,8 +125,8 @@ class Format:
             return value
         if not isinstance(value, Mapping) or "schema" not in value:
             raise ValueError("a format is stored as its name and its schema")
-        told = {name: value[name] for name in ("description", "strict") if name in value}
-        return cls(value["schema"], str(value.get("name", "")), **told)
+        options = {name: value[name] for name in ("description", "strict") if name in value}
+        return cls(value["schema"], str(value.get("name", "")), **options)
 
     def __repr__(self) -> str:
         return f"Format({self.name!r})"
@@ -205,7 +205,7 @@ def _wrapping(schema: dict[str, Any]) -> dict[str, Any]:
 def _moved(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
     """Return a part of a schema with references to the top moved to its new place."""
     if isinstance(part, list):
-        return [_moved(each) for each in part]
+        return [_moved(item) for item in part]
     if not isinstance(part, dict):
         return part
     out = {word: _moved(value) for word, value in part.items()}
@@ -234,12 +234,12 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the member {twice!r} occurs twice")
-    return found
+    return members
 
 
 def _violation(error: Mapping[str, Any]) -> SchemaViolation:
@@ -247,12 +247,12 @@ def _violation(error: Mapping[str, Any]) -> SchemaViolation:
     return SchemaViolation(place, str(error["msg"]), place if error["type"] == "missing" else "")
 
 
-def _require(found: Iterable[SchemaViolation], text: str) -> None:
+def _require(violations: Iterable[SchemaViolation], text: str) -> None:
     """Raise if an answer has violations."""
-    reasons = list(found)
+    reasons = list(violations)
     if not reasons:
         return
     shown = "; ".join(map(str, reasons[:_MOST_REASONS]))
     more = f"; and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
-    missing = [each.missing for each in reasons if each.missing]
+    missing = [reason.missing for reason in reasons if reason.missing]
     raise ParseError(f"The answer does not fit the format. {shown}{more}.", content=text, missing=missing)

@@ -18,19 +18,19 @@ _MARKS = ("exception", "interrupt", "interrupt_final")
 
 
 class Handler(Protocol):
-    """Writes the next prompt. Each method takes the governing prompt and the call's session, or only the session.
+    """Writes the next prompt. Each method receives the governing prompt and the call's session, or only the session.
 
     Texts of the model and of tools are arguments of these prompts, never part of their templates.
     """
 
     @property
     def on_exception(self) -> Callable[..., Any]:
-        """Returns the prompt that asks the model to repair its answer; it takes `error_message`."""
+        """Returns the prompt that asks the model to repair its answer, with the argument `error_message`."""
         ...
 
     @property
     def on_interrupt(self) -> Callable[..., Any]:
-        """Returns the prompt around the results of tools; it takes `call_results`."""
+        """Returns the prompt around the results of tools, with the argument `call_results`."""
         ...
 
     @property

@@ -39,15 +39,15 @@ def parse_with(parser: Parser | ParseFunction, content: str, runtime_args: Mappi
     Raises:
         InvalidInput: The parser is a coroutine function or a generator.
     """
-    found = parser.parse(content, **runtime_args) if isinstance(parser, Parser) else parser(content, **runtime_args)
-    if inspect.iscoroutine(found):
-        found.close()
-    if inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found):
+    answer = parser.parse(content, **runtime_args) if isinstance(parser, Parser) else parser(content, **runtime_args)
+    if inspect.iscoroutine(answer):
+        answer.close()
+    if inspect.isawaitable(answer) or inspect.isgenerator(answer) or inspect.isasyncgen(answer):
         raise InvalidInput(
-            f"The parser returned {a_type(found)}, which did not run.",
+            f"The parser returned {a_type(answer)}, which did not run.",
             hint="Write it as a plain function, without async and yield.",
         )
-    parsed = dict(found) if isinstance(found, Mapping) else {"value": found}
+    parsed = dict(answer) if isinstance(answer, Mapping) else {"value": answer}
     parsed.setdefault("raw", content)
     return parsed
 
@@ -96,20 +96,20 @@ class DefaultTagParser:
 def _elements(tag: str, content: str) -> list[str]:
     """Return the texts of the closed elements of this name, with attributes or without. Reads the text once."""
     opens, closes = re.compile(rf"<{re.escape(tag)}(?:\s[^<>]*)?>"), f"</{tag}>"
-    found: list[str] = []
+    elements: list[str] = []
     start = opens.search(content)
     while start is not None:
         end = content.find(closes, start.end())
         if end < 0:
             break
-        found.append(content[start.end() : end].strip())
+        elements.append(content[start.end() : end].strip())
         start = opens.search(content, end + len(closes))
-    return found
+    return elements
 
 
 def _fences(tag: str, content: str) -> list[str]:
     """Return the texts of the closed fenced blocks of this language (CommonMark, section 4.5)."""
-    found: list[str] = []
+    fences: list[str] = []
     inside: list[str] | None = None
     fence, language = "", ""
     for line in content.splitlines():
@@ -118,8 +118,8 @@ def _fences(tag: str, content: str) -> list[str]:
             inside, fence, language = [], opening[1], opening[2]
         elif inside is not None and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
             if language == tag:
-                found.append("\n".join(inside).strip())
+                fences.append("\n".join(inside).strip())
             inside = None
         elif inside is not None:
             inside.append(line)
-    return found
+    return fences

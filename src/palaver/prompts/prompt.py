@@ -172,11 +172,11 @@ class Prompt:
         return text if self.answer is None else self.answer.read(text)
 
     def on_exception(self, session: object) -> Prompt:
-        """Return the prompt that asks the model to repair its answer; it takes `error_message`."""
+        """Return the prompt that asks the model to repair its answer, with the argument `error_message`."""
         return handled(self.handler, "on_exception", self, session)
 
     def on_interrupt(self, session: object) -> Prompt:
-        """Return the prompt around tool results; it takes `call_results`."""
+        """Return the prompt around tool results, with the argument `call_results`."""
         return handled(self.handler, "on_interrupt", self, session)
 
     def on_interrupt_final(self, session: object) -> Prompt:
@@ -196,12 +196,12 @@ class Prompt:
         functions = runtime.functions_of(self)
         if functions == self.function_list:
             return self
-        found = copy(self)
-        object.__setattr__(found, "function_list", functions)
-        return found
+        resolved = copy(self)
+        object.__setattr__(resolved, "function_list", functions)
+        return resolved
 
     def extend(self, *, path: str = "", **overrides: Any) -> Prompt:  # noqa: ANN401 - fields of a prompt
-        """Return a copy of the prompt with the given fields changed.
+        """Return a copy of the prompt with some fields changed.
 
         Raises:
             InvalidInput: `path` is empty, or a field has the wrong type.
@@ -247,10 +247,10 @@ def _frozen(prompt: Prompt, name: str) -> FrozenDict:
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{name} of the prompt {prompt.path!r} is {a_type(given)}, not a mapping.")
     changes: list[Change] = []
-    found = freeze(dict(given), name, changes)
+    frozen = freeze(dict(given), name, changes)
     if changes:
         raise InvalidInput(f"{changes[0].place} of the prompt {prompt.path!r} is not a JSON value.")
-    return FrozenDict(found)
+    return FrozenDict(frozen)
 
 
 def _listed(prompt: Prompt, name: str) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ class StringFormatterRenderer:
         """Return the variables, including those inside format specifications (`{price:{width}}`).
 
         Raises:
-            InvalidInput: A brace stands alone, or a field is positional (`{}`, `{0}`).
+            InvalidInput: A brace is alone, or a field is positional (`{}`, `{0}`).
         """
         return frozenset(_fields(template, template, 1))
 
@@ -92,7 +92,7 @@ def _fields(text: str, template: str, level: int) -> Iterator[str]:
         if not name or name.isdigit():
             raise InvalidInput(
                 f"The template {template[:60]!r} has the positional field {{{field}}}.",
-                hint="Give every field a name; write {{ and }} for literal braces.",
+                hint="Name every field; write {{ and }} for literal braces.",
             )
         yield name
         if specification:

@@ -32,7 +32,7 @@ class _Registry(Generic[_Thing]):
         """Register an object and return its key.
 
         Raises:
-            InvalidInput: The name is empty, or the key is taken and `overwrite` is false.
+            InvalidInput: The name is empty, or the key is in use and `overwrite` is false.
         """
         if not name:
             raise InvalidInput(f"{thing!r} has no name.")
@@ -44,9 +44,9 @@ class _Registry(Generic[_Thing]):
 
     def find(self, key: str, *namespaces: str) -> _Thing | None:
         """Return the object with this key, looked up unchanged and then in each namespace, or None."""
-        for each in (key, *(f"{namespace}:{key}" for namespace in namespaces if namespace)):
-            if each in self._things:
-                return self._things[each]
+        for candidate in (key, *(f"{namespace}:{key}" for namespace in namespaces if namespace)):
+            if candidate in self._things:
+                return self._things[candidate]
         return None
 
     def get(self, key: str, *namespaces: str) -> _Thing:
@@ -55,10 +55,10 @@ class _Registry(Generic[_Thing]):
         Raises:
             NotFound: No object has this key; `close` has similar keys.
         """
-        found = self.find(key, *namespaces)
-        if found is None:
+        thing = self.find(key, *namespaces)
+        if thing is None:
             raise self.lacking(key)
-        return found
+        return thing
 
     def only(self, name: str) -> _Thing | None:
         """Return the only object with this name in any namespace, or None.
@@ -148,7 +148,7 @@ class Runtime:
         """Register a prompt under its path and return its key.
 
         Raises:
-            InvalidInput: The key is taken and `overwrite` is false.
+            InvalidInput: The key is in use and `overwrite` is false.
         """
         return self._prompts.put(prompt.path, prompt, namespace, overwrite=overwrite)
 
@@ -182,7 +182,7 @@ class Runtime:
             overwrite: Whether to replace an object with the same key.
 
         Raises:
-            InvalidInput: The key is taken, or the callable cannot be a tool.
+            InvalidInput: The key is in use, or the callable cannot be a tool.
         """
         function = tool if isinstance(tool, Function) else Function.from_callable(tool)
         self._tools.put(name or function.name, function, namespace, overwrite=overwrite)
@@ -201,9 +201,9 @@ class Runtime:
             NotFound: The reference matches nothing; `close` has similar references.
             Ambiguous: A bare name fits functions of several namespaces.
         """
-        found = self._tool(ref, namespace)
-        if found is not None:
-            return found
+        tool = self._tool(ref, namespace)
+        if tool is not None:
+            return tool
         name, _, method = ref.partition("#")
         tactic = self._tactics.find(name, *self._near(namespace, "tactics"))
         if tactic is None and ":" not in name:
@@ -214,9 +214,9 @@ class Runtime:
         return function
 
     def _tool(self, ref: str, namespace: str) -> Function | None:
-        found = self._tools.find(ref, *self._near(namespace, "tools"))
-        if found is not None:
-            return found
+        tool = self._tools.find(ref, *self._near(namespace, "tools"))
+        if tool is not None:
+            return tool
         package, colon, name = ref.rpartition(":")
         return self._tools.find(f"{package}.tools:{name}") if colon else self._tools.only(name)
 
@@ -260,9 +260,9 @@ class Runtime:
         if known is None or known.function is None:
             return declared
         if known.name != declared.name or known.properties.keys() != declared.properties.keys():
-            ours, theirs = (", ".join(each.properties) or "nothing" for each in (declared, known))
+            ours, theirs = (", ".join(side.properties) or "nothing" for side in (declared, known))
             raise InvalidInput(
-                f"The declaration of {declared.name!r} takes {ours}, the registered function {known.name!r} {theirs}.",
+                f"The declaration of {declared.name!r} has the arguments {ours}, the registered function {known.name!r} {theirs}.",
                 hint="Make them the same, or rename one.",
             )
         return declared.extend(function=known.function)
@@ -275,7 +275,7 @@ class Runtime:
         """Register a tactic, a class or an object, under its `tactic_type` or `name`, and return it.
 
         Raises:
-            InvalidInput: It has no name, or the key is taken and `overwrite` is false.
+            InvalidInput: It has no name, or the key is in use and `overwrite` is false.
         """
         own = name or getattr(tactic, "tactic_type", None) or getattr(tactic, "name", None)
         self._tactics.put(_required(own, tactic, "tactic_type"), tactic, namespace, overwrite=overwrite)
@@ -303,7 +303,7 @@ class Runtime:
         """Register a context manager class under its `name` and return the class, so that this serves as a decorator.
 
         Raises:
-            InvalidInput: The class has no name, or the name is taken and `overwrite` is false.
+            InvalidInput: The class has no name, or the name is in use and `overwrite` is false.
         """
         name = _required(getattr(manager, "name", None), manager, "name")
         self._managers.put(name, manager, overwrite=overwrite)
@@ -329,7 +329,7 @@ class Runtime:
         """Register a configuration of agents, JSON values that are copied, and return its key. A tactic uses that of its name.
 
         Raises:
-            InvalidInput: The key is taken and `overwrite` is false.
+            InvalidInput: The key is in use and `overwrite` is false.
         """
         return self._configs.put(name, FrozenDict(config), namespace, overwrite=overwrite)
 
@@ -349,7 +349,7 @@ class Runtime:
         """Register what builds an invoker from a configuration, and return it.
 
         Raises:
-            InvalidInput: The name is taken and `overwrite` is false.
+            InvalidInput: The name is in use and `overwrite` is false.
         """
         self._invokers.put(name, builder, overwrite=overwrite)
         return builder
@@ -376,13 +376,13 @@ def _required(name: object, thing: object, attribute: str) -> str:
 
 
 class _Default:
-    """Holds the runtime that is used where none is named."""
+    """The default runtime, in a class so that it can be replaced."""
 
     runtime: ClassVar[Runtime] = Runtime()
 
 
 def get_default_runtime() -> Runtime:
-    """Return the runtime that is used where none is named."""
+    """Return the default runtime."""
     return _Default.runtime
 
 

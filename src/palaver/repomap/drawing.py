@@ -68,7 +68,7 @@ def draw(
     near: AbstractSet[str] = frozenset(),
     mentioned: AbstractSet[str] = frozenset(),
 ) -> Drawing:
-    """Draw a map of a repository. The same arguments give the same text.
+    """Draw a map of a repository. The same arguments produce the same text.
 
     Args:
         repository: The repository.
@@ -120,8 +120,8 @@ def _entries(
     }
     ranks = rank([TaggedFile(file.family, file.tags or Tags()) for file in files], near=interest, mentioned=mentioned)
     shown = [index for index, file in enumerate(files) if file.path not in known]
-    defined = [each for index in shown for each in _defined(index, files[index], ranks.names)]
-    defined.sort(key=lambda each: (-each[0], each[1].path, each[2].head[0].number, each[2].name))
+    defined = [entry for index in shown for entry in _defined(index, files[index], ranks.names)]
+    defined.sort(key=lambda entry: (-entry[0], entry[1].path, entry[2].head[0].number, entry[2].name))
     names = sorted(shown, key=lambda index: (-round(ranks.files[index], _DIGITS), files[index].path))
     first = [index for index in names if files[index].path.lower().removesuffix(".md") in _LANDMARKS]
     return [

@@ -149,15 +149,15 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 def _ignored(path: str, rules: Sequence[_Rules]) -> bool:
     """Return whether a path is ignored. The innermost file with a matching pattern decides (gitignore(5))."""
-    found = (rule.ignores(path) for rule in reversed(rules))
-    return next((ignored for ignored in found if ignored is not None), False)
+    verdicts = (rule.ignores(path) for rule in reversed(rules))
+    return next((ignored for ignored in verdicts if ignored is not None), False)
 
 
 def _rules_above(folder: Path, walked: FolderWalk) -> tuple[tuple[_Rules, ...], str]:
     """Return the rules of the git repository that contains the folder, and the path of the folder in it."""
     try:
         here = folder.resolve(strict=True)
-        root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+        root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     except (OSError, RuntimeError):  # missing, or a link to itself: scandir reports it
         return (), ""
     steps = [f"{step}/" for step in here.relative_to(root).parts]
@@ -177,10 +177,10 @@ def _rules(path: Path, folder: str, walked: FolderWalk) -> Iterator[_Rules]:
     pathspec = require_pathspec()
     patterns: list[Any] = []
     for line in text.decode(errors="replace").splitlines():
-        found = _patterns(pathspec, line) if len(patterns) < _IGNORE_LINES else []
-        if not found and line.strip() and not line.startswith("#"):
+        rules = _patterns(pathspec, line) if len(patterns) < _IGNORE_LINES else []
+        if not rules and line.strip() and not line.startswith("#"):
             walked.left_out["lines of .gitignore"] += 1
-        patterns += found
+        patterns += rules
     yield _Rules(folder, pathspec.GitIgnoreSpec(patterns))
 
 

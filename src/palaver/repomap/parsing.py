@@ -29,7 +29,7 @@ _DEFINITIONS, _NAME_BYTES = 5_000, 200
 
 _STEPS, _STEPS_PER_KB = 200, 16
 """Progress calls after which parsing stops. tree-sitter makes one per 100 operations (lib/src/parser.c,
-OP_COUNT_PER_PARSER_CALLBACK_CHECK), about 7 per 1,000 bytes of ordinary source. Counting calls gives the same map on a slow machine; a clock would not."""
+OP_COUNT_PER_PARSER_CALLBACK_CHECK), about 7 per 1,000 bytes of ordinary source. Counting calls produces the same map on a slow machine; a clock would not."""
 
 _DEPTH, _MATCHES = 200, 4_096
 """Deepest level of the tree that is searched, and patterns in progress: the search is quadratic in both."""
@@ -116,12 +116,12 @@ def parse(language: Language, source: bytes) -> Tags | None:
         return None
     cursor = library.QueryCursor(query, match_limit=_MATCHES)
     cursor.set_max_start_depth(_DEPTH)
-    found = [each for _, match in cursor.matches(tree.root_node) for each in _captures(match, source)]
-    found.sort(key=lambda each: _ORDER.index(each.kind))
-    by_place = {each.at: each for each in found if len(each.name) <= _NAME_BYTES}.values()
-    times = Counter((each.name, each.kind == "plain") for each in by_place if each.kind in _USES)
+    captures = [capture for _, match in cursor.matches(tree.root_node) for capture in _captures(match, source)]
+    captures.sort(key=lambda capture: _ORDER.index(capture.kind))
+    by_place = {capture.at: capture for capture in captures if len(capture.name) <= _NAME_BYTES}.values()
+    times = Counter((capture.name, capture.kind == "plain") for capture in by_place if capture.kind in _USES)
     return Tags(
-        tuple(_definitions([each for each in by_place if each.kind not in _USES], source.split(b"\n"))),
+        tuple(_definitions([capture for capture in by_place if capture.kind not in _USES], source.split(b"\n"))),
         tuple(Use(name.decode(errors="replace"), count, plain) for (name, plain), count in sorted(times.items())),
     )
 
@@ -169,20 +169,20 @@ def _definitions(captures: Sequence[_Capture], lines: Sequence[bytes]) -> Iterat
     """Yield the definitions with their containers. Definitions inside functions are local and skipped."""
     around: list[tuple[_Capture, tuple[SourceLine, ...]]] = []
     count = 0
-    for each in sorted(captures, key=lambda each: (each.start, -each.stop, each.at)):
-        while around and around[-1][0].stop <= each.start:
+    for capture in sorted(captures, key=lambda capture: (capture.start, -capture.stop, capture.at)):
+        while around and around[-1][0].stop <= capture.start:
             around.pop()
         if count == _DEFINITIONS or any(outer.kind == "function" for outer, _ in around):
             continue
         within = around[-1][1] if around else ()
-        if each.kind not in {"scope", "members"}:
+        if capture.kind not in {"scope", "members"}:
             count += 1
-            last = each.first if each.kind == "constant" else min(each.last, each.first + _HEAD_LINES - 1)
-            head = tuple(_line(lines, row) for row in range(each.first, last + 1))
+            last = capture.first if capture.kind == "constant" else min(capture.last, capture.first + _HEAD_LINES - 1)
+            head = tuple(_line(lines, row) for row in range(capture.first, last + 1))
             member = any(outer.kind in {"type", "members"} for outer, _ in around)
-            yield Definition(each.name.decode(errors="replace"), head, within, member)
-        if each.kind != "constant":
-            around.append((each, (*within, _line(lines, each.first))))
+            yield Definition(capture.name.decode(errors="replace"), head, within, member)
+        if capture.kind != "constant":
+            around.append((capture, (*within, _line(lines, capture.first))))
 
 
 def _line(lines: Sequence[bytes], row: int) -> SourceLine:

@@ -4,7 +4,7 @@ A reader of a file follows one of the names in it to a file that defines it, con
 file is its rank: PageRank (Page, Brin, Motwani, Winograd 1999). The rank of a definition is how often the reader arrives by its name. Aider applied it to
 repositories (aider/repomap.py, get_ranked_tags); the weights are Aider's unless a comment says otherwise.
 
-It is computed here, without a library: sums in a fixed order give the same bytes on every machine.
+It is computed here, without a library: sums in a fixed order produce the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ def rank(sources: Sequence[TaggedFile], *, near: Collection[int] = (), mentioned
         mentioned: Names of interest.
     """
     links = _links(sources, mentioned)
-    totals = [sum(link.weight for link in each) for each in links]
+    totals = [sum(link.weight for link in outgoing) for outgoing in links]
     files = _settled(links, totals, near)
     names: dict[tuple[int, str], float] = {}
     for index, source in enumerate(sources):
         own = _own(source.tags)
         stays = _STAY * files[index] / max(sum(own.values()), 1)
         names.update(((index, name), stays * weight) for name, weight in own.items())
-    for index, each in enumerate(links):
-        for link in each:
+    for index, outgoing in enumerate(links):
+        for link in outgoing:
             names[link.to, link.name] += _FOLLOW * files[index] * link.weight / totals[index]
     asked = [key for key in names if key[1] in mentioned and speaks(key[1])]
     for key in asked:
@@ -97,7 +97,7 @@ def _own(tags: Tags) -> Mapping[str, float]:
     used = Counter[str]()
     for use in tags.uses:
         used[use.name] += use.times
-    return {each.name: 1 + sqrt(used[each.name]) for each in tags.definitions}
+    return {tag.name: 1 + sqrt(used[tag.name]) for tag in tags.definitions}
 
 
 def _links(sources: Sequence[TaggedFile], mentioned: Collection[str]) -> list[list[_Link]]:
@@ -105,19 +105,19 @@ def _links(sources: Sequence[TaggedFile], mentioned: Collection[str]) -> list[li
     every: dict[tuple[str, str], list[int]] = {}
     free: dict[tuple[str, str], list[int]] = {}  # defined outside of a type
     for index, source in enumerate(sources):
-        for name in dict.fromkeys(each.name for each in source.tags.definitions):
+        for name in dict.fromkeys(tag.name for tag in source.tags.definitions):
             every.setdefault((source.family, name), []).append(index)
-        for name in dict.fromkeys(each.name for each in source.tags.definitions if not each.member):
+        for name in dict.fromkeys(tag.name for tag in source.tags.definitions if not tag.member):
             free.setdefault((source.family, name), []).append(index)
     links: list[list[_Link]] = []
     for index, source in enumerate(sources):
-        found: list[_Link] = []
+        outgoing: list[_Link] = []
         for use in source.tags.uses:
             definers = (free if use.plain else every).get((source.family, use.name), ())
             if index not in definers and definers:
                 weight = _weight(use.name, len(definers), mentioned) * sqrt(use.times) / len(definers)
-                found += [_Link(to, use.name, weight) for to in definers]
-        links.append(found)
+                outgoing += [_Link(to, use.name, weight) for to in definers]
+        links.append(outgoing)
     return links
 
 
@@ -133,9 +133,9 @@ def _settled(links: Sequence[Sequence[_Link]], totals: Sequence[float], near: Co
     elsewhere = (1 - _NEAR if near else 1.0) / max(len(links), 1)
     begins = [elsewhere + (_NEAR / len(near) if index in near else 0.0) for index in range(len(links))]
     shares: list[dict[int, float]] = []
-    for each, total in zip(links, totals, strict=True):
+    for outgoing, total in zip(links, totals, strict=True):
         share: dict[int, float] = {}
-        for link in each:
+        for link in outgoing:
             share[link.to] = share.get(link.to, 0.0) + link.weight / total
         shares.append(share)
     ranks = begins
@@ -148,7 +148,7 @@ def _settled(links: Sequence[Sequence[_Link]], totals: Sequence[float], near: Co
                 led[to] += here * part
         again = 1 - _FOLLOW + _FOLLOW * lost
         new = [again * begin + _FOLLOW * come for begin, come in zip(begins, led, strict=True)]
-        change = sum(abs(one - other) for one, other in zip(new, ranks, strict=True))
+        change = sum(abs(after - before) for after, before in zip(new, ranks, strict=True))
         ranks = new
         if change < _STILL:
             break

@@ -70,14 +70,14 @@ class Repository:
         same: dict[str, list[str]] = {}
         for path in sorted(paths):
             same.setdefault(path.rsplit("/", 1)[-1], []).append(path)
-        found: set[str] = set()
+        matched: set[str] = set()
         for name in names:
             parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
             ends = ("/".join(parts[first:]) for first in range(len(parts)))
             exact = next((path for path in ends if path in paths), None)
             below = [path for path in same.get(parts[-1], ()) if path.endswith("/" + "/".join(parts))] if parts else []
-            found.update([exact] if exact is not None else below if len(below) == 1 else [])
-        return frozenset(found)
+            matched.update([exact] if exact is not None else below if len(below) == 1 else [])
+        return frozenset(matched)
 
 
 def look(

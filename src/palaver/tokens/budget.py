@@ -22,18 +22,18 @@ from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 __all__ = ["BUDGET_KEYS", "SAFETY_BUFFER", "Budget", "read_words"]
 
 SAFETY_BUFFER = 5_000
-"""Tokens kept free unless the caller says otherwise (source document 000), on windows of 15,000 tokens and more."""
+"""Tokens kept free unless the caller says otherwise, on windows of 15,000 tokens and more."""
 
 _SMALLEST_SHARE = 3
 """The buffer is at most a third of what the model can read."""
 
 _TARGET_SHARE = 2
-"""The target is half of the limit unless the caller says otherwise (DESIGN 5.4; OpenHands condenses to half, too)."""
+"""The target is half of the limit unless the caller says otherwise (OpenHands, too, condenses to half)."""
 
 _RATIO = 0.8  # dynamiq, SummarizationConfig: context_usage_ratio
 _PI_RESERVE = 16_384  # pi coding agent, compaction settings: reserveTokens
 _PI_KEEP_RECENT = 20_000  # the same: keepRecentTokens
-_OPENCODE_BUFFER = 20_000  # OpenCode, session compaction: buffer beside the longest answer
+_OPENCODE_BUFFER = 20_000  # OpenCode, session compaction: buffer in addition to the longest answer
 _OPENCODE_ANSWER = 32_000  # OpenCode, provider/transform.ts: of the longest answer at most so much counts
 _USUAL_ANSWER = 16_384
 _ANSWER_SHARE = 4
@@ -95,7 +95,7 @@ class Budget:
         if self.target_tokens is not None and self.target_tokens >= self.limit:
             raise InvalidInput(
                 f"The target is {self.target_tokens:,} tokens, and the limit is {self.limit:,}.",
-                hint="Give a target below the limit.",
+                hint="Set a target below the limit.",
             )
 
     @property
@@ -160,9 +160,9 @@ class Budget:
 
         Args:
             model: The model. An unknown one has a default window, and an :class:`UnknownModelWarning` says so.
-            max_tokens: A smaller window, less only the buffer. The answer has its room beside it, as far as the model's window allows; a known window is never
+            max_tokens: A smaller window, less only the buffer. The answer has its own room after it, as far as the model's window allows; a known window is never
                 exceeded.
-            reserve: Tokens for the answer. Unless given, the longest answer, at most a quarter of the window and 16,384.
+            reserve: Tokens for the answer. Default: the longest answer, at most a quarter of the window and 16,384.
             safety_buffer: Tokens kept free.
 
         Raises:
@@ -179,7 +179,7 @@ class Budget:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
             if info.warning:
-                hint = f"Give the model's own: budget={{'max_tokens': {info.context_window}}}."
+                hint = f"Set the model's own: budget={{'max_tokens': {info.context_window}}}."
                 warn(f"{info.warning} {hint}", UnknownModelWarning)
             return cls(
                 max_tokens=info.context_window, reserve=reserve, safety_buffer=safety_buffer, max_input=info.max_input
@@ -207,11 +207,11 @@ class Budget:
             preserve_last_messages: Messages at the end to leave alone.
 
         Raises:
-            InvalidInput: The share is out of range, or neither model nor length was given.
+            InvalidInput: The share is out of range, or there is neither a model nor a length.
         """
         if type(context_usage_ratio) not in {int, float} or not 0 < context_usage_ratio <= 1:
             raise InvalidInput(
-                f"context_usage_ratio is {context_usage_ratio!r}.", hint="Give a share of the window: 0 < ratio <= 1."
+                f"context_usage_ratio is {context_usage_ratio!r}.", hint="Set a share of the window: 0 < ratio <= 1."
             )
         limits = []
         if max_token_context_length is not None:
@@ -222,8 +222,8 @@ class Budget:
             limits += [int(info.context_window * context_usage_ratio), info.max_input]
         if not limits:
             raise InvalidInput(
-                "context_usage_ratio is a share of a model's window, and no model is given.",
-                hint="Give the model, or max_token_context_length.",
+                "context_usage_ratio is a share of a model's window, but there is no model.",
+                hint="Pass the model, or max_token_context_length.",
             )
         return cls(max_tokens=min(limits), safety_buffer=0, keep_last=preserve_last_messages)
 
@@ -235,8 +235,8 @@ class Budget:
 
         Args:
             model: The model.
-            reserve: Tokens for the answer; unless given 16,384, at most half the window.
-            keep_recent: Tokens to leave alone; unless given 20,000, at most a quarter of the window.
+            reserve: Tokens for the answer. Default: 16,384, at most half the window.
+            keep_recent: Tokens to leave alone. Default: 20,000, at most a quarter of the window.
         """
         info = _info(model)
         return cls(
@@ -307,11 +307,11 @@ def _base(words: dict[str, Any], model: str | ModelInfo | None) -> Budget:
         if "max_tokens" in words:
             share = next(iter(ratio))
             hint = f"max_token_context_length with context_usage_ratio uses the smaller of the two; {share} alone is of the model's window."
-            raise InvalidInput(f"max_tokens and {share} both give the size of the window.", hint=hint)
+            raise InvalidInput(f"max_tokens and {share} both set the size of the window.", hint=hint)
         return Budget.from_ratio(model, **ratio)
     most: Any = words.get("max_tokens")
     if model is None and most is None:
-        raise InvalidInput("There is neither a window nor a model.", hint="Give max_tokens, or a model.")
+        raise InvalidInput("There is neither a window nor a model.", hint="Pass max_tokens, or a model.")
     if model is None:
         _check("max_tokens", most, least=1)
     given = ModelInfo("", context_window=most) if model is None else model
@@ -325,9 +325,9 @@ def _base(words: dict[str, Any], model: str | ModelInfo | None) -> Budget:
 
 
 def _info(model: str | ModelInfo) -> ModelInfo:
-    """Return a model's data, looked up by name unless given."""
+    """Return a model's data, looked up if it is a name."""
     if not isinstance(model, str | ModelInfo):
-        raise InvalidInput(f"The model is {model!r}.", hint="Give a model's name.")
+        raise InvalidInput(f"The model is {model!r}.", hint="Pass a model's name.")
     return model if isinstance(model, ModelInfo) else model_info(model)
 
 

@@ -1,6 +1,6 @@
 """The model catalogue: from a name, however it is spelt, to window, longest answer, tokenizer and price list. Offline.
 
-Windows and prices come with genai-prices, the longest answers from a table of our own; nothing is fetched. Importing genai-prices takes a third of
+Windows and prices come with genai-prices, the longest answers from a table of our own; nothing is fetched. Importing genai-prices costs a third of
 a second, so the first look-up does it.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from genai_prices.types import Provider
 
 __all__ = [
-    "Found",
+    "Listing",
     "ModelInfo",
     "ModelName",
     "UnknownModelWarning",
@@ -95,16 +95,16 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     asked = read_name(name)
     family = family_of(asked.bare)
     limits = next((row for pattern, row in _LIMITS if pattern.match(asked.bare)), Limits())
-    found = find(asked)
-    listed = found.context_window if found else None
-    long_window = asked.long_window and found is not None
+    listing = find(asked)
+    listed = listing.context_window if listing else None
+    long_window = asked.long_window and listing is not None
     window = _LONG_WINDOW if long_window else limits.window or listed
     if window is None and strict:
         raise NotFound(
             name,
             what="model",
             close=close_names(asked),
-            hint="Give the window yourself: ModelInfo(name, window).",
+            hint="Set the window yourself: ModelInfo(name, window).",
         )
     known = window is not None
     window = window or family.default_window
@@ -113,7 +113,7 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
         context_window=window,
         max_input=window - (limits.max_output or 0) if limits.apart and known else window,
         max_output=limits.max_output if known else None,
-        provider=found.provider.id if found else "",
+        provider=listing.provider.id if listing else "",
         family=family.name,
         known=known,
         warning="" if known else _warning(name, window, close_names(asked)),
@@ -154,7 +154,7 @@ class ModelName:
     """The parts of a model's name.
 
     Attributes:
-        asked: The name as it was given.
+        asked: The name that was asked for.
         hosts: The parts before the model, from left to right: who serves it, and often who made it.
         bare: The model alone, with its date.
         readings: Ways to read the name, the most specific first; lower case, never empty.
@@ -209,7 +209,7 @@ _CLOSE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Listing:
     """A model in the data, at the host that was asked for or at its maker."""
 
     provider: Provider
@@ -233,7 +233,7 @@ def _data() -> DataSnapshot:
     return get_snapshot()
 
 
-def find(name: ModelName) -> Found | None:
+def find(name: ModelName) -> Listing | None:
     """Find a model by its name.
 
     The hosts in the name come first, then the makers of models of that name, then other makers, then resellers.
@@ -246,15 +246,15 @@ def find(name: ModelName) -> Found | None:
 
 
 @lru_cache(maxsize=256)
-def _found(name: ModelName, _made: datetime) -> Found | None:
-    """Find a model in the data that were made at a time: a name that is not listed is looked for at every provider, which takes a millisecond."""
+def _found(name: ModelName, _made: datetime) -> Listing | None:
+    """Find a model in the data that were made at a time: a name that is not listed is looked for at every provider, which costs a millisecond."""
     matches = _matches(name)
     first = next(matches, None)
     if first is None:
         return None
     provider, model, certain = first
     windows = (window for _, other, _ in itertools.chain((first,), matches) if (window := other.context_window))
-    return Found(provider, model, next(windows, None), certain and _LOCAL.isdisjoint(name.hosts))
+    return Listing(provider, model, next(windows, None), certain and _LOCAL.isdisjoint(name.hosts))
 
 
 def _matches(name: ModelName) -> Iterator[tuple[Provider, Model, bool]]:

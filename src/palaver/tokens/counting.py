@@ -194,7 +194,7 @@ def _unknown(value: object, counter: Counter) -> int:
 
 
 def _without_sealed(value: object, seal: Callable[[str], None]) -> object:
-    """Copy a JSON value without its sealed strings, which are given to ``seal``."""
+    """Copy a JSON value without its sealed strings, which ``seal`` receives."""
     if isinstance(value, Mapping):
         return {key: _without_sealed(item, seal) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -30,10 +30,10 @@ PIECE = 8_192
 """Characters after which a text is cut, at the next safe place."""
 
 _SEARCH = 2_048
-"""How many characters behind :data:`PIECE` a safe place is looked for before the text is cut where it stands."""
+"""How many characters after :data:`PIECE` are searched for a safe place; without one, the text is cut at their end."""
 
 SEPARATOR = b"\xff\n"
-"""What stands between two tokens in the file of the ranks: no token holds it."""
+"""The separator of two tokens in the file of the ranks; no token contains it."""
 
 _SAFE_CUT = re.compile(r"[^\W_](?=[ \n])")
 """A letter or digit before a space or line break. No alternative of the splitting pattern crosses that place."""

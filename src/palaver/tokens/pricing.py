@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import now
 from palaver.messages import InvokeCost, Usage, UsageCost
-from palaver.tokens.catalogue import Found, ModelInfo, close_names, find, read_name, source
+from palaver.tokens.catalogue import Listing, ModelInfo, close_names, find, read_name, source
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
@@ -56,14 +56,14 @@ def rates(model: str | ModelInfo, *, input_tokens: int = 0, at: float | None = N
     Raises:
         NotFound: There is no such model, or no price for it at a host its name points to.
     """
-    found = _found(model)
-    token = _per_token(_listed(found, at), input_tokens, _name(model))
+    listing = _listing(model)
+    token = _per_token(_listed(listing, at), input_tokens, _name(model))
     return Rates(
         input=float(token.input),
         cache_read=float(token.cache_read),
         cache_write=float(token.cache_write),
         output=float(token.output),
-        source=_source(found),
+        source=_source(listing),
     )
 
 
@@ -80,7 +80,7 @@ def price(usage: Usage | Mapping[str, Any], model: str | ModelInfo, at: float | 
         InvalidInput: The usage contradicts itself, such as more cached tokens than were read.
     """
     used = usage if isinstance(usage, Usage) else Usage(usage)
-    return _priced(used, used.invoke_cost, _name(model), _listed(_found(model), at))
+    return _priced(used, used.invoke_cost, _name(model), _listed(_listing(model), at))
 
 
 def _priced(used: Usage, counted: InvokeCost, model: str, listed: ModelPrice) -> UsageCost:
@@ -114,14 +114,14 @@ def _priced(used: Usage, counted: InvokeCost, model: str, listed: ModelPrice) ->
 
 
 def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
-    """Return what a call used and cost: the provider's dollars; where it gave none, those of the price list, as far as it has the model."""
+    """Return what a call used and cost: the provider's dollars, or else those of the price list, if it has the model."""
     if not usage:
         return InvokeCost()
     known = usage.invoke_cost
-    if known.cost or not model or (found := _certain(model)) is None:
+    if known.cost or not model or (listing := _certain(model)) is None:
         return known
     try:
-        charged = _priced(usage, known, model, _listed(found, at))
+        charged = _priced(usage, known, model, _listed(listing, at))
     except (NotFound, InvalidInput):
         return known
     read = charged.total - charged.output
@@ -152,27 +152,27 @@ def _no_price(name: str) -> NotFound:
     )
 
 
-def _certain(model: str) -> Found | None:
+def _certain(model: str) -> Listing | None:
     """Find a model, unless its price would be a guess."""
-    found = find(read_name(model))
-    return found if found is not None and found.certain else None
+    listing = find(read_name(model))
+    return listing if listing is not None and listing.certain else None
 
 
-def _found(model: str | ModelInfo) -> Found:
-    found = _certain(_name(model))
-    if found is None:
+def _listing(model: str | ModelInfo) -> Listing:
+    listing = _certain(_name(model))
+    if listing is None:
         raise _no_price(_name(model))
-    return found
+    return listing
 
 
-def _listed(found: Found, at: float | None) -> ModelPrice:
+def _listed(listing: Listing, at: float | None) -> ModelPrice:
     """Return the prices of a model at a time."""
-    return found.model.get_prices(datetime.fromtimestamp(now() if at is None else at, UTC))
+    return listing.model.get_prices(datetime.fromtimestamp(now() if at is None else at, UTC))
 
 
-def _source(found: Found) -> str:
+def _source(listing: Listing) -> str:
     """Return the data, host and model of a price."""
-    return f"{source()}: {found.provider.id}/{found.model.id}"
+    return f"{source()}: {listing.provider.id}/{listing.model.id}"
 
 
 def _per_token(listed: ModelPrice, input_tokens: int, name: str) -> _PerToken:

@@ -249,17 +249,17 @@ def _usable(
 def _checked(function: Function, call: ToolCallContent, context: CallContext) -> Callable[[], Any]:
     """Check the arguments against the types or the declared schema, and return a function that makes the call."""
     binding = function.binding
-    found = [] if binding is None or binding.typed else violations(function.parameters, call.args)
+    faults = [] if binding is None or binding.typed else violations(function.parameters, call.args)
     try:
-        if binding is not None and not found:
+        if binding is not None and not faults:
             return binding.call(call.args, context)
     except InvalidArgumentsError as error:
-        found = error.found
+        faults = error.faults
     except Exception as error:  # noqa: BLE001 - a validator in the types may raise anything
-        found = [SchemaViolation("", f"checking them failed. {describe_error(error)}")]
+        faults = [SchemaViolation("", f"checking them failed. {describe_error(error)}")]
     lines = [f"{call.name!r} was not run: its arguments are not valid."]
-    lines += [f"- {violation}" for violation in found[:_MOST_VIOLATIONS]]
-    lines += [f"- and {len(found) - _MOST_VIOLATIONS} more"] if len(found) > _MOST_VIOLATIONS else []
+    lines += [f"- {violation}" for violation in faults[:_MOST_VIOLATIONS]]
+    lines += [f"- and {len(faults) - _MOST_VIOLATIONS} more"] if len(faults) > _MOST_VIOLATIONS else []
     raise _RefusedError(call, "arguments", "\n".join([*lines, "Correct them and call it again."]))
 
 
@@ -277,15 +277,15 @@ def _earlier_answer(toolbox: Toolbox, call: FunctionCall, earlier: Sequence[Func
     Reading a file again after an edit is not a repeat: any non-idempotent call in between may have changed the answer. A
     failed call may be tried again.
     """
-    found = None
-    for each in reversed(earlier):
-        if not each.equals(call):
-            function = toolbox.get(each.name)
+    answer = None
+    for outcome in reversed(earlier):
+        if not outcome.equals(call):
+            function = toolbox.get(outcome.name)
             if function is not None and not function.idempotent:
                 break
-        elif each.success:
-            found = each
-    return found
+        elif outcome.success:
+            answer = outcome
+    return answer
 
 
 # --- what runs ---------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class Function:
         name: Its name for the model, without white space and `/ : \ ; %`.
         description: Its purpose, for the model.
         properties: The JSON schema of each argument, by name.
-        required: The names of the arguments that must be given.
+        required: The names of the required arguments.
         parameters: The whole JSON schema of the arguments. Default: built from `properties` and `required`.
         function: The implementation, or None for a tool that is only declared.
         additional_properties: Whether arguments beyond `properties` are accepted.
@@ -129,7 +129,7 @@ class Function:
             InvalidInput: No JSON object can fill its parameters, or a field does not exist or has the wrong type.
         """
         described: object = prop_desc
-        if not isinstance(described, Mapping) or not all(isinstance(each, str) for each in described.values()):
+        if not isinstance(described, Mapping) or not all(isinstance(text, str) for text in described.values()):
             raise InvalidInput(f"prop_desc is {prop_desc!r}.", hint="Pass descriptions by parameter: {'city': '...'}.")
         if isinstance(function, ToolFunction):
             return function.extend(**overrides) if overrides else function
@@ -144,7 +144,7 @@ class Function:
         return ToolFunction(**{**stated, **overrides}, function=function, binding=binding)
 
     def extend(self, **overrides: Any) -> Self:  # noqa: ANN401 - fields of a tool
-        """Return a copy of the tool with the given fields changed.
+        """Return a copy of the tool with some fields changed.
 
         Raises:
             InvalidInput: A field does not exist or has the wrong type.
@@ -322,7 +322,9 @@ def _schema(function: Function) -> FrozenDict:
     if schema.get("type", "object") != "object":
         raise InvalidInput(f"The parameters of {function.name!r} have the type {schema['type']!r}, not 'object'.")
     properties = schema.get("properties", {})
-    if not isinstance(properties, Mapping) or not all(isinstance(each, Mapping | bool) for each in properties.values()):
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(schema, Mapping | bool) for schema in properties.values()
+    ):
         raise InvalidInput(f"The properties of {function.name!r} are not JSON schemas by name.")
     missing = [name for name in schema.get("required", ()) if name not in properties]
     if missing and schema.get("additionalProperties") is False:
@@ -349,7 +351,7 @@ def _bound(declared: Function, function: Implementation) -> Binding:
     extra = sorted(binding.required - declared.properties.keys())
     if extra:
         raise InvalidInput(f"The implementation of {declared.name!r} requires {extra[0]!r}, which is not declared.")
-    lacking = sorted(declared.properties.keys() - {each.name for each in binding.parameters})
+    lacking = sorted(declared.properties.keys() - {parameter.name for parameter in binding.parameters})
     if lacking and not binding.open_ended:
         raise InvalidInput(
             f"The implementation of {declared.name!r} does not accept {lacking[0]!r}, which is declared."
@@ -358,7 +360,7 @@ def _bound(declared: Function, function: Implementation) -> Binding:
 
 
 def _known(kind: type[Function], overrides: Iterable[str]) -> None:
-    names = {each.name for each in fields(kind) if each.init} - {"binding"}
+    names = {field.name for field in fields(kind) if field.init} - {"binding"}
     unknown = sorted(set(overrides) - names)
     if unknown:
         raise InvalidInput(f"A tool has no field {unknown[0]!r}.", hint=f"Fields: {', '.join(sorted(names))}.")

@@ -107,20 +107,22 @@ class McpSession:
         """
         try:
             with anyio.fail_after(self.server.connect_timeout):
-                found = await self._list((await self._connected()).client)
+                offered = await self._list((await self._connected()).client)
         except (MCPError, OSError, ValueError) as error:
             raise PalaverError(
                 f"The MCP server {self.server.server_label!r} ({self.server.address}) cannot be used: {self._said(error)}",
                 hint="Check that it runs, its address or program, and the values of env and headers.",
             ) from error
-        names = [each.name for each in found]
+        names = [tool.name for tool in offered]
         allowed = self.server.allowed_tools
         for name in allowed or ():
             if name not in names:
                 what = f"tool of the MCP server {self.server.server_label!r}"
                 raise NotFound(name, close=get_close_matches(name, names), what=what)
-        taken: set[str] = set()
-        self.functions = tuple(self._function(each, taken) for each in found if allowed is None or each.name in allowed)
+        used: set[str] = set()
+        self.functions = tuple(
+            self._function(tool, used) for tool in offered if allowed is None or tool.name in allowed
+        )
         return self.functions
 
     def drop(self) -> None:
@@ -130,24 +132,24 @@ class McpSession:
             self._connection = None
 
     async def _list(self, client: Client) -> list[mcp_types.Tool]:
-        found: list[mcp_types.Tool] = []
+        tools: list[mcp_types.Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found.extend(page.tools)
+            tools.extend(page.tools)
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return tools
         raise ConnectionError(f"its list of tools has more than {_MOST_PAGES} pages")
 
-    def _function(self, given: mcp_types.Tool, taken: set[str]) -> Function:
+    def _function(self, given: mcp_types.Tool, used: set[str]) -> Function:
         """Return a tool with a valid name that no other tool of the server has."""
         label = self.server.server_label
         plain = name = (f"{label}_" if self.server.prefix else "") + (_FOREIGN.sub("_", given.name) or "tool")
         number = 2
-        while name in taken:
+        while name in used:
             name, number = f"{plain}_{number}", number + 1
-        taken.add(name)
+        used.add(name)
         hints = given.annotations.model_dump(exclude_none=True) if given.annotations else {}
 
         async def call(palaver_context: CallContext, /, **arguments: Any) -> ToolReply:  # noqa: ANN401 - JSON
@@ -208,7 +210,7 @@ class McpSession:
     # --- the connection ------------------------------------------------------------------------------------------------
 
     async def _connected(self) -> _Connection:
-        """Return the connection; connect if there is none.
+        """Return the connection; connect first if necessary.
 
         Raises:
             OSError: Connecting failed.

@@ -43,8 +43,8 @@ def _content(value: Any) -> str | tuple[Part, ...]:  # noqa: ANN401 - anything
     part = _part(value)
     if part is not None:
         return part.content if isinstance(part, TextContent) else (part,)
-    if isinstance(value, list | tuple) and any(_part(each) is not None for each in value):
-        return tuple(_part(each) or TextContent(_text(each)) for each in value)
+    if isinstance(value, list | tuple) and any(_part(item) is not None for item in value):
+        return tuple(_part(item) or TextContent(_text(item)) for item in value)
     return _text(value)
 
 
@@ -143,7 +143,7 @@ def _size(part: Part) -> int:
     if isinstance(part, TextContent):
         return len(part.content.encode("utf-8", "surrogatepass"))
     if isinstance(part, ImageContent):
-        return sum(each.size for each in part.images)
+        return sum(image.size for image in part.images)
     if isinstance(part, AudioContent):
-        return sum(each.size for each in part.audio)
+        return sum(sound.size for sound in part.audio)
     return len(to_json(part, fallback=_printed))

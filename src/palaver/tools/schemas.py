@@ -64,7 +64,7 @@ def close_objects(schema: Schema) -> dict[str, Any]:
 
 def _tidy(part: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if isinstance(part, list):
-        return [_tidy(each) for each in part]
+        return [_tidy(item) for item in part]
     if not isinstance(part, dict):
         return part
     out = {word: _tidy_word(word, value) for word, value in part.items() if word not in {"title", "discriminator"}}
@@ -79,7 +79,7 @@ def _tidy(part: Any) -> Any:  # noqa: ANN401 - any part of a schema
 
 def _tidy_word(word: str, value: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if word in _NAMED and isinstance(value, dict):
-        return {name: _tidy(each) for name, each in value.items()}
+        return {name: _tidy(item) for name, item in value.items()}
     return value if word in _VALUES else _tidy(value)
 
 
@@ -183,8 +183,8 @@ def _require_target(resolver: Any, reference: str) -> None:  # noqa: ANN401 - js
 def _words(part: object) -> Iterator[tuple[str, Any]]:
     """Yield the keywords of a schema and of the schemas in it, with their values."""
     if isinstance(part, list | tuple):
-        for each in part:
-            yield from _words(each)
+        for item in part:
+            yield from _words(item)
     elif isinstance(part, Mapping):
         for word, value in part.items():
             if word not in _VALUES:

@@ -36,9 +36,9 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class InvalidArgumentsError(Exception):
     """Arguments that the types of a function refuse; becomes a result for the model."""
 
-    def __init__(self, found: list[SchemaViolation]) -> None:
-        super().__init__("; ".join(map(str, found)))
-        self.found = found
+    def __init__(self, faults: list[SchemaViolation]) -> None:
+        super().__init__("; ".join(map(str, faults)))
+        self.faults = faults
 
 
 @dataclass(frozen=True)
@@ -62,25 +62,27 @@ class Binding:
     @property
     def parameters(self) -> tuple[inspect.Parameter, ...]:
         """The parameters that a model fills."""
-        found = self.signature.parameters.values()
-        return tuple(each for each in found if each.name not in self.contexts and each.kind not in _MANY)
+        parameters = self.signature.parameters.values()
+        return tuple(
+            parameter for parameter in parameters if parameter.name not in self.contexts and parameter.kind not in _MANY
+        )
 
     @property
     def required(self) -> frozenset[str]:
         """The names of those that have no default."""
-        return frozenset(each.name for each in self.parameters if each.default is _EMPTY)
+        return frozenset(parameter.name for parameter in self.parameters if parameter.default is _EMPTY)
 
     @property
     def open_ended(self) -> bool:
         """Whether it accepts any named argument."""
-        return any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
+        return any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.signature.parameters.values())
 
     @cached_property
     def _types(self) -> TypeAdapter[Any]:
         make: Any = TypedDict
         fields = {
-            each.name: (Required if each.default is _EMPTY else NotRequired)[each.annotation]
-            for each in self.parameters
+            parameter.name: (Required if parameter.default is _EMPTY else NotRequired)[parameter.annotation]
+            for parameter in self.parameters
         }
         arguments = make("Arguments", fields)
         arguments.__pydantic_config__ = ConfigDict(extra="forbid")
@@ -101,7 +103,7 @@ class Binding:
         Raises:
             InvalidInput: A type has no JSON schema, or a description names no parameter.
         """
-        unknown = sorted(prop_desc.keys() - {each.name for each in self.parameters})
+        unknown = sorted(prop_desc.keys() - {parameter.name for parameter in self.parameters})
         if unknown:
             raise InvalidInput(f"{_name(self.function)}() has no parameter {unknown[0]!r} to describe.")
         try:
@@ -112,8 +114,10 @@ class Binding:
                 hint="A model cannot fill such a parameter. Annotate one that the program fills with CallContext.",
             ) from error
         properties = schema.setdefault("properties", {})
-        for each in self.parameters:
-            properties[each.name] = _described(properties[each.name], each, prop_desc.get(each.name))
+        for parameter in self.parameters:
+            properties[parameter.name] = _described(
+                properties[parameter.name], parameter, prop_desc.get(parameter.name)
+            )
         schema.pop("description", None)
         return schema
 
@@ -129,7 +133,7 @@ class Binding:
                 values = self._types.validate_python(values)
             except ValidationError as error:
                 raise InvalidArgumentsError(_violations(error)) from error
-        known = {each.name for each in self.parameters}
+        known = {parameter.name for parameter in self.parameters}
         bound = inspect.BoundArguments(self.signature, OrderedDict(dict.fromkeys(self.contexts, context)))
         bound.arguments.update({name: values[name] for name in known & values.keys()})
         rest = {name: value for name, value in values.items() if name not in known}
@@ -144,14 +148,14 @@ def read_signature(function: object) -> Binding:
     """
     binding = replace(bind(function), typed=True)
     given = binding.signature.parameters.values()
-    many = next((each for each in given if each.kind in _MANY), None)
+    many = next((parameter for parameter in given if parameter.kind in _MANY), None)
     if many is not None:
         raise InvalidInput(
-            f"{_name(function)}() takes {many}, but a model must be told each argument by name.",
-            hint="Declare list or dict parameters instead, or give the schema with Function(..., parameters=...).",
+            f"{_name(function)}() has {many}, but a model passes each argument by name.",
+            hint="Declare list or dict parameters instead, or pass the schema with Function(..., parameters=...).",
         )
-    told = [_told(each) if each.name not in binding.contexts else each for each in given]
-    return replace(binding, signature=binding.signature.replace(parameters=told))
+    typed = [_with_type(parameter) if parameter.name not in binding.contexts else parameter for parameter in given]
+    return replace(binding, signature=binding.signature.replace(parameters=typed))
 
 
 def bind(function: object) -> Binding:
@@ -181,13 +185,13 @@ def bind(function: object) -> Binding:
         )
     is_method = _is_method(function, signature)
     parameters = list(signature.parameters.values())[is_method:]
-    contexts = tuple(each.name for each in parameters if _is_context(each.annotation))
+    contexts = tuple(parameter.name for parameter in parameters if _is_context(parameter.annotation))
     return Binding(function, signature.replace(parameters=parameters), contexts, is_method=is_method)
 
 
 def _name(function: object) -> str:
-    found = getattr(function, "__qualname__", None) or getattr(getattr(function, "func", None), "__qualname__", None)
-    return str(found or type(function).__name__)
+    name = getattr(function, "__qualname__", None) or getattr(getattr(function, "func", None), "__qualname__", None)
+    return str(name or type(function).__name__)
 
 
 def _is_method(function: Implementation, signature: inspect.Signature) -> bool:
@@ -210,7 +214,7 @@ def _is_context(annotation: Any) -> bool:  # noqa: ANN401 - a type form
     return isinstance(annotation, type) and issubclass(annotation, CallContext)
 
 
-def _told(parameter: inspect.Parameter) -> inspect.Parameter:
+def _with_type(parameter: inspect.Parameter) -> inspect.Parameter:
     """Return a parameter with a type. Without an annotation, this is the type of a plain default, or else text."""
     default, annotation = parameter.default, parameter.annotation
     if isinstance(default, FieldInfo):
@@ -224,15 +228,15 @@ def _told(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(annotation=annotation)
 
 
-def _described(schema: Any, parameter: inspect.Parameter, told: str | None) -> dict[str, Any]:  # noqa: ANN401 - a schema
-    """Return a property's schema with description and default; `Optional[X]` is declared as X (R125)."""
+def _described(schema: Any, parameter: inspect.Parameter, description: str | None) -> dict[str, Any]:  # noqa: ANN401 - a schema
+    """Return a property's schema with description and default; `Optional[X]` is declared as X."""
     out: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     while {"type": "null"} in out.get("anyOf", ()):
         rest = {word: value for word, value in out.items() if word != "anyOf"}
         cases = [case for case in out["anyOf"] if case != {"type": "null"}]
         out = {**cases[0], **rest} if len(cases) == 1 else {"anyOf": cases, **rest}
     out.pop("default", None)
-    said = told or out.get("description") or ""
+    said = description or out.get("description") or ""
     if parameter.default is not _EMPTY:
         try:
             plain = json.dumps(to_jsonable_python(parameter.default), allow_nan=False, ensure_ascii=False)
@@ -247,13 +251,13 @@ def _described(schema: Any, parameter: inspect.Parameter, told: str | None) -> d
 
 def _violations(error: ValidationError) -> list[SchemaViolation]:
     """Return Pydantic's violations, each once, without the names of Pydantic's own branches in their places."""
-    found: dict[str, SchemaViolation] = {}
-    for each in error.errors(include_url=False, include_input=False):
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"] if _is_step(step)]
-        message = each["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    violations: dict[str, SchemaViolation] = {}
+    for fault in error.errors(include_url=False, include_input=False):
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"] if _is_step(step)]
+        message = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         violation = SchemaViolation("".join(steps).removeprefix("."), message[:1].lower() + message[1:])
-        found.setdefault(str(violation), violation)
-    return list(found.values())
+        violations.setdefault(str(violation), violation)
+    return list(violations.values())
 
 
 def _is_step(step: object) -> bool:

@@ -28,13 +28,13 @@ class Toolbox:
         Raises:
             InvalidInput: Two tools have the same name, or a callable cannot be a tool.
         """
-        found: dict[str, Function] = {}
-        made = [each if isinstance(each, Function) else Function.from_callable(each) for each in functions]
-        for each in without_clashes(made):
-            if each.name in found:
-                raise InvalidInput(f"Two tools are called {each.name!r}.", hint="Rename one with extend(name=...).")
-            found[each.name] = each
-        self._functions: Mapping[str, Function] = MappingProxyType(found)
+        named: dict[str, Function] = {}
+        made = [tool if isinstance(tool, Function) else Function.from_callable(tool) for tool in functions]
+        for function in without_clashes(made):
+            if function.name in named:
+                raise InvalidInput(f"Two tools are called {function.name!r}.", hint="Rename one with extend(name=...).")
+            named[function.name] = function
+        self._functions: Mapping[str, Function] = MappingProxyType(named)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Toolbox:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The declarations, in order. An unavailable tool stays declared."""
-        return tuple(each.spec for each in self)
+        return tuple(function.spec for function in self)
 
     def get(self, name: str) -> Function | None:
         """Return the tool of this name, or None."""
@@ -52,8 +52,8 @@ class Toolbox:
 
     def close(self, name: str) -> tuple[str, ...]:
         """Return similar names, the closest first; case does not matter."""
-        by_folded = {each.casefold(): each for each in self._functions}
-        return tuple(by_folded[each] for each in get_close_matches(name.casefold(), by_folded))
+        by_folded = {known.casefold(): known for known in self._functions}
+        return tuple(by_folded[close] for close in get_close_matches(name.casefold(), by_folded))
 
     def __or__(self, other: Iterable[Function | Callable[..., Any]]) -> Toolbox:
         return Toolbox((*self, *other))
@@ -74,8 +74,8 @@ class Toolbox:
 def without_clashes(functions: Iterable[Function]) -> list[Function]:
     """Return functions; an MCP tool whose name occurs twice gets its server's label as a prefix."""
     given = list(functions)
-    times = Counter(each.name for each in given)
-    return [_prefixed(each) if times[each.name] > 1 else each for each in given]
+    times = Counter(function.name for function in given)
+    return [_prefixed(function) if times[function.name] > 1 else function for function in given]
 
 
 def _prefixed(function: Function) -> Function:

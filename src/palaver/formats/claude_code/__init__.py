@@ -1,7 +1,7 @@
 """Claude Code's session files: JSON lines whose records form a tree by parents, which this reader splits into dialogs.
 
-One response of the model takes several lines, each repeating its usage. Results are children of their call. The messages of sub-agents
-are in sidechains, in progress records of the call that started them, or in files of their own, with their type in a file beside each.
+One response of the model has several lines, each repeating its usage. Results are children of their call. The messages of sub-agents
+are in sidechains, in progress records of the call that started them, or in files of their own, with their type in a file next to each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["AGENT_FILE", "ClaudeCodeFormat", "about_agent"]
 AGENT_FILE = "agent-"
 """The prefix of files of sub-agents, next to the session's file or in its folder `subagents`."""
 _META_BYTES = 1 << 16
-_BESIDE = frozenset({"summary", "file-history-snapshot", "queue-operation"})
+_UNCHAINED = frozenset({"summary", "file-history-snapshot", "queue-operation"})
 
 
 class ClaudeCodeFormat:
@@ -41,7 +41,7 @@ class ClaudeCodeFormat:
         records = source.opening.records
         if any(map(_is_in_chain, records)):
             return 1.0
-        return 0.6 if records and all(fields.text(record, "type") in _BESIDE for record in records) else 0.0
+        return 0.6 if records and all(fields.text(record, "type") in _UNCHAINED for record in records) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read each file of the source as a separate session."""
@@ -68,10 +68,10 @@ def _agent_type(path: Path) -> str:
         return ""
     try:
         with about.open("rb") as file:
-            found = json.loads(file.read(_META_BYTES))
+            meta = json.loads(file.read(_META_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
-    return fields.text(found, "agentType") if isinstance(found, dict) else ""
+    return fields.text(meta, "agentType") if isinstance(meta, dict) else ""
 
 
 def _session(member: Member, ordinal: int, agent: str) -> Iterator[Event]:
@@ -91,7 +91,7 @@ def _session(member: Member, ordinal: int, agent: str) -> Iterator[Event]:
     )
     place = member.place("whole file")
     yield from survey.losses
-    if not about.told:
+    if not about.instructed:
         yield no_instructions(place)
     if tree.linear:
         reason = "Hardly any record names its parent: the order of the file was kept, and branches are unknown."
@@ -100,5 +100,5 @@ def _session(member: Member, ordinal: int, agent: str) -> Iterator[Event]:
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):
-            yield from reading.take(record)
+            yield from reading.read(record)
     yield from reading.closing(place)

@@ -53,10 +53,10 @@ def said(value: Mapping[str, object]) -> Mapping[str, object]:
     Raises:
         InvalidMessage: The record has no message.
     """
-    found = value.get("message")
-    if not isinstance(found, dict):
-        raise InvalidMessage("It holds no message.")
-    return found
+    message = value.get("message")
+    if not isinstance(message, dict):
+        raise InvalidMessage("It has no message.")
+    return message
 
 
 def provider(model: str) -> str | None:
@@ -189,17 +189,17 @@ def entries_of(record: Mapping[str, object], ordinal: int) -> tuple[Entry, ...]:
         fields.moment(record.get("timestamp")) or now(),
     )
     source = Source(format=NAME, record=key, ordinal=ordinal)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     try:
         if failed := failure(record, at):
-            found.append(failed)
+            entries.append(failed)
         elif kind in MESSAGES:
-            whole = [one for message in messages_of(record, key or str(ordinal), at) for one in _one_by_one(message)]
-            found += (MessageEntry(message=one, at=at) for one in whole)
+            whole = [said for message in messages_of(record, key or str(ordinal), at) for said in _one_by_one(message)]
+            entries += (MessageEntry(message=said, at=at) for said in whole)
     except (PalaverError, ValueError, RecursionError):  # errors that a malformed record can cause
-        found = []
-    found = found or [Custom(custom_type=f"{NAME}/{kind or 'record'}", at=at)]
-    return tuple(entry.model_copy(update={"source": source}) for entry in found)
+        entries = []
+    entries = entries or [Custom(custom_type=f"{NAME}/{kind or 'record'}", at=at)]
+    return tuple(entry.model_copy(update={"source": source}) for entry in entries)
 
 
 def _one_by_one(message: Message) -> tuple[Message, ...]:

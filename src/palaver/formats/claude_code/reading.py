@@ -20,7 +20,7 @@ _CLEARED = "[Old tool result content cleared]"
 """The text that Claude Code shows instead of a result that its microcompaction cleared."""
 
 _TITLE = "titles; the newest one is the session's"
-_BESIDE = {
+_SKIPPED = {
     "file-history-snapshot": "names of backups of files; the files are not in the session",
     "summary": _TITLE,
     "custom-title": _TITLE,
@@ -53,20 +53,20 @@ class ClaudeCodeReader:
         self._agents: dict[str, str] = {}  # the kind of sub-agent that a call asked for
         self._newest = tree.root
         self._owner = owner
-        self._told: dict[tuple[int, str], object] = {}  # the newest instructions and tools of each dialog
+        self._in_force: dict[tuple[int, str], object] = {}  # the newest instructions and tools of each dialog
 
     def opening(self) -> Iterator[Event]:
         """Begin the conversation's first dialog."""
         yield from self._open(self._tree.root)
 
-    def take(self, record: Record) -> Iterator[Event]:
+    def read(self, record: Record) -> Iterator[Event]:
         """Read a record; report one that cannot be read."""
         value = record.value
         origin = Origin(record_id(record), record.ordinal, record.digest, record.place)
         at = fields.moment(value.get("timestamp"))
         node = self._survey.nodes.get(origin.record, ROOT)
         if fields.text(value, "type") not in CHAIN or node == ROOT:
-            yield from guarded(record.place, self._record_beside(value, origin, at))
+            yield from guarded(record.place, self._unchained(value, origin, at))
         elif self._survey.ordinals[node] != record.ordinal:
             yield from guarded(record.place, self._repeated(value, origin, at, node))
         else:
@@ -141,12 +141,12 @@ class ClaudeCodeReader:
         if value.get("type") == SNAPSHOT:
             yield from self._open(dialog)
             texts = [text for text in fields.items(value, "systemPrompt") if isinstance(text, str) and text]
-            if texts != self._told.get((dialog, "system"), []):
-                self._told[dialog, "system"] = texts
+            if texts != self._in_force.get((dialog, "system"), []):
+                self._in_force[dialog, "system"] = texts
                 yield self._writers[dialog].put(_instructions(texts, at), origin)
             tools = value.get("tools")
-            if tools is not None and tools != self._told.get((dialog, "tools")):
-                self._told[dialog, "tools"] = tools
+            if tools is not None and tools != self._in_force.get((dialog, "tools")):
+                self._in_force[dialog, "tools"] = tools
                 yield from declare(self._writers[dialog], tools, at, origin)
             value = {name: other for name, other in value.items() if name not in {"systemPrompt", "tools"}}
         yield from self._put(dialog, Custom(custom_type=f"{NAME}/attachment", data=value, at=at), origin)
@@ -181,7 +181,7 @@ class ClaudeCodeReader:
         writer = self._writers[dialog]
         bounds = self._bounds.pop(dialog, NOTHING)
         if bounds.get("preservedSegment"):
-            reason = "The compaction kept some messages beside its summary; the view begins with the summary alone."
+            reason = "The compaction kept some messages after its summary; the view begins with the summary alone."
             yield Loss(place=origin.place, reason=reason, code="dangling_edit")
         before = fields.number(bounds, "preTokens")
         after = min(len(summary) // 4, max(before - 1, 0))
@@ -215,20 +215,20 @@ class ClaudeCodeReader:
             yield writer.put(writer.clearing(places, _CLEARED, at=at), origin)
 
     def _progress(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        found = agent_message(value)
-        if found is None:
+        progress = agent_message(value)
+        if progress is None:
             kind = fields.text(fields.mapping(value, "data"), "type")
             self._skipped.record(f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome")
             return
-        lane, inner = self._survey.lane(found[0]), found[1]
+        lane, inner = self._survey.lane(progress[0]), progress[1]
         yield from self._open(lane, dialog)
         yield from self._say(inner, origin, fields.moment(inner.get("timestamp")) or at, lane, 0)
 
-    def _record_beside(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
+    def _unchained(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         """Read a record outside the chain: keep it unchanged, unless its kind is known to be irrelevant."""
         kind = fields.text(value, "type")
-        if kind in _BESIDE:
-            self._skipped.record(kind, _BESIDE[kind])
+        if kind in _SKIPPED:
+            self._skipped.record(kind, _SKIPPED[kind])
         elif kind == "queue-operation" and not value.get("content"):
             self._skipped.record(kind, "the queue moving on; queued words are kept where they were queued")
         else:

@@ -39,7 +39,7 @@ class ClaudeCodeSurvey:
         about: The facts about the whole session.
     """
 
-    def __init__(self, found: Iterator[Record | Loss]) -> None:
+    def __init__(self, records: Iterator[Record | Loss]) -> None:
         self.nodes: dict[str, int] = {}
         self.ordinals = array("q")
         self.parents = array("q")
@@ -53,7 +53,7 @@ class ClaudeCodeSurvey:
         self.about = About()
         self._newest = [ROOT]
         self._numbers: dict[str, int] = {MAIN: 0}
-        for record in found:
+        for record in records:
             if isinstance(record, Loss):
                 self.losses.append(record)
             else:
@@ -69,7 +69,7 @@ class ClaudeCodeSurvey:
 
     def _take(self, record: Record) -> None:
         value = record.value
-        self.about.take(value)
+        self.about.read(value)
         kind = fields.text(value, "type")
         if kind not in CHAIN:
             return
@@ -120,8 +120,8 @@ class ClaudeCodeSurvey:
         if record.value.get("parentUuid") and named not in self.nodes:
             reason = f"Its parent {named[:40]} is not before it in the file; it follows the record before it."
             self.losses.append(Loss(place=record.place, reason=reason, code="dangling_parent"))
-        found = self.nodes.get(named, ROOT)
-        return found if found != ROOT and self.lane_of[found] == lane else self._newest[lane]
+        node = self.nodes.get(named, ROOT)
+        return node if node != ROOT and self.lane_of[node] == lane else self._newest[lane]
 
 
 class About:
@@ -130,18 +130,18 @@ class About:
     Attributes:
         session: Its id.
         started_at: When its first record was written.
-        told: Whether it has the instructions.
+        instructed: Whether it has the instructions.
         first: The first values of other fields.
     """
 
     def __init__(self) -> None:
         self.session = ""
         self.started_at = 0.0
-        self.told = False
+        self.instructed = False
         self.first: dict[str, str] = {}
         self._titles: dict[str, str] = {}
 
-    def take(self, value: Mapping[str, object]) -> None:
+    def read(self, value: Mapping[str, object]) -> None:
         """Read a record."""
         self.session = self.session or fields.text(value, "sessionId")
         self.started_at = self.started_at or fields.moment(value.get("timestamp"))
@@ -152,7 +152,7 @@ class About:
             model = fields.text(fields.mapping(value, "message"), "model")
             if model and model != SYNTHETIC:
                 self.first["model"] = model
-        self.told = self.told or fields.mapping(value, "attachment").get("type") == SNAPSHOT
+        self.instructed = self.instructed or fields.mapping(value, "attachment").get("type") == SNAPSHOT
         name = _TITLES.get(fields.text(value, "type"), "")
         if name and (text := fields.text(value, name)):
             self._titles[name] = text

@@ -61,8 +61,8 @@ class BranchTree:
             if self.linear:
                 self.of_node.append(lane)
                 continue
-            here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], continued[parent])
-            if leads[node] and taken:
+            here, occupied = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], continued[parent])
+            if leads[node] and occupied:
                 self.dialogs.append(LineBranch(f"fork:{keys[node]}", lane, here, parent))
                 here = len(self.dialogs) - 1
             elif leads[node] and parent == ROOT:

@@ -106,8 +106,8 @@ class _Chain:
 
     def compaction(self, exchange: Exchange, at: float) -> Iterator[Mapping[str, object]]:
         """Yield the records of a compaction by Claude Code: a boundary and the summary."""
-        told: Mapping[str, object] = {"content": "Conversation compacted", "isMeta": False, "level": "info"}
+        notice: Mapping[str, object] = {"content": "Conversation compacted", "isMeta": False, "level": "info"}
         bounds = {"trigger": "manual", "preTokens": 0}
-        yield self.link("system", at, subtype="compact_boundary", **told, compactMetadata=bounds)
+        yield self.link("system", at, subtype="compact_boundary", **notice, compactMetadata=bounds)
         message = {"role": "user", "content": text_of(exchange.blocks())}
         yield self.link("user", at, message=message, isVisibleInTranscriptOnly=True, isCompactSummary=True)

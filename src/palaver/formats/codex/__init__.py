@@ -61,5 +61,5 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):
-            yield from reading.take(record)
+            yield from reading.read(record)
     yield from reading.closing(member.place("whole file"))

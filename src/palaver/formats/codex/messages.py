@@ -94,7 +94,7 @@ def digest(item: Mapping[str, object]) -> bytes:
     return sha256(json.dumps(item, sort_keys=True).encode()).digest()[:16]
 
 
-def told(payload: Mapping[str, object], key: str, at: float) -> Message:
+def prompt(payload: Mapping[str, object], key: str, at: float) -> Message:
     """Read a message of the user or the developer, or of the harness in either role.
 
     Raises:

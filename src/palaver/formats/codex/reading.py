@@ -39,12 +39,12 @@ class CodexReader:
         """Begin the conversation's dialog."""
         yield self._writer.branch(NAME)
 
-    def take(self, record: Record) -> Iterator[Event]:
+    def read(self, record: Record) -> Iterator[Event]:
         """Read a record; report one that cannot be read."""
         origin = Origin(str(record.ordinal), record.ordinal, record.digest, record.place)
         kind, payload = envelope(record.value)
         at = fields.moment(record.value.get("timestamp")) or self._survey.started_at
-        if self._responses.take(kind, payload, record.ordinal):
+        if self._responses.read(kind, payload, record.ordinal):
             yield from guarded(record.place, self._spoken(payload, origin, at))
         else:
             yield from guarded(record.place, self._record(kind, payload, origin, at))
@@ -104,7 +104,7 @@ class CodexReader:
         if kind in OUTPUTS:
             yield from self._say(messages.output(payload, key, at), payload, origin)
         elif kind == "message":
-            message = messages.told(payload, key, at)
+            message = messages.prompt(payload, key, at)
             if message.speaker is Speaker.HUMAN:
                 self._turns.append(self._writer.mark())
             yield from self._say(message, payload, origin)
@@ -132,7 +132,7 @@ class CodexReader:
             self._skipped.record(f"event_msg/{kind}", "the screen's mirror of response items")
 
     def _rolled_back(self, turns: int, origin: Origin) -> Event:
-        """Begin a fork before the first turn that the user took back."""
+        """Begin a fork before the first turn that the user undid."""
         turns = min(max(turns, 0), len(self._turns))
         mark = self._turns[-turns] if turns else self._writer.mark()
         del self._turns[len(self._turns) - turns :]
@@ -142,11 +142,11 @@ class CodexReader:
     def _compaction(self, payload: Mapping[str, object], at: float) -> Compaction:
         history = fields.objects(payload, "replacement_history")
         summary = fields.text(payload, "message")
-        held = {span.dialog for span in self._writer.spans()}
+        own = {span.dialog for span in self._writer.spans()}
         seen: dict[bytes, int] = {}
         pieces: list[Run | Derived] = [self._piece(item, seen) for item in history]
         if not history:
-            pieces = [one.writer.run(one.puts, one.puts + 1) for one in self._turns if one.writer.key in held]
+            pieces = [turn.writer.run(turn.puts, turn.puts + 1) for turn in self._turns if turn.writer.key in own]
             pieces += [self._summary(summary)] if summary else []
         return self._writer.compaction(pieces, at=at)
 
@@ -159,7 +159,7 @@ class CodexReader:
             return known[nth]
         if item.get("type") != "message":
             return self._summary(_ENCRYPTED)
-        text = "\n".join(one.content for one in blocks_of(item.get("content")) if isinstance(one, TextContent))
+        text = "\n".join(block.content for block in blocks_of(item.get("content")) if isinstance(block, TextContent))
         if fields.text(item, "role") in {"developer", "system"} or said_by_harness(item):
             return Derived(text=text, label="notice", speaker="harness", trust="harness")
         return self._summary(text)

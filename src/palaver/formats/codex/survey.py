@@ -20,7 +20,7 @@ class Responses:
         self.first = -1
         self._open = False
 
-    def take(self, kind: str, payload: Mapping[str, object], ordinal: int) -> bool:
+    def read(self, kind: str, payload: Mapping[str, object], ordinal: int) -> bool:
         """Read the next record. Return whether it is part of a response, whose first item is then `first`."""
         if not is_spoken(kind, payload):
             self._open = self._open and kind == "event_msg" and payload.get("type") != "token_count"
@@ -44,7 +44,7 @@ class CodexSurvey:
         unused: The number of token counts that belong to no item.
     """
 
-    def __init__(self, found: Iterator[Record | Loss]) -> None:
+    def __init__(self, records: Iterator[Record | Loss]) -> None:
         self.usage: dict[int, Mapping[str, object]] = {}
         self.wanted: set[bytes] = set()
         self.main = "main"
@@ -56,7 +56,7 @@ class CodexSurvey:
         self._responses = Responses()
         self._last_item = -1
         self._total: object = None
-        for record in found:
+        for record in records:
             if isinstance(record, Loss):
                 self.losses.append(record)
             else:
@@ -65,7 +65,7 @@ class CodexSurvey:
     def _take(self, record: Record) -> None:
         kind, payload = envelope(record.value)
         self.started_at = self.started_at or fields.moment(record.value.get("timestamp"))
-        if self._responses.take(kind, payload, record.ordinal):
+        if self._responses.read(kind, payload, record.ordinal):
             self._last_item = record.ordinal
         if kind == "event_msg":
             self._event(payload, record.ordinal)

@@ -44,7 +44,7 @@ def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[
     yield _line(heading.created, "session_meta", _meta(heading, "\n\n".join(base)))
     history = [_message("developer", *told)] if told else []
     yield from (_line(heading.created, "response_item", item) for item in history)
-    newest = max((index for index, each in enumerate(view.exchanges) if each.derived), default=-1)
+    newest = max((index for index, exchange in enumerate(view.exchanges) if exchange.derived), default=-1)
     for index, (exchange, at, script) in enumerate(spelled(view, _RESPONSES, heading, load, notes)):
         if exchange.derived:
             history.append(_message("user", _summary(exchange)))

@@ -29,7 +29,9 @@ class PiFormat:
     def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it is a pi session, from 0.0 to 1.0."""
         records = source.opening.records
-        if any(one.get("type") == "session" and "cwd" in one and "payload" not in one for one in records[:2]):
+        if any(
+            record.get("type") == "session" and "cwd" in record and "payload" not in record for record in records[:2]
+        ):
             return 0.95
         return 0.6 if any(map(_is_message, records)) else 0.0
 
@@ -59,11 +61,11 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     )
     place = member.place("whole file")
     yield from survey.losses
-    if not survey.told:
+    if not survey.instructed:
         yield no_instructions(place)
     reading = PiReader(survey)
     yield from reading.opening()
     for record in member.records():
         if isinstance(record, Record):
-            yield from reading.take(record)
+            yield from reading.read(record)
     yield from reading.skipped.losses(place)

@@ -41,7 +41,7 @@ ROLES = frozenset(
 
 
 class PiPrompt(NamedTuple):
-    """What the model was told up to a point: instructions and tools.
+    """The instructions and tools in force at a point of the conversation.
 
     Attributes:
         base: The texts, in order.
@@ -54,7 +54,7 @@ class PiPrompt(NamedTuple):
     tools: Mapping[str, Mapping[str, object]] = NOTHING  # type: ignore[assignment]
 
     def after(self, said: Mapping[str, object]) -> PiPrompt:
-        """Return what the model is told after a system message: later texts are added, sections replaced by name or removed."""
+        """Return what is in force after a system message: later texts are added, sections replaced by name or removed."""
         texts = [block.content for block in _blocks(said.get("content")) if isinstance(block, TextContent)]
         named = {**self.sections, **fields.mapping(said, "sections")}
         added = {fields.text(tool, "name"): tool for tool in fields.objects(said, "toolsAdded")}

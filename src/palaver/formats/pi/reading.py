@@ -31,14 +31,14 @@ class PiReader:
         self._last_put = array("q")
         self._marks: dict[int, Mark] = {branching.leaves: self._writers[0].mark() for branching in survey.dialogs}
         self._prompts = {0: PiPrompt()}
-        self._told: dict[int, PiPrompt] = {branching.leaves: PiPrompt() for branching in survey.dialogs}
+        self._prompted: dict[int, PiPrompt] = {branching.leaves: PiPrompt() for branching in survey.dialogs}
         self._headed = False
 
     def opening(self) -> Iterator[Event]:
         """Begin the conversation's first dialog."""
         yield self._writers[0].branch(NAME)
 
-    def take(self, record: Record) -> Iterator[Event]:
+    def read(self, record: Record) -> Iterator[Event]:
         """Read a record; report one that cannot be read."""
         value = record.value
         origin = Origin(fields.text(value, "id") or str(record.ordinal), record.ordinal, record.digest, record.place)
@@ -52,14 +52,14 @@ class PiReader:
             branching = self._survey.dialogs[dialog]
             mark = self._marks[branching.leaves]
             self._writers[dialog] = self._writers[branching.parent].fork(branching.key, mark)
-            self._prompts[dialog] = self._told[branching.leaves]
+            self._prompts[dialog] = self._prompted[branching.leaves]
             yield self._writers[dialog].branch(NAME)
         writer = self._writers[dialog]
         self._first_put.append(writer.count)
         yield from guarded(record.place, self._entry(value, origin, at, dialog))
         self._last_put.append(max(writer.count - 1, self._first_put[entry]))
         if entry in self._marks:
-            self._marks[entry], self._told[entry] = writer.mark(), self._prompts[dialog]
+            self._marks[entry], self._prompted[entry] = writer.mark(), self._prompts[dialog]
 
     def _header(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         """Read the header, which belongs to the beginning of every branch."""
@@ -109,7 +109,7 @@ class PiReader:
     def _instruct(
         self, said: Mapping[str, object], origin: Origin, at: float, dialog: int, *, anew: bool = False
     ) -> Iterator[Event]:
-        """Put what a system message tells the model from here on; with `anew`, it replaces everything before it."""
+        """Put the instructions and tools of a system message; with `anew`, they replace everything before it."""
         before, writer = self._prompts[dialog], self._writers[dialog]
         prompt = self._prompts[dialog] = (PiPrompt() if anew else before).after(said)
         yield writer.put(prompt.instructions(at), origin, counted=0 if anew else 1)

@@ -40,13 +40,13 @@ class PiSurvey:
         positions: The entry at each place in the file's list of entries, header included.
         losses: The faults of the file.
         header: The session's header.
-        title: The newest name the user gave it.
+        title: The newest name that the user chose.
         model: The first model that answered.
-        told: Whether it has system messages.
+        instructed: Whether it has system messages.
         started_at: When the first record was written.
     """
 
-    def __init__(self, found: Iterator[Record | Loss]) -> None:
+    def __init__(self, records: Iterator[Record | Loss]) -> None:
         self.dialogs = [PiBranch("main")]
         self.of_entry = array("q")
         self.index: dict[str, int] = {}
@@ -55,10 +55,10 @@ class PiSurvey:
         self.header: Mapping[str, object] = NOTHING
         self.title = ""
         self.model = ""
-        self.told = False
+        self.instructed = False
         self.started_at = 0.0
         self._followed: set[int] = set()
-        for record in found:
+        for record in records:
             if isinstance(record, Loss):
                 self.losses.append(record)
             else:
@@ -82,7 +82,7 @@ class PiSurvey:
         if value.get("type") == "session_info":
             self.title = fields.text(value, "name") or self.title
         said = fields.mapping(value, "message")
-        self.told = self.told or said.get("role") == "system"
+        self.instructed = self.instructed or said.get("role") == "system"
         if said.get("role") == "assistant":
             self.model = self.model or fields.text(said, "model")
 
@@ -109,9 +109,9 @@ class PiSurvey:
         named = record.value["parentId"]
         if named is None:
             return NONE
-        found = self.index.get(str(named), NONE)
-        if found == NONE:
+        parent = self.index.get(str(named), NONE)
+        if parent == NONE:
             reason = f"Its parent {str(named)[:40]} is not before it in the file; it follows the entry before it."
             self.losses.append(Loss(place=record.place, reason=reason, code="dangling_parent"))
             return entry - 1
-        return found
+        return parent

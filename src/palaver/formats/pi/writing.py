@@ -64,7 +64,9 @@ def _id(number: int) -> str:
 def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[tuple[float, _Body]]:
     """Yield the content of each entry, with its time."""
     names, taken = Names((), _RULES, notes), Taken(set())
-    scripts = [tuple(paired(gather(each, _RULES, notes), _RULES, names, notes, taken)) for each in view.exchanges]
+    scripts = [
+        tuple(paired(gather(exchange, _RULES, notes), _RULES, names, notes, taken)) for exchange in view.exchanges
+    ]
     spoken = with_media(scripts, _RULES, load, _RULES.request_bytes, notes)
     at, kept, summary = heading.created, False, ""
     for index, ((exchange, at), script) in enumerate(zip(dated(view, heading), spoken, strict=True)):
@@ -89,7 +91,7 @@ def _bodies(exchange: Exchange, speech: Speech, at: float, notes: Notes, *, edit
     if speech.role == "tool":
         for part in speech.parts:
             if isinstance(part, ResultPart):
-                body = [inner for each in part.body for inner in _part(each, notes, edited=edited)]
+                body = [inner for inside in part.body for inner in _part(inside, notes, edited=edited)]
                 yield _message(
                     at, "toolResult", toolCallId=part.id, toolName=part.name, content=body, isError=part.error
                 )
