@@ -359,7 +359,7 @@ def test_a_receipt_that_does_not_hold_says_why(store: Store) -> None:
     receipt = session.erase(entries=[session.root.messages.handle(1)])
     fields = json.loads(receipt.to_json())
     changed = verify_receipt(store, json.dumps(fields | {"tombstones": []}))
-    assert changed.problems == ("the receipt is not the one that the store gave",)
+    assert changed.problems == ("the receipt is not the one that the store wrote",)
     for wrong in ("", "{}", "[1]", '{"version": 9}', "no such id"):
         with pytest.raises(InvalidInput):
             verify_receipt(store, wrong)

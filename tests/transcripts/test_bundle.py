@@ -188,7 +188,7 @@ def test_what_is_no_bundle_is_refused() -> None:
         (_BUNDLE.splitlines(keepends=True)[0] + b"hello", "damaged at byte 2"),
         (_BUNDLE.splitlines(keepends=True)[0], "ends before its last line"),
         (b'{"palaver":2,"session":{}}\n', "version 2, and this palaver reads version 1"),
-        (written([]), "holds no session"),
+        (written([]), "has no session"),
     ]:
         with pytest.raises(UnsupportedTranscript, match=why):
             taken(MemoryStore(), data)

@@ -61,7 +61,7 @@ class _Part:
     after: bool = False
 
 
-class _Gone:
+class _Going:
     """The entries that go, by dialog."""
 
     def __init__(self, dialogs: Collection[DialogId], places: Iterable[Handle]) -> None:
@@ -101,7 +101,7 @@ def derived_from(
     parts = [part for node in staying for part in _parts(store, node, makers)]
     going, known = set(places), -1
     while known != (known := len(going)):
-        gone = _Gone(dialogs, going)
+        gone = _Going(dialogs, going)
         first = {node.dialog_id: gone.first(node) for node in staying}
         going |= {
             part.place
@@ -186,7 +186,7 @@ def _copies(store: Erasing, node: Node) -> Iterator[_Part]:
         entry = readable(store, place) if _NAMES_ORIGINAL in body else None  # few do, and need to be decoded
         if not isinstance(entry, MessageEntry):
             continue
-        about = (entry.message.metadata, *(one.metadata for one in entry.message.tool_results()))
+        about = (entry.message.metadata, *(result.metadata for result in entry.message.tool_results()))
         named = list(chain.from_iterable(map(originals, about)))
         yield _Part(place, tuple(map(_span, named)))
         for original in named:
@@ -198,7 +198,7 @@ def _copies(store: Erasing, node: Node) -> Iterator[_Part]:
 def readable(store: Erasing, place: Handle) -> Entry:
     """Read an entry. For a lost or damaged one, return an entry made from its header."""
     header: Header = store.header(place.dialog, place.seq)
-    body = b"".join(one for _, one in store.bodies(place.dialog, place.seq, place.seq + 1))
+    body = b"".join(stored for _, stored in store.bodies(place.dialog, place.seq, place.seq + 1))
     try:
         entry = decode_entry(body)
     except ValueError:

@@ -36,7 +36,7 @@ __all__ = ["ERASED_MARK", "erase", "finish_erasures"]
 ERASED_MARK = "palaver.erased"
 """The key in the metadata of a session with erased entries. A later import of it does not keep the source file."""
 
-_TO_SCRUB = "the storage still holds the bytes of what was deleted"
+_TO_SCRUB = "the storage still has the bytes of what was deleted"
 _ELSEWHERE = "replay logs and exports that were moved or copied, or that an earlier palaver wrote"
 
 
@@ -105,13 +105,13 @@ def _finished(store: Erasing, files: Iterable[str | os.PathLike[str]], *, thorou
         for kept in waiting:
             eraser.keep_receipt(_waiting(kept, left[kept.receipt_id], [_TO_SCRUB]))
     work = list(store.scrub(thorough=thorough))
-    found: dict[str, Receipt] = {}
+    receipts: dict[str, Receipt] = {}
     with store.erasing() as eraser:
         for kept in waiting:
             done = _waiting(kept, left[kept.receipt_id], work)
             eraser.keep_receipt(done)
-            found[kept.receipt_id] = Receipt.from_json(kept.text).with_pending(pending_of(done))
-    return found
+            receipts[kept.receipt_id] = Receipt.from_json(kept.text).with_pending(pending_of(done))
+    return receipts
 
 
 def _waiting(kept: KeptReceipt, files: Sequence[NotedFile], work: Sequence[str]) -> KeptReceipt:
@@ -121,7 +121,7 @@ def _waiting(kept: KeptReceipt, files: Sequence[NotedFile], work: Sequence[str])
 def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
     """Erase inside the transaction."""
     mark = Erasure(at=now(), receipt=new_session_id())
-    touched = {store.node(one).session_id for one in (*plan.dialogs, *(each.dialog for each in plan.tombstones))}
+    touched = {store.node(name).session_id for name in (*plan.dialogs, *(place.dialog for place in plan.tombstones))}
     tombstones = _put_tombstones(store, eraser, plan, mark)
     for dialog in plan.cleared:
         eraser.clear_dialog(dialog)
@@ -136,9 +136,9 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         _mark_session(store, session, mark)
     sources = sorted(source_name(source.identity) for source in plan.forgotten)
     gone = Gone(mark.at, mark.receipt)
-    eraser.remember([("session", one) for one in plan.sessions], gone)
-    eraser.remember([("dialog", one) for one in plan.dialogs], gone)
-    eraser.remember([("source", one) for one in sources], gone)
+    eraser.remember([("session", name) for name in plan.sessions], gone)
+    eraser.remember([("dialog", name) for name in plan.dialogs], gone)
+    eraser.remember([("source", name) for name in sources], gone)
     return Receipt(
         id=mark.receipt,
         at=mark.at,
@@ -185,9 +185,9 @@ def _tell(store: Erasing, node: Node, were: Mapping[Handle, Entry]) -> None:
     last = store.last(node.dialog_id).seq
     held = lineage(node, last + 1)
     entries = [(place, was) for place, was in were.items() if any(place in span for span in held)]
-    told = note(entries, last)
-    if told is not None:
-        store.annotate(node.dialog_id, draft(told)[0])
+    mark = note(entries, last)
+    if mark is not None:
+        store.annotate(node.dialog_id, draft(mark)[0])
 
 
 # --- files --------------------------------------------------------------------------------------------------------------------------------

@@ -94,13 +94,13 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
     known = erasing_store(store)
     session, dialog, subject = scope.get("session"), scope.get("dialog"), scope.get("subject")
     children, tombstones = scope.get("children", False), scope.get("tombstones", False)
-    handles = (Handle.parse(one) if isinstance(one, str) else one for one in scope.get("entries", ()))
-    places = tuple(dict.fromkeys(one._replace(block=None) for one in handles))
+    handles = (Handle.parse(handle) if isinstance(handle, str) else handle for handle in scope.get("entries", ()))
+    places = tuple(dict.fromkeys(handle._replace(block=None) for handle in handles))
     names = {"session": session, "dialog": dialog, "subject": subject, "entries": places}
     given = [name for name, value in names.items() if value]
     if len(given) != 1:
-        found = ", ".join(given) or "none"
-        raise InvalidInput(f"Name one of session, dialog, subject and entries to erase; found: {found}.")
+        named = ", ".join(given) or "none"
+        raise InvalidInput(f"Name one of session, dialog, subject and entries to erase; found: {named}.")
     if (children or tombstones) and (not dialog or (children and tombstones)):
         raise InvalidInput("With a dialog, and only with one, choose children or tombstones for what grew from it.")
     if session:
@@ -119,9 +119,9 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
 
 
 def _of_sessions(store: Erasing, asked: Mapping[str, Any], sessions: tuple[SessionId, ...]) -> ErasurePreview:
-    dialogs = tuple(node.dialog_id for one in sessions for node in reversed(store.nodes(one)))
-    forgotten = tuple(source for one in sessions for source in store.sources(one))
-    noted = tuple(file for one in sessions for file in store.files(one))
+    dialogs = tuple(node.dialog_id for session in sessions for node in reversed(store.nodes(session)))
+    forgotten = tuple(source for session in sessions for source in store.sources(session))
+    noted = tuple(file for session in sessions for file in store.files(session))
     plan = ErasurePreview(asked=asked, sessions=sessions, dialogs=dialogs, forgotten=forgotten, noted=noted)
     return _counted(store, plan)
 
@@ -129,14 +129,14 @@ def _of_sessions(store: Erasing, asked: Mapping[str, Any], sessions: tuple[Sessi
 def _of_dialog(store: Erasing, name: str, *, children: bool, tombstones: bool) -> ErasurePreview:
     dialog = store.resolve(name)
     session = store.node(dialog).session_id
-    found, below = {dialog}, list[DialogId]()
+    grown, below = {dialog}, list[DialogId]()
     for node in store.nodes(session):  # its branches, and dialogs that share its entries
-        if node.dialog_id not in found and not found.isdisjoint({node.parent_id, *(s.dialog for s in node.ranges)}):
-            found.add(node.dialog_id)
+        if node.dialog_id not in grown and not grown.isdisjoint({node.parent_id, *(s.dialog for s in node.ranges)}):
+            grown.add(node.dialog_id)
             below.append(node.dialog_id)
     if below and not (children or tombstones):
         raise InvalidInput(
-            f"{len(below)} dialogs grew from dialog {dialog}: {', '.join(one[:12] for one in below)}.",
+            f"{len(below)} dialogs grew from dialog {dialog}: {', '.join(other[:12] for other in below)}.",
             hint="Erase them with it (children), or leave tombstones for them (tombstones).",
         )
     extra = {name: True for name, wanted in (("children", children), ("tombstones", tombstones)) if wanted}
@@ -148,12 +148,12 @@ def _of_dialog(store: Erasing, name: str, *, children: bool, tombstones: bool) -
 
 
 def _of_entries(store: Erasing, given: Sequence[Handle]) -> ErasurePreview:
-    places = {one._replace(dialog=store.resolve(one.dialog)) for one in given}
-    for one in places:
-        if not 0 <= one.seq <= store.last(one.dialog).seq:
-            raise NotFound(str(one), what="entry")
-    sessions = sorted({store.node(one.dialog).session_id for one in places})
-    asked = {"what": "entries", "names": [f"{one.dialog}:{one.seq}" for one in given]}
+    places = {place._replace(dialog=store.resolve(place.dialog)) for place in given}
+    for place in places:
+        if not 0 <= place.seq <= store.last(place.dialog).seq:
+            raise NotFound(str(place), what="entry")
+    sessions = sorted({store.node(place.dialog).session_id for place in places})
+    asked = {"what": "entries", "names": [f"{place.dialog}:{place.seq}" for place in given]}
     return _with_derived(store, ErasurePreview(asked=asked), sessions, places)
 
 
@@ -166,18 +166,18 @@ def _with_derived(
     made = replace(
         plan,
         tombstones=tuple(sorted(gone)),
-        reduced=tuple(one for session in sessions for one in store.sources(session) if one.raw is not None),
+        reduced=tuple(source for session in sessions for source in store.sources(session) if source.raw is not None),
         noted=tuple(file for session in sessions for file in store.files(session)),
     )
     return _counted(store, made)
 
 
 def _whole(store: Erasing, dialogs: Iterable[DialogId]) -> tuple[Span, ...]:
-    return tuple(Span(one, 0, store.last(one).seq + 1) for one in dialogs)
+    return tuple(Span(dialog, 0, store.last(dialog).seq + 1) for dialog in dialogs)
 
 
 def _spans(places: Iterable[Handle]) -> tuple[Span, ...]:
-    return joined(Span(one.dialog, one.seq, one.seq + 1) for one in sorted(places))
+    return joined(Span(place.dialog, place.seq, place.seq + 1) for place in sorted(places))
 
 
 def _counted(store: Erasing, plan: ErasurePreview) -> ErasurePreview:

@@ -131,8 +131,8 @@ def pending_of(kept: KeptReceipt) -> tuple[str, ...]:
 
 def read_pending(kept: KeptReceipt) -> tuple[list[NotedFile], list[str]]:
     """Return the pending work of a receipt: files to delete, and work on the storage as text."""
-    told = json.loads(kept.pending)
-    return [NotedFile(*one) for one in told["files"]], list(told["work"])
+    pending = json.loads(kept.pending)
+    return [NotedFile(*file) for file in pending["files"]], list(pending["work"])
 
 
 def erasing_store(store: Store) -> Erasing:
@@ -182,33 +182,33 @@ def verify_receipt(store: Store, receipt: Receipt | str) -> Verdict:
         InvalidInput: It is not a receipt, or this store wrote none with this id.
     """
     known = erasing_store(store)
-    by_id = {one.receipt_id: one for one in known.receipts()}
+    by_id = {kept.receipt_id: kept for kept in known.receipts()}
     if isinstance(receipt, str):
         text = receipt if receipt.lstrip().startswith("{") else None
         if text is None and receipt not in by_id:
-            raise InvalidInput(f"This store gave no receipt with the id {receipt!r}.", hint="Pass the receipt itself.")
+            raise InvalidInput(f"This store wrote no receipt with the id {receipt!r}.", hint="Pass the receipt itself.")
         receipt = Receipt.from_json(text or by_id[receipt].text)
     kept = by_id.get(receipt.id)
     problems, notes = list(_problems(known, receipt)), list(_notes(known, receipt))
     if kept is None:
-        notes.append("this store did not give the receipt: it is checked as a copy")
+        notes.append("this store did not write the receipt: it is checked as a copy")
     elif Receipt.from_json(kept.text) != receipt:
-        problems.append("the receipt is not the one that the store gave")
+        problems.append("the receipt is not the one that the store wrote")
     pending = () if kept is None else pending_of(kept)
     return Verdict(receipt=receipt.with_pending(pending), problems=tuple(problems), notes=tuple(notes), pending=pending)
 
 
 def _problems(store: Erasing, receipt: Receipt) -> Iterator[str]:
     for session in receipt.sessions:
-        yield from _there("session", session, lambda one: store.session(SessionId(one)))
+        yield from _there("session", session, lambda name: store.session(SessionId(name)))
     for dialog in receipt.dialogs:
-        yield from _there("dialog", dialog, lambda one: store.node(DialogId(one)))
+        yield from _there("dialog", dialog, lambda name: store.node(DialogId(name)))
     for source in receipt.sources:
         if store.gone("source", source) is None:
             yield f"source {source} is not remembered as erased: an import would bring it back silently"
     yield from (f"payload {blob} is there" for blob in receipt.blobs if store.has_blob(BlobId(blob)))
-    for one in receipt.tombstones:
-        yield from _of_tombstone(store, one, receipt.id)
+    for tombstone in receipt.tombstones:
+        yield from _of_tombstone(store, tombstone, receipt.id)
 
 
 def _there(what: str, name: str, ask: Callable[[str], object]) -> Iterator[str]:
@@ -223,11 +223,11 @@ def _there(what: str, name: str, ask: Callable[[str], object]) -> Iterator[str]:
     yield f"{what} {name} is there"
 
 
-def _of_tombstone(store: Erasing, one: Remaining, receipt: str) -> Iterator[str]:
-    place = f"{one.dialog}:{one.seq}"
+def _of_tombstone(store: Erasing, tombstone: Remaining, receipt: str) -> Iterator[str]:
+    place = f"{tombstone.dialog}:{tombstone.seq}"
     try:
-        header = store.header(DialogId(one.dialog), one.seq)
-        entry = decode_entry(store.body(DialogId(one.dialog), one.seq))
+        header = store.header(DialogId(tombstone.dialog), tombstone.seq)
+        entry = decode_entry(store.body(DialogId(tombstone.dialog), tombstone.seq))
     except Erased:
         return  # its dialog was erased later
     except (PalaverError, ValueError) as error:
@@ -235,18 +235,18 @@ def _of_tombstone(store: Erasing, one: Remaining, receipt: str) -> Iterator[str]
         return
     if entry.erased is None:
         yield f"entry {place} is not a tombstone"
-    elif header.digest.hex() != one.digest and entry.erased.receipt == receipt:
+    elif header.digest.hex() != tombstone.digest and entry.erased.receipt == receipt:
         yield f"the tombstone {place} is not the one that was written"
 
 
 def _notes(store: Erasing, receipt: Receipt) -> Iterator[str]:
-    for one in receipt.tombstones:
+    for tombstone in receipt.tombstones:
         try:
-            header = store.header(DialogId(one.dialog), one.seq)
+            header = store.header(DialogId(tombstone.dialog), tombstone.seq)
         except (Erased, NotFound):
             continue
-        if header.digest.hex() != one.digest:
-            yield f"a later erasure overwrote the tombstone {one.dialog}:{one.seq}"
+        if header.digest.hex() != tombstone.digest:
+            yield f"a later erasure overwrote the tombstone {tombstone.dialog}:{tombstone.seq}"
     salt = receipt.asked.get("salt")
     for record in chain(store.sessions(), store.sessions(trashed=True)) if isinstance(salt, str) else ():
         if record.subject and subject_digest(str(salt), record.subject) == receipt.asked.get("digest"):

@@ -1,4 +1,4 @@
-"""Tombstones: what stands in place of an erased entry, so that everything around it stays readable and valid.
+"""Tombstones: what replaces an erased entry, so that everything around it stays readable and valid.
 
 A tombstone keeps the kind, the role, the place, and the ids of calls and of the response: no count, fork, cut or request changes its form. Every word
 is gone, and so is what only tells of words: names of senders, metadata, all of a provider's record but its numbers.
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ERASED = "[erased]"
-"""What stands where words were. One word, because a changed one breaks every cached prefix."""
+"""What replaces words. One word, because a changed one breaks every cached prefix."""
 
 ATTEMPT = "palaver.compaction"
 """The type of the custom entry that records a rejected compaction. An approved one is a compaction that records its attempt."""
@@ -59,7 +59,7 @@ NOTE = "palaver.erasure"
 
 def copy_of(places: Iterable[Handle]) -> Mapping[str, Any]:
     """Return the metadata of a message that repeats the words of entries, so that it is erased with them; empty where it repeats none."""
-    names = dict.fromkeys(f"{one.dialog}:{one.seq}" for one in places)
+    names = dict.fromkeys(f"{place.dialog}:{place.seq}" for place in places)
     return {COPY_OF: list(names)} if names else {}
 
 
@@ -74,7 +74,7 @@ def originals(metadata: Mapping[str, Any]) -> Iterator[Handle]:
 def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | None:
     """Return the entry that tells a dialog which of its entries were erased; None when no view, recorded call or memory depends on them.
 
-    It is a context edit, because that is what an erasure is to a view. Whoever holds an older view, or something made of one, lets go of it.
+    It is a context edit, because that is what an erasure is to a view. Whoever keeps an older view, or something made of one, drops it.
 
     Args:
         entries: The entries as they were, with their places.
@@ -106,7 +106,7 @@ def is_note(entry: Entry) -> bool:
 def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
     """Return the number of the first entry after `at` that tells a dialog of an erasure, or None.
 
-    An erasure writes such an entry into every dialog that holds what it took, in its own transaction.
+    An erasure writes such an entry into every dialog that has what it took, in its own transaction.
     """
     for header in reader.headers(dialog_id, at + 1):
         if header.kind == "context_edit" and is_note(entry_at(reader, Handle(dialog_id, header.seq))):
@@ -198,8 +198,8 @@ def _content(content: Content) -> Content:
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers in a provider's record of usage, from which bills are made, and nothing that could be words."""
-    nested = {key: _numbers(each) if isinstance(each, Mapping) else each for key, each in value.items()}
-    return {key: each for key, each in nested.items() if each != {} and isinstance(each, int | float | dict)}
+    nested = {key: _numbers(item) if isinstance(item, Mapping) else item for key, item in value.items()}
+    return {key: item for key, item in nested.items() if item != {} and isinstance(item, int | float | dict)}
 
 
 # --- the other kinds --------------------------------------------------------------------------------------------------------------

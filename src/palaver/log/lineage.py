@@ -146,15 +146,15 @@ def path_to(reader: Reader, place: Handle) -> tuple[Span, ...]:
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Drop empty spans, and join those that touch."""
-    found: list[Span] = []
+    kept: list[Span] = []
     for span in spans:
         if not len(span):
             continue
-        if found and found[-1].dialog == span.dialog and found[-1].stop == span.start:
-            found[-1] = Span(span.dialog, found[-1].start, span.stop)
+        if kept and kept[-1].dialog == span.dialog and kept[-1].stop == span.start:
+            kept[-1] = Span(span.dialog, kept[-1].start, span.stop)
         else:
-            found.append(span)
-    return tuple(found)
+            kept.append(span)
+    return tuple(kept)
 
 
 def clip(spans: Iterable[Span], runs: Sequence[Span]) -> Iterator[Span]:
@@ -170,9 +170,9 @@ def clip(spans: Iterable[Span], runs: Sequence[Span]) -> Iterator[Span]:
 def gaps(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return what lies between spans of one dialog, sorted: entries that a dialog with these spans does not hold."""
     return tuple(
-        Span(one.dialog, one.stop, other.start)
-        for one, other in pairwise(sorted(spans))
-        if one.dialog == other.dialog and one.stop < other.start
+        Span(span.dialog, span.stop, other.start)
+        for span, other in pairwise(sorted(spans))
+        if span.dialog == other.dialog and span.stop < other.start
     )
 
 
@@ -199,11 +199,11 @@ class Stretch(NamedTuple):
 
 def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
     """Return the spans with their counts, and the total number of messages. Read two headers per span."""
-    found: list[Stretch] = []
+    made: list[Stretch] = []
     count = 0
     for span in spans:
         before = reader.header(span.dialog, span.start - 1).number if span.start else 0
         begun = reader.header(span.dialog, span.stop - 1).number - before if len(span) else 0
-        found.append(Stretch(span, before, count, begun))
+        made.append(Stretch(span, before, count, begun))
         count += begun
-    return tuple(found), count
+    return tuple(made), count

@@ -35,13 +35,13 @@ class Copied:
     """What a copy did, and what differs afterwards.
 
     Attributes:
-        sessions: How many sessions the source holds, with those in the trash.
+        sessions: How many sessions the source has, with those in the trash.
         dialogs: How many dialogs they have.
-        entries: How many entries those hold.
+        entries: How many entries those have.
         bytes: The length of all their bodies.
         blobs: How many payloads there are.
         written: How many entries were missing and were written.
-        others: How many sessions the target holds that the source does not.
+        others: How many sessions only the target has.
         differences: What is not equal, in words.
     """
 
@@ -56,7 +56,7 @@ class Copied:
 
     @property
     def equal(self) -> bool:
-        """Whether all that the source holds is in the target as it is in the source."""
+        """Whether the target has all of the source, unchanged."""
         return not self.differences
 
 
@@ -65,7 +65,7 @@ def copy_store(source: Store, target: Store) -> Copied:
 
     Args:
         source: The store to copy; it is only read. What is written there meanwhile may show up as a difference: copy again.
-        target: The store to copy into; what else it holds is left alone.
+        target: The store to copy into; what else it has stays as it is.
 
     Raises:
         InvalidInput: One of them cannot be copied, or they are the same.
@@ -92,9 +92,9 @@ def copy_store(source: Store, target: Store) -> Copied:
 
 
 def _compared(source: Copyable, target: Copyable, ids: Sequence[SessionId], sizes: Counter[str]) -> Iterator[str]:
-    """Read both stores, count what the source holds, and return in words what differs."""
+    """Read both stores, count what the source has, and return in words what differs."""
     for session_id in ids:
-        yield from (f"session {session_id}: {one}" for one in _differences(source, target, session_id))
+        yield from (f"session {session_id}: {what}" for what in _differences(source, target, session_id))
         for node in source.nodes(session_id):
             last = source.last(node.dialog_id)
             sizes.update(dialogs=1, entries=last.seq + 1, bytes=last.total)
@@ -113,7 +113,7 @@ def _copy_payloads(source: Copyable, target: Copyable) -> None:
 
 
 def _copy_erasures(source: Store, target: Store) -> Iterator[str]:
-    """Let the target remember what the source erased, and report what of it the target still holds: a copy deletes nothing."""
+    """Let the target remember what the source erased, and report what of it the target still has: a copy deletes nothing."""
     if not (isinstance(source, Erasing) and isinstance(target, Erasing)):
         return
     for thing, name, gone in source.all_gone():

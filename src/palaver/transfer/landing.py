@@ -138,12 +138,12 @@ class _Arrival:
 
     def _require_session(self) -> SessionRecord:
         if self._session is None:
-            raise InvalidInput("The stream holds no session.")
+            raise InvalidInput("The stream has no session.")
         return self._session
 
     def _begin(self, record: SessionRecord) -> None:
         if self._session is not None:
-            raise InvalidInput("The stream holds two sessions.")
+            raise InvalidInput("The stream has two sessions.")
         self._session = record
         try:
             known = None if self._exists == "refuse" else self._store.session(record.session_id)
@@ -164,7 +164,7 @@ class _Arrival:
             return here
         if session.root in self._lengths or self._whole or self._exists == "grow":
             return session.root
-        return next((one for one in self._lengths if self._store.node(one).parent_id is None), None)
+        return next((dialog for dialog in self._lengths if self._store.node(dialog).parent_id is None), None)
 
     def _source(self, source: SourceRecord) -> None:
         session = self._require_session()
@@ -218,7 +218,8 @@ class _Arrival:
     def _fitting(self, node: Node) -> Node:
         """Return a node with its existing ancestors, and its inherited messages recounted."""
         lengths = {
-            one: self._store.last(one).seq + 1 for one in {span.dialog for span in node.ranges} & self._lengths.keys()
+            dialog: self._store.last(dialog).seq + 1
+            for dialog in {span.dialog for span in node.ranges} & self._lengths.keys()
         }
         ranges = tuple(
             Span(span.dialog, span.start, min(span.stop, lengths[span.dialog]))
@@ -259,7 +260,7 @@ class _Arrival:
             there = next(self._known)
         same = there.digest == body_digest(row.body) if row.header is None else there == row.header
         if not same:
-            raise self._conflict(f"entry {Handle(dialog, row.seq)} differs in the target")
+            raise self._conflict(f"entry {Handle(dialog, row.seq)} differs from the store's")
 
     def _fill_gap(self, dialog: DialogId, stop: int) -> None:
         """Write an entry marked as lost in place of each missing one. Entries after it are not judged again."""

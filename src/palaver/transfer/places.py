@@ -49,9 +49,9 @@ class Places:
         out = bytearray(canonical_json({"version": _VERSION, "dialogs": self.dialogs}))
         for key, puts in self.landed.items():
             out += b'\n{"dialog":%s,"puts":[' % canonical_json(key)
-            for number, one in enumerate(puts):  # put by put, to keep only the bytes in memory twice
+            for number, put in enumerate(puts):  # put by put, to keep only the bytes in memory twice
                 out += b"," if number else b""
-                out += canonical_json([one.record, one.digest.hex(), one.dialog, one.seq])
+                out += canonical_json([put.record, put.digest.hex(), put.dialog, put.seq])
             out += b"]}"
         return bytes(out)
 
@@ -81,7 +81,7 @@ class Places:
         """
         if not rule(entry.kind).places:
             return entry
-        changes = {name: one for name in type(entry).model_fields for one in self._moved(getattr(entry, name))}
+        changes = {name: moved for name in type(entry).model_fields for moved in self._moved(getattr(entry, name))}
         if isinstance(entry, Compaction | ContextEdit):
             changes["base"] = self._base(entry.base, key)
         return entry.model_copy(update=changes)
@@ -103,9 +103,9 @@ class Places:
                 yield value.model_copy(update={"run": first})
                 yield from (value.model_copy(update={"run": run, "messages": 0, "size": 0}) for run in rest)
             case tuple():
-                yield tuple(moved for one in value for moved in self._moved(one))
+                yield tuple(moved for part in value for moved in self._moved(part))
             case LogValue():
-                fields = {name: one for name in type(value).model_fields for one in self._moved(getattr(value, name))}
+                fields = {name: part for name in type(value).model_fields for part in self._moved(getattr(value, name))}
                 yield value.model_copy(update=fields)
             case _:
                 yield value

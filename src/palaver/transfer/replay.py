@@ -114,7 +114,7 @@ class ReplayLog:
             try:
                 follow_erasures(store, self.folder)
             except (OSError, PalaverError) as error:
-                _warn(f"The replay log in {self.folder} may still hold what was erased: {error}")
+                _warn(f"The replay log in {self.folder} may still have what was erased: {error}")
 
     def _write(self, path: Path, data: bytes) -> None:
         if not data:
@@ -283,7 +283,7 @@ class _LogFile:
         node = self.node
         if node is None:
             dialog_id = DialogId(self.path.stem)
-            _warn(f"The first lines of {self.path} are lost: dialog {dialog_id} stands alone.")
+            _warn(f"The first lines of {self.path} are lost: dialog {dialog_id} has no parent.")
             node = Node(dialog_id=dialog_id, session_id=session.session_id, created_at=session.created_at)
         yield node
         yield from self.payloads

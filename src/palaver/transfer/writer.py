@@ -111,7 +111,7 @@ def family(store: Store, node: Node) -> dict[DialogId, int]:
     for other in reversed(nodes):
         if other.dialog_id in kin:
             kin |= {other.parent_id, *(span.dialog for span in other.ranges)}
-    return {one.dialog_id: store.last(one.dialog_id).seq + 1 for one in nodes if one.dialog_id in kin}
+    return {other.dialog_id: store.last(other.dialog_id).seq + 1 for other in nodes if other.dialog_id in kin}
 
 
 def path(store: Store, session_id: SessionId, spans: Iterable[Span]) -> dict[DialogId, int]:
