@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from palaver.context import DEFAULT_POLICY, POLICIES, WorkingDialog, policy
+from palaver.context import DEFAULT_POLICY, POLICIES, Policy, WorkingDialog, policy
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
 from palaver.ids import BlobId, DialogId
@@ -18,7 +18,8 @@ from palaver.log import Header
 from palaver.messages import Content, Message, Role, TextContent, ToolResultContent
 from palaver.session import Session
 from palaver.store.memory import MemoryStore
-from palaver.testing.policy_checks import check_policy, check_same_plan, check_stable, other_letters
+from palaver.testing.logs import Log
+from palaver.testing.policy_checks import check_commits, check_policy, check_same_plan, check_stable, other_letters
 from palaver.tokens import Budget, counter
 from palaver.transcripts import Importer
 from palaver.view import View, fold, fold_messages
@@ -88,6 +89,18 @@ def test_law_7_over_recorded_sessions(recording: Recording, name: str) -> None:
         grown = (fold(store, dialog, at) for at in calls(headers)[-_CALLS:])
         answered = (each for each in grown if each.exchanges and not any(one.open for one in each.exchanges))
         check_stable(answered, made, Budget.of_input(max(size // 3, 2_000)), COUNT)
+
+
+@pytest.mark.parametrize("name", policies())
+@pytest.mark.parametrize("recording", every(1))
+def test_laws_7_and_8_with_committed_plans(recording: Recording, name: str) -> None:
+    """Laws 7, 8: a dialog whose plans are committed as it grows, within a sixth of its size: the second and the third compaction leave what the first one left."""
+    made = policy(name)
+    assert isinstance(made, Policy)
+    for _, _, view in views(recording.path):
+        budget = Budget.of_input(max(Meter(COUNT).view(view).total // 6, 2_000))
+        log, messages = Log(), WorkingDialog(view).messages
+        check_commits(log, (log.put(message) for message in messages), made, budget, COUNT)
 
 
 @pytest.mark.parametrize("name", policies())
