@@ -19,7 +19,7 @@ from palaver.context.operators import outputs
 from palaver.context.presets import outputs_in
 from palaver.lab.entrants import entrant
 from palaver.lab.loading import Loaded, loaded
-from palaver.lab.recorded import Trace, trace
+from palaver.lab.recorded import RecordedDialog, recorded_dialog
 from palaver.lab.replay import Replay, ReplayStep
 from palaver.lab.things import Things, things
 from palaver.tokens import counter
@@ -159,16 +159,19 @@ def run(folder: Path, *, quick: bool) -> list[Row]:  # noqa: ARG001 - it writes 
     return rows
 
 
-def _longest(path: Path) -> tuple[Trace, Things]:
+def _longest(path: Path) -> tuple[RecordedDialog, Things]:
     """Return the dialog of a file with the most calls, and what the replay needs to know of it."""
     traces = (
-        trace(found.store, dialog) for found in loaded(path) if isinstance(found, Loaded) for dialog in found.dialogs
+        recorded_dialog(found.store, dialog)
+        for found in loaded(path)
+        if isinstance(found, Loaded)
+        for dialog in found.dialogs
     )
     longest = max(traces, key=lambda each: len(each.calls))
     return longest, things(longest)
 
 
-def _compactions(name: str, of: Trace, known: Things) -> Mapping[str, list[_After]]:
+def _compactions(name: str, of: RecordedDialog, known: Things) -> Mapping[str, list[_After]]:
     """Return the first compactions of a dialog under a preset by kind: those that clear outputs, fold, or only shorten what no view has room for."""
     made: dict[str, list[_After]] = {"clears": [], "folds": [], "shortens": []}
     each, meter = entrant(name, _MODEL, window=_WINDOW), Meter(counter(_MODEL))
