@@ -32,9 +32,10 @@ from palaver import (
     ToolResultContent,
     UserMessage,
 )
+from palaver.providers import profile
 from palaver.store import MemoryStore, SqliteStore
 from palaver.tokens import counter
-from palaver.wire import Call, profile
+from palaver.wire import Call
 from palaver.wire import compile as compile_request
 
 DEPTHS = (1_000, 10_000, 100_000)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from bench.measure import Row, microseconds, resident, text, timed
 from palaver import AssistantMessage, Message, Prompt, ToolCallContent, ToolMessage, ToolResultContent, tool
 from palaver.agent import Agent
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.store import MemoryStore, SqliteStore, Store
 
 DEPTHS = {200: 100, 2_000: 100, 10_000: 30}

@@ -33,12 +33,11 @@ from palaver.log import Entry, decode_entry
 from palaver.log.entries import CallStarted, Custom, ErrorEntry, MessageEntry, TurnEnded
 from palaver.messages import Content, ImageContent, Message, Role, TextContent, ThinkingContent, ToolCallContent, thaw
 from palaver.messages import ToolResultContent as Result
-from palaver.models import Provider
-from palaver.models.anthropic import AnthropicProvider
-from palaver.models.google import GoogleProvider
-from palaver.models.litellm import LiteLLMProvider
-from palaver.models.openai import OpenAIProvider
-from palaver.wire import profile
+from palaver.providers import Provider, profile
+from palaver.providers.anthropic.client import AnthropicProvider
+from palaver.providers.gemini.client import GoogleProvider
+from palaver.providers.litellm import LiteLLMProvider
+from palaver.providers.openai_chat.client import OpenAIProvider
 from palaver.wire.check import validate
 from tests.peers.relay import relaying
 from tests.peers.server import Peer

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         UserMessage as UserMessage,
     )
-    from palaver.models import (
+    from palaver.providers import (
         Provider as Provider,
         Retry as Retry,
         ScriptedProvider as ScriptedProvider,
@@ -146,7 +146,7 @@ _ROOMS = {
     "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",
     "palaver.log": "Handle PatternRedactor",
     "palaver.messages": "AssistantMessage AudioContent BranchSummaryMessage CompactionSummaryMessage CustomMessage ImageContent InvokeCost Media Message Role Speaker SystemMessage TextContent ThinkingContent ToolCallContent ToolMessage ToolResultContent Trust Usage UserMessage",
-    "palaver.models": "Provider Retry ScriptedProvider TextDelta collect connect_model",
+    "palaver.providers": "Provider Retry ScriptedProvider TextDelta collect connect_model",
     "palaver.prompts": "DefaultTagParser Format Prompt Runtime",
     "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
     "palaver.erasure.erase": "erase",

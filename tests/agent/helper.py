@@ -8,9 +8,9 @@ from typing import Any
 from palaver.agent import Agent, ProviderInvoker
 from palaver.log import Entry, decode_entry
 from palaver.log.entries import Custom, MessageEntry
-from palaver.models import ScriptedProvider
-from palaver.models.retry import Retry
 from palaver.prompts import Prompt
+from palaver.providers import ScriptedProvider
+from palaver.providers.retry import Retry
 from palaver.session import Dialog
 from palaver.wire import Request
 

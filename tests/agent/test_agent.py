@@ -11,7 +11,7 @@ from palaver import Agent, CoreMemory, Prompt, Session
 from palaver.agent.options import AgentOptions, OptionKeywords
 from palaver.errors import InvalidInput, NotFound
 from palaver.messages import words_of
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import tool
 from tests.agent.helper import MODEL, kinds, roles, scripted, sent, talkative

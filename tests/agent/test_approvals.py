@@ -15,7 +15,7 @@ from palaver.browsing.outline import outline
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.tools import CallContext, tool
 from palaver.transcripts.doctor import examine
 from palaver.transcripts.markdown import markdown

@@ -14,8 +14,8 @@ from palaver.context.triggers import EventCount
 from palaver.errors import AgentFailure, PolicyFailed
 from palaver.log.entries import CallStarted, Compaction, Instructions, MessageEntry
 from palaver.messages import Speaker, ToolCallContent, words_of
-from palaver.models import ScriptedProvider
 from palaver.prompts import Prompt
+from palaver.providers import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import Function, tool
 from palaver.wire import Request

@@ -20,7 +20,7 @@ from palaver.errors import AgentFailure, Busy, Conflict, InvalidInput, RateLimit
 from palaver.ids import now
 from palaver.log.entries import ErrorEntry, LateResult, TurnEnded, TurnStarted
 from palaver.messages import Message
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.tools import CallContext, tool
 from palaver.tools.workers import worker_limiter
 from palaver.view import fold

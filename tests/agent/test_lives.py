@@ -16,7 +16,7 @@ from palaver.context import POLICIES
 from palaver.errors import AgentFailure, ParseError
 from palaver.log.entries import CallStarted, Inbox
 from palaver.messages import Message, Speaker
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, Died, die, entries

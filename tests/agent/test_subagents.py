@@ -8,7 +8,7 @@ from palaver.agent.approvals import Decision, decide
 from palaver.errors import Ambiguous, DecisionNeeded, InvalidInput, NotFound, ParseError
 from palaver.log import ERASED
 from palaver.messages import words_of
-from palaver.models import ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, Died, both, calling, die, roles, scripted, sent, talkative

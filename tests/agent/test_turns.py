@@ -11,8 +11,8 @@ from palaver import MemoryStore, Prompt, Session, load_config
 from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import AgentFailure, InvalidInput, InvalidMessage, ParseError, StoreDamaged
 from palaver.messages import UserMessage
-from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler
+from palaver.providers import ScriptedProvider
 from palaver.tools import ToolReply, tool
 from tests.agent.helper import MODEL, attempts, both, calling, kinds, offered, results, roles, scripted, sent
 from tests.cli.commands import run

@@ -13,10 +13,11 @@ from palaver.browsing.seen import turns
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.cli.terminal import short
+from palaver.providers import APIS, profile
 from palaver.store.protocol import USAGE
 from palaver.transcripts import EXPORTS
 from palaver.transcripts.exporting import TOOLS
-from palaver.wire import PROFILES, validate
+from palaver.wire import validate
 from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
 from tests.cli.test_page import PAGE
 from tests.formats.samples import Claude, text
@@ -396,14 +397,14 @@ def test_policy_full_means_one_thing_everywhere(palaver: Palaver) -> None:
 
 def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver) -> None:
     """The keys of the contract; a session that ends on the assistant's words is a history, with --then the next request."""
-    for wire in PROFILES:
+    for wire in APIS:
         row = stocked("view", "talk", "--wire", wire, "--json").row()
         asked = stocked("view", "talk", "--wire", wire, "--then", "Go on.", "--json").row()
 
         assert {"request", "tokens", "omitted", "report"} <= set(row), wire
         assert (row["history"], asked["history"]) == (True, False), wire
-        assert validate(row["request"], PROFILES[wire], as_history=True) == (), wire
-        assert validate(asked["request"], PROFILES[wire], as_history=False) == (), wire
+        assert validate(row["request"], profile(wire), as_history=True) == (), wire
+        assert validate(asked["request"], profile(wire), as_history=False) == (), wire
         assert "Go on." in json.dumps(asked["request"]), wire
     assert "It is red." not in stocked("view", "talk:3").out
 

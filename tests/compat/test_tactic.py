@@ -12,8 +12,8 @@ from palaver.agent import ProviderInvoker
 from palaver.compat.tactic import Tactic, build_tactic
 from palaver.compat.trace import TacticCallSession
 from palaver.errors import InvalidConfig, InvalidInput, NotFound, RepairFailed
-from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultTagParser, Prompt, Runtime
+from palaver.providers import ScriptedProvider
 from palaver.store import MemoryStore
 from palaver.tools import tool
 from palaver.wire import Request

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from palaver.context.fit import Fit
+from palaver.providers import profile
 from palaver.testing.policy_checks import MODELS
-from palaver.wire import profile, validate
+from palaver.wire import validate
 
 PAGE = "\n".join(f"line {number} of some output" for number in range(200))
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

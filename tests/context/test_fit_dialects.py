@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from palaver.context import POLICIES
 from palaver.context.fit import Fit, fit
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
+from palaver.providers import profile
 from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
-from palaver.wire import Rule, profile, validate
+from palaver.wire import Rule, validate
 from tests.context.lists import LISTS, PAGE, PNG, TOOLS, Item, faults, responses
 from tests.wire.vendor_types import hold_to_types
 

@@ -45,7 +45,7 @@ def require_valid(view: View) -> None:
     assert_closed(view)
     most = Bytes().view(view).total
     for name, model_name in MODELS.items():
-        profile = wire.profile(name, model_name)
+        profile = providers.profile(name, model_name)
         request = wire.compile(view, profile, wire.Call(model=model_name), lambda digest: digest.encode())
         assert wire.validate(request.body, profile, as_history=True) == ()
         assert len(canonical_json(request.body)) <= most, name

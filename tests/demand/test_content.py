@@ -31,8 +31,8 @@ from palaver import (
 from palaver.context import Meter
 from palaver.ids import BlobId
 from palaver.messages import restore
+from palaver.providers import profile
 from palaver.tokens import counter
-from palaver.wire import profile
 from tests.demand.ground import MODELS, Place, answers, asks, reopened, says, shown, valid
 from tests.wire.ids import wire_ids
 from tests.wire.pictures import png

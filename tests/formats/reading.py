@@ -12,10 +12,11 @@ from palaver.formats import Branch, Conversation, Event, Loss, Put, ReadLimits, 
 from palaver.ids import BlobId
 from palaver.log import Entry, MessageEntry
 from palaver.messages import Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.providers import APIS
 from palaver.store.memory import MemoryStore
 from palaver.transcripts import Imported, Importer
 from palaver.view import View, fold
-from palaver.wire import PROFILES, Call, compile, validate  # noqa: A004 - the word for it
+from palaver.wire import Call, compile, validate  # noqa: A004 - the word for it
 
 
 @dataclass
@@ -125,7 +126,8 @@ _MODELS = {
 def refused(store: MemoryStore, view: View) -> list[str]:
     """Return what providers refuse of the request that is compiled from a view."""
     found: list[str] = []
-    for name, profile in PROFILES.items():
+    for name, api in APIS.items():
+        profile = api.profile()
         request = compile(view, profile, Call(model=_MODELS[name]), lambda digest: store.blob(BlobId(digest)))
         found.extend(f"{name}: {violation}" for violation in validate(request.body, profile, as_history=True))
     return found

@@ -16,10 +16,11 @@ from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId
 from palaver.messages import Content, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 from palaver.messages.blocks import MediaBlock
+from palaver.providers import profile
 from palaver.store.memory import MemoryStore
 from palaver.transcripts.exporting import TOOLS
 from palaver.view import Block, View, fold
-from palaver.wire import PROFILES, Report, validate
+from palaver.wire import Report, validate
 from palaver.wire.media import Load
 from palaver.wire.script import Notes, marked
 from tests.formats.reading import imported, written
@@ -116,7 +117,7 @@ def check_request(data: bytes) -> None:
     ]
     tools = [{"name": "any", "input_schema": {"type": "object"}}]
     body = {"model": "claude-opus-4-6", "max_tokens": 1, "messages": messages, "tools": tools}
-    assert validate(body, PROFILES["anthropic"], as_history=True) == ()
+    assert validate(body, profile("anthropic"), as_history=True) == ()
 
 
 def _listed(content: object) -> Any:  # noqa: ANN401 - blocks as JSON

@@ -35,6 +35,7 @@ from palaver.log import (
     stand_in,
 )
 from palaver.messages import Message
+from palaver.providers import APIS
 from palaver.session import Session, searchable
 from palaver.store import MemoryStore, SqliteStore, Store, verify_store
 from palaver.store.erasing import Placed
@@ -44,7 +45,6 @@ from palaver.testing.strategies import sayings
 from palaver.transcripts import Importer, export, import_bundle, repair
 from palaver.transfer.copies import copy_store
 from palaver.view import View, fold
-from palaver.wire import PROFILES
 from tests.kills import kill_this_process
 from tests.privacy.planted import plant
 
@@ -130,7 +130,7 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
     for dialog in session.dialogs:
         assert session.store.verify(dialog.dialog_id) == ()
         assert_closed(dialog.view())
-        for name in PROFILES:
+        for name in APIS:
             dialog.request(name, "some-model", then="And now?")  # it is checked as it is made
         dialog.put_text("goes on")
         assert_closed(dialog.view())

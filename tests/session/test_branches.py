@@ -6,8 +6,8 @@ from palaver import AssistantMessage, ToolMessage, ToolResultContent
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.log import BranchSummary, Handle
 from palaver.messages import Speaker, ToolCallContent, Trust
+from palaver.providers import APIS
 from palaver.session import Dialog, Session
-from palaver.wire import PROFILES
 
 
 def texts(messages: object) -> list[str]:
@@ -107,7 +107,7 @@ def test_a_merge_beside_an_open_call_gives_valid_requests(five: Dialog, branch: 
     five.append(ToolMessage.from_result(ToolResultContent(id="p1", content="a.py")))
     five.put_text("Go on.")
     five.reload()
-    for profile in PROFILES:
+    for profile in APIS:
         assert "What happened on branch" in str(five.request(profile, "m", max_tokens=64).body)
 
 
@@ -124,7 +124,7 @@ def test_a_rewind_is_previewed(five: Dialog, branch: Dialog, session: Session) -
     assert five.store.nodes(five.session_id) == before
     rewound = preview.apply()
     rewound.put_text("Do it otherwise.")
-    for profile in PROFILES:
+    for profile in APIS:
         rewound.request(profile, "m", max_tokens=64)
     assert session.root.dialog_id == five.dialog_id, "another branch was rewound"
 

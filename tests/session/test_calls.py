@@ -17,9 +17,10 @@ from palaver.messages import (
     ToolResultContent,
 )
 from palaver.prompts import Format
+from palaver.providers import APIS
 from palaver.session import Dialog, Session
 from palaver.store import Store
-from palaver.wire import PROFILES, Request
+from palaver.wire import Request
 
 MODELS = {
     "openai-chat": "gpt-4o",
@@ -68,7 +69,7 @@ def assert_given_back(store: Store, dialog: Dialog, sent: list[tuple[Request, in
     steps=st.lists(
         st.tuples(
             st.sampled_from(["work", "ask", "commit", "undo"]),
-            st.sampled_from(sorted(PROFILES)),
+            st.sampled_from(sorted(APIS)),
             st.sampled_from(POLICIES),
             st.sampled_from([900, 2_500, 9_000]),
         ),

@@ -20,8 +20,8 @@ from palaver import (
 )
 from palaver.errors import InvalidInput, InvalidMessage, MissingFile
 from palaver.messages import InvokeCost, Media, Modalities
+from palaver.providers import APIS
 from palaver.session import Dialog, Session
-from palaver.wire import PROFILES
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -139,7 +139,7 @@ def test_calls_without_words_are_safe_everywhere(dialog: Dialog) -> None:
     composed = dialog.compaction.compose("fold", 1_500, model="gpt-4o")
     assert composed.plan.drops
     dialog.compaction.commit(composed)
-    for profile in PROFILES:
+    for profile in APIS:
         dialog.request(profile, "m", max_tokens=64).check()
 
 

@@ -11,7 +11,7 @@ from palaver import tool
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.messages import AssistantMessage, Message, Role, UserMessage
 from palaver.session import Dialog, Session
-from tests.models.test_whole_answers import ANSWERS
+from tests.providers.test_whole_answers import ANSWERS
 
 LOOK = {
     "name": "look",

@@ -23,8 +23,8 @@ from palaver import (
 from palaver.errors import NotFound
 from palaver.log import BranchSummary, Compaction
 from palaver.messages import BranchSummaryMessage, Speaker, ToolCallContent, Trust
+from palaver.providers import APIS
 from palaver.session.manager import SessionManager, SessionTreeNode
-from palaver.wire import PROFILES
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
 SESSION_ONLY = (CustomMessage, BranchSummaryMessage, CompactionSummaryMessage)
@@ -106,7 +106,7 @@ def test_session_only_messages(manager: SessionManager) -> None:
         "user: another way",
     ]
     assert [projection[index].speaker for index in (1, 5)] == [Speaker.SUMMARY, Speaker.SUMMARY]
-    for profile in PROFILES:
+    for profile in APIS:
         manager.dialog.request(profile, "m", max_tokens=64)
 
 

@@ -22,13 +22,14 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
+from palaver.providers import APIS, profile
 from palaver.session import Dialog, Session
 from palaver.session.refusals import blamed
 from palaver.store import MemoryStore, Store
 from palaver.testing.logs import Log, model, user
 from palaver.testing.strategies import sayings
 from palaver.view import apply
-from palaver.wire import PROFILES, Request, validate
+from palaver.wire import Request, validate
 from tests.view.growing import commit, seen
 from tests.view.plans import plans
 
@@ -70,7 +71,7 @@ def begun(store: Store | None = None) -> tuple[Dialog, dict[str, Handle]]:
 
 def requests(dialog: Dialog) -> dict[str, Request]:
     """Compile for every provider; each request is checked."""
-    return {name: dialog.request(name, MODEL[name]) for name in PROFILES}
+    return {name: dialog.request(name, MODEL[name]) for name in APIS}
 
 
 def test_quarantine_is_a_placeholder_everywhere() -> None:
@@ -152,9 +153,9 @@ def test_any_quarantine_of_any_log_gives_valid_requests(data: st.DataObject) -> 
             assert (again.system, again.exchanges) == (view.system, view.exchanges)
         log.put(user("And?"), model("So."))
     dialog = Session.open(log.store, log.session).dialog(log.dialog)
-    for name in PROFILES:
+    for name in APIS:
         request = dialog.request(name, MODEL[name], then="Go on.")
-        assert not validate(request.body, PROFILES[name], as_history=request.history)
+        assert not validate(request.body, profile(name), as_history=request.history)
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
@@ -180,17 +181,15 @@ def test_the_block_that_a_refusal_names_is_found() -> None:
         for name, seq, block in (("ask", 0, 0), ("say", 1, 0), ("call", 1, 1), ("out", 2, 0)):
             marks[f"{name}-{number}."] = Handle(dialog.dialog_id, 3 * number + seq, block)
     dialog.put_text("Go on.")
-    for profile, request in requests(dialog).items():
+    for name, request in requests(dialog).items():
         found = set()
         for path, text in _strings(request.body):
             here = [mark for mark in marks if mark in text]
             for spelt in (path, path.replace("[", ".").replace("]", "")) if len(here) == 1 else ():
                 place = blamed(dialog.store, request, f"400: {spelt}: this is refused")
-                assert place == marks[here[0]], (profile, spelt, text)
+                assert place == marks[here[0]], (name, spelt, text)
                 found.add(here[0])
-        assert len(found) > len(marks) * 0.6, (
-            profile
-        )  # texts that stand joined in one message are told apart by no place
+        assert len(found) > len(marks) * 0.6, name  # texts that stand joined in one message are told apart by no place
 
 
 def test_a_signature_that_is_refused_leads_to_the_thought() -> None:

@@ -7,9 +7,10 @@ from io import BytesIO
 
 import pytest
 
+from palaver.providers import profile
 from palaver.store.memory import MemoryStore
 from palaver.transcripts import Imported, Importer, examine, export, export_bundle, import_bundle, repair
-from palaver.wire import PROFILES, validate
+from palaver.wire import validate
 from tests.recorded import Recording, recordings
 
 KINDS = ("claude_code", "codex", "mini_swe_agent", "openhands_llm_calls", "pi", "tau2_bench", "tau_bench")
@@ -52,7 +53,7 @@ def check_exports(store: MemoryStore, one: Imported) -> None:
         for whole in (True, False):
             body = json.loads(b"".join(export(store, one.session_id, name, whole=whole).pieces))
             request = {"model": "m", **body} | ({"max_tokens": 1} if name == "anthropic" else {})
-            assert validate(request, PROFILES[provider], as_history=True) == ()
+            assert validate(request, profile(provider), as_history=True) == ()
     pages = b"".join(export(store, one.session_id, "markdown").pieces).decode()
     assert pages.count("\n## ") >= one.messages // 3
 

@@ -9,7 +9,7 @@ from palaver import Agent, AgentEvent, Dialog, Message, Trace, TurnStream
 from palaver.agent import Answer, Invoker, ProviderInvoker, open_calls, subagent
 from palaver.compat.building import build_invoker
 from palaver.messages import InvokeCost, ToolCallContent
-from palaver.models import Provider
+from palaver.providers import Provider
 from palaver.tools import Function
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from palaver.ids import DialogId
 from palaver.log import Handle, Span, ToolSpec
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
+from palaver.providers import profile
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 from tests.wire.any_views import load
 
 DIALOG = DialogId("d" * 32)

@@ -10,9 +10,10 @@ import pytest
 from palaver.context.fit import fit
 from palaver.log import Instructions, MessageEntry, Section, Source, Toolset, ToolSpec
 from palaver.messages import AssistantMessage, TextContent, ThinkingContent
+from palaver.providers import profile
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
-from palaver.wire import Request, profile
+from palaver.wire import Request
 from tests.context.pencil import Manager
 from tests.wire.scenes import BASH
 

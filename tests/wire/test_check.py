@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.messages.media import pixel_size
-from palaver.wire import Rule, profile, validate
+from palaver.providers import profile
+from palaver.wire import Rule, validate
 from tests.wire import pictures
 from tests.wire.cases import CASES, UNTESTED, Case, edited, rich
 from tests.wire.scenes import MODELS

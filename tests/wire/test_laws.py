@@ -25,13 +25,14 @@ from palaver.messages import (
     encode,
     thaw,
 )
+from palaver.providers import APIS, profile
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire import PROFILES, Call, How, Memo, Request, broken_at, profile, units, validate
+from palaver.wire import Call, How, Memo, Request, broken_at, units, validate
 from tests.wire.any_views import PAYLOADS, SECRET, calls, closed_views, load, views
 from tests.wire.scenes import BASH, MODELS, Scene, call
 from tests.wire.vendor_types import hold_to_types
 
-NAMES = tuple(PROFILES)
+NAMES = tuple(APIS)
 EVERY = pytest.mark.parametrize(
     "names", [pytest.param((name,), id=name) for name in NAMES] if settings().max_examples > 500 else [NAMES]
 )

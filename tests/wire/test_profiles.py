@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.errors import NotFound
-from palaver.wire import profile
+from palaver.providers import profile
 
 
 def test_unknown_name_lists_what_is_close() -> None:

@@ -7,10 +7,11 @@ from itertools import pairwise
 import pytest
 
 from palaver import wire
+from palaver.providers import profile
 from palaver.store.memory import MemoryStore
 from palaver.transcripts.importing import Importer
 from palaver.view import View, fold
-from palaver.wire import Call, Request, broken_at, profile
+from palaver.wire import Call, Request, broken_at
 from tests.recorded import Recording, recordings
 from tests.wire.scenes import MODELS
 

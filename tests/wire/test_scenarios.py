@@ -15,9 +15,10 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.messages.blocks import MALFORMED
+from palaver.providers import profile
 from palaver.testing.logs import Log, model, result, user
 from palaver.view import fold
-from palaver.wire import Call, How, Request, broken_at, profile
+from palaver.wire import Call, How, Request, broken_at
 from palaver.wire import compile as compile_
 from palaver.wire.script import from_harness
 from tests.wire.pictures import gif, png

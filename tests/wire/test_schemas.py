@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from palaver.messages import canonical_json
 from palaver.prompts import Format
-from palaver.wire.check.place import Place
-from palaver.wire.check.rules import held, parameters
+from palaver.wire.place import Place
+from palaver.wire.rules import held, parameters
 from palaver.wire.schemas import in_dialect, narrowed
 from palaver.wire.table import Dialect
 from tests.wire.any_views import tool_specs

@@ -35,7 +35,6 @@ from palaver.messages import (
     ToolMessage,
     UserMessage,
 )
-from palaver.models import Provider, connect_model
 from palaver.prompts import (
     Format,
     Prompt,
@@ -46,6 +45,7 @@ from palaver.prompts import (
     temporary_prompt,
     verbatim_prompt,
 )
+from palaver.providers import Provider, connect_model
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.head import media_from, message_of, rendered, stamped

@@ -25,9 +25,9 @@ from palaver.ids import new_message_id
 from palaver.log import Entry, Handle, Instructions, Place, Section, entry_at
 from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange, Toolset
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent, words_of
-from palaver.models import Assembly, Event
-from palaver.models.retry import with_retries
 from palaver.plurals import a_type, counted
+from palaver.providers import Assembly, Event
+from palaver.providers.retry import with_retries
 from palaver.session.head import stamped
 from palaver.session.refusals import blamed
 from palaver.store.redacting import RedactingStore

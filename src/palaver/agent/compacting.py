@@ -21,7 +21,7 @@ from palaver.ids import DialogId, new_message_id, now
 from palaver.log import Handle, Place, copy_of
 from palaver.log.entries import CallStarted, Compaction, Custom, MessageEntry
 from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
-from palaver.models import Provider, collect
+from palaver.providers import Provider, collect
 from palaver.session import Dialog
 from palaver.session.compaction import ATTEMPT as REJECTED_COMPACTION
 from palaver.tokens import Budget, model_info

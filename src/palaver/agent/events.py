@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from palaver.errors import ProviderError
 from palaver.messages import Message, ToolCallContent, ToolResultContent, Usage
-from palaver.models import BlockEvent, End, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.providers import BlockEvent, End, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.tools import Progress
 from palaver.wire import Request
 

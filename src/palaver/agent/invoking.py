@@ -16,9 +16,9 @@ from palaver.errors import InvalidInput, ParseError, ProviderError
 from palaver.ids import BlobId
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
-from palaver.models import End, Event, Provider
-from palaver.models.retry import Retry
 from palaver.prompts import Prompt
+from palaver.providers import End, Event, Provider
+from palaver.providers.retry import Retry
 from palaver.session import Dialog
 from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker

@@ -14,7 +14,7 @@ from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
 from palaver.errors import InvalidInput
 from palaver.messages import APITypes, Message
-from palaver.models.retry import Retry
+from palaver.providers.retry import Retry
 from palaver.session.memory import CoreMemory, SubjectMemory
 from palaver.tokens import Budget
 from palaver.tools import CallContext

@@ -29,7 +29,7 @@ from palaver.agent.events import (
 from palaver.agent.trace import Trace
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import Message, ToolCallContent, canonical_json
-from palaver.models import End
+from palaver.providers import End
 
 try:
     from opentelemetry import context as otel_context

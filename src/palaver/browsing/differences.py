@@ -10,11 +10,12 @@ from palaver.context import Composed
 from palaver.errors import NotReproducible
 from palaver.ids import BlobId
 from palaver.messages import Content, words_of
+from palaver.providers import profile
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.differences import BranchDifference, CallDifference, Difference, Side, compare
 from palaver.view import View, fold
-from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 
 __all__ = [
     "BlockRow",

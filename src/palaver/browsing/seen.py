@@ -10,11 +10,12 @@ from palaver.browsing.calls import ImportedCall
 from palaver.context import DEFAULT_POLICY, Composed, Meter
 from palaver.errors import NotFound
 from palaver.ids import BlobId
+from palaver.providers import profile
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.tokens import counter
 from palaver.view import Block, View, fold
-from palaver.wire import Call, Request, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 
 __all__ = ["OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
 

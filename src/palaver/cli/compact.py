@@ -97,7 +97,7 @@ def summarizer_of(spec: str) -> ModelSummarizer:
         MissingExtra: The package of its provider is not installed.
     """
     from palaver.agent.compacting import ModelSummarizer  # noqa: PLC0415 - as above
-    from palaver.models import connect_model  # noqa: PLC0415 - as above
+    from palaver.providers import connect_model  # noqa: PLC0415 - as above
 
     return ModelSummarizer(*connect_model(spec))
 

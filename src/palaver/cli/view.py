@@ -15,12 +15,12 @@ from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
+from palaver.providers import APIS
 from palaver.session import Dialog, Session
 from palaver.session.calls import ModelCall
 from palaver.tokens import model_info
 from palaver.transcripts.markdown import markdown
 from palaver.view.blocks import REASONS
-from palaver.wire import PROFILES
 
 _PLACES = 12
 """Places that an explanation names."""
@@ -41,9 +41,7 @@ def run(
     whole: Annotated[bool, Option("--whole", help="Everything in the log: ignore compactions and edits.")] = False,
     by: Annotated[str | None, Option("--policy", "-p", metavar="P", help=_POLICY)] = None,
     budget: BudgetOption = None,
-    wire: Annotated[
-        str | None, Option("--wire", metavar="NAME", help=f"The request for: {', '.join(PROFILES)}.")
-    ] = None,
+    wire: Annotated[str | None, Option("--wire", metavar="NAME", help=f"The request for: {', '.join(APIS)}.")] = None,
     then: Annotated[str | None, Option("--then", metavar="TEXT", help="With --wire: the user's next message.")] = None,
     model: ModelOption = "",
     redact: RedactOption = False,

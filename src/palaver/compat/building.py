@@ -15,10 +15,10 @@ from palaver.compat.config import AgentSpec, Config
 from palaver.context import policy
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import canonical_json
-from palaver.models import Provider
-from palaver.models.connect import PROVIDERS, connect_provider
-from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime, verbatim_prompt
+from palaver.providers import Provider
+from palaver.providers.connect import PROVIDERS, connect_provider
+from palaver.providers.retry import Retry
 from palaver.store.connect import StoreLike, opened_store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function

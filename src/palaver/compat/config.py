@@ -138,7 +138,7 @@ InvokerWords = Annotated[Words, BeforeValidator(_invoker)]
 
 
 class RetrySpec(_ConfigSection):
-    """When and how often to retry: the fields of `palaver.models.Retry`. A plain number is the number of retries."""
+    """When and how often to retry: the fields of `palaver.providers.Retry`. A plain number is the number of retries."""
 
     attempts: Annotated[int, Field(ge=1)] = 5
     base: Annotated[float, Field(ge=0)] = 1.0

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any, SupportsIndex
 
 from palaver.context.compose import Composed, Policy, compose
-from palaver.context.dialects import COMPACTION, Dialect, Item, ListWriter, dialect, items_of, tool_specs
-from palaver.context.dialects.writer import Written
 from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY
@@ -32,11 +30,13 @@ from palaver.messages import (
     words_of,
 )
 from palaver.plurals import a_type, counted
+from palaver.providers import COMPACTION, Dialect, Item, ListWriter, dialect, items_of, profile, tool_specs
+from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Omission, Reason, View, fold_messages
 from palaver.view.blocks import Change as Shown
-from palaver.wire import Change, How, Profile, Report, profile
+from palaver.wire import Change, How, Profile, Report
 from palaver.wire.reasoning import first_bound
 from palaver.wire.script import marked
 

@@ -27,7 +27,7 @@ from palaver.store.text import words
 from palaver.tokens import counter
 from palaver.tokens.pricing import cost_of
 from palaver.view import View
-from palaver.wire.check.rules import SNIFFED
+from palaver.wire.rules import SNIFFED
 
 __all__ = ["LABELS", "ROUTES", "dialog_of", "labelled", "proposal", "seen_at", "shown"]
 

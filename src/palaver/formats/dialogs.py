@@ -5,9 +5,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from palaver import providers
 from palaver.errors import PalaverError
 from palaver.formats.events import Branch, Event, Loss, Put
 from palaver.ids import DialogId
@@ -31,7 +33,6 @@ from palaver.log import (
 )
 from palaver.messages import Message, ToolResultContent, UnknownContent
 from palaver.plurals import counted as plural
-from palaver.wire import PROFILES
 
 COMPACTED, CLEARED = "compacted", "offloaded"
 """The reasons (`palaver.view.Reason`) for omissions by another agent's compaction, and for results that it cleared."""
@@ -280,8 +281,10 @@ class DialogWriter:
         return ContextEdit(base=self.count - 1, edits=edits, policy=self._format, at=at)
 
 
-_SENT = frozenset(kind for profile in PROFILES.values() for kind in profile.reasoning.blocks)
-"""Kinds of blocks of a provider's own tools, which go back to it."""
+@cache
+def _sent() -> frozenset[str]:
+    """Return the kinds of blocks of providers' own tools, which go back to them."""
+    return frozenset(kind for api in providers.APIS.values() for kind in api.profile().reasoning.blocks)
 
 
 def _unknown_kinds(message: Message) -> set[str]:
@@ -289,7 +292,8 @@ def _unknown_kinds(message: Message) -> set[str]:
     inside = (
         part for result in message.tool_results() if not isinstance(result.content, str) for part in result.content
     )
-    return {part.type for part in (*message.contents, *inside) if isinstance(part, UnknownContent)} - _SENT
+    unknown = {part.type for part in (*message.contents, *inside) if isinstance(part, UnknownContent)}
+    return unknown - _sent() if unknown else unknown
 
 
 def _within(run: Run, other: Run) -> bool:

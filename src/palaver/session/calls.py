@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 
 from pydantic import TypeAdapter
 
+from palaver import providers
 from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
@@ -17,7 +18,7 @@ from palaver.plurals import counted
 from palaver.session.head import KnownHead, require_unerased
 from palaver.store.protocol import Store
 from palaver.view import CALL_VERSION, Manifest, View, changed, fold, manifest, patched, restored, whole
-from palaver.wire import COMPILER, Call, Request, profile
+from palaver.wire import COMPILER, Call, Request
 from palaver.wire import compile as compile_request
 
 __all__ = ["CallHistory", "ModelCall"]
@@ -89,7 +90,9 @@ class ModelCall:
             call = _calls().validate_python(thaw(asked))
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
-        made = compile_request(self.view(), profile(name, model), call, lambda digest: self.store.blob(BlobId(digest)))
+        made = compile_request(
+            self.view(), providers.profile(name, model), call, lambda digest: self.store.blob(BlobId(digest))
+        )
         if made.digest != digest:
             version = f"Version {compiler} of the compiler made it; this one is {COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."

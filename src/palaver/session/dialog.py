@@ -520,9 +520,9 @@ class Dialog:
             InfeasibleBudget: What must be sent is larger than the budget.
             InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
         """
-        from palaver import wire  # noqa: PLC0415 - a program that only stores messages needs no wire
+        from palaver import providers, wire  # noqa: PLC0415 - a program that only stores messages needs no wire
 
-        known = wire.profile(profile, model) if isinstance(profile, str) else profile
+        known = providers.profile(profile, model) if isinstance(profile, str) else profile
         for name in call.keys() - wire.Call.__dataclass_fields__.keys():
             hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)

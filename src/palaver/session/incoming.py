@@ -58,8 +58,7 @@ def _is_sdk_object(given: object) -> bool:
 
 
 def _reader(items: list[Any], request: Request | None) -> Any:  # noqa: ANN401 - a function of an item
-    from palaver.context.dialects import dialect, items_of  # noqa: PLC0415 - a program that appends messages needs no dialects
-    from palaver.models.answers import answer_json, read_answer  # noqa: PLC0415 - as above
+    from palaver.providers import answer_json, dialect, items_of, read_answer  # noqa: PLC0415 - a program that appends messages needs no dialects
 
     for item in items:
         if not isinstance(item, Mapping) and not _is_sdk_object(item):
@@ -85,7 +84,7 @@ def tools_of(tools: Iterable[Any]) -> tuple[ToolSpec, ...]:
     Raises:
         InvalidInput: A value is neither, or two have the same name.
     """
-    from palaver.context.dialects import tool_specs  # noqa: PLC0415 - as in `_reader`
+    from palaver.providers import tool_specs  # noqa: PLC0415 - as in `_reader`
     from palaver.tools import Toolbox  # noqa: PLC0415 - as above
 
     given = tools if isinstance(tools, str | bytes | Mapping) else list(tools)

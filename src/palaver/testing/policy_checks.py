@@ -176,7 +176,7 @@ def _check_requests(view: View, media: Callable[[str], bytes]) -> None:
     """Check that calls stay with their results, and that the strict validator of every profile accepts the request (law 1)."""
     assert_closed(view)
     for name, model in MODELS.items():
-        profile = wire.profile(name, model)
+        profile = providers.profile(name, model)
         request = wire.compile(view, profile, wire.Call(model=model), media)
         faults = wire.validate(request.body, profile, as_history=request.history)
         assert not faults, f"{name}: {faults[0]}"

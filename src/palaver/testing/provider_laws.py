@@ -35,9 +35,9 @@ from palaver.messages import (
     decode,
     encode,
 )
-from palaver.models import Assembly, End, Event, Provider, collect
+from palaver.providers import APIS, Assembly, End, Event, Provider, collect
 from palaver.session import Dialog
-from palaver.wire import PROFILES, Request
+from palaver.wire import Request
 
 __all__ = ["ProviderLaws", "Question", "told"]
 
@@ -103,7 +103,7 @@ class ProviderLaws:
         provider = self.provider()
         assert isinstance(provider, Provider)
         assert provider.name
-        assert provider.profile_for(self.model).name in PROFILES
+        assert provider.profile_for(self.model).name in APIS
 
     def test_an_answer_is_deltas_usage_and_one_end(self) -> None:
         """The last event, and no other, is the end; its blocks and usage are those that the events before add up to."""

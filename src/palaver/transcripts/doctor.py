@@ -17,6 +17,7 @@ from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, Span, clip, decode_entry
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
+from palaver.providers import APIS, profile
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.store.titles import title
@@ -25,7 +26,7 @@ from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.sources import kept
 from palaver.transfer.places import Places
 from palaver.view import Block, Reason, View, fold, held
-from palaver.wire import PROFILES, Call, How, Request, compile, validate  # noqa: A004 - the word for it
+from palaver.wire import Call, How, Request, compile, validate  # noqa: A004 - the word for it
 
 if TYPE_CHECKING:
     from palaver.formats import Loss, ReadLimits
@@ -118,10 +119,10 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         for node in rootless
     )
     findings.extend(_of_sources(store, session_id))
-    valid = dict.fromkeys(PROFILES, len(sound) == len(chosen))
+    valid = dict.fromkeys(APIS, len(sound) == len(chosen))
     for node in sound:
         view = fold(store, node.dialog_id)
-        requests = {name: request for name in PROFILES if (request := _next_request(store, view, name)) is not None}
+        requests = {name: request for name in APIS if (request := _next_request(store, view, name)) is not None}
         findings.extend(_of_dialog(store, node, requests))
         findings.extend(_of_window(view, requests))
         valid = {name: fine and name in requests and _passes(requests[name]) for name, fine in valid.items()}
@@ -141,7 +142,7 @@ def unreadable(store: Store, session_id: SessionId, error: StoreDamaged) -> Diag
     """Return the diagnosis of a session that the store cannot read as a whole: its file is damaged, not an entry."""
     found = _fault(session_id[:12], DAMAGED_STORE, error.why or error.message)
     name = title(store, store.session(session_id))
-    valid = dict.fromkeys(PROFILES, False)
+    valid = dict.fromkeys(APIS, False)
     return Diagnosis(name=name, session_id=session_id, dialogs=0, total=0, reachable=0, findings=(found,), valid=valid)
 
 
@@ -290,7 +291,7 @@ def _of_wire(requests: Mapping[str, Request]) -> Iterator[Finding]:
                 found.setdefault((str(change.handle), change.what, change.why, change.how), []).append(name)
     for (place, what, why, how), names in found.items():
         gone = how in {How.DROPPED, How.REPLACED}
-        spoilt = what in _MEDIA and len(names) == len(PROFILES)
+        spoilt = what in _MEDIA and len(names) == len(APIS)
         severity = "fault" if spoilt else "warning" if gone and what != "thinking" else "note"
         code = f"{'refused' if gone else how.value}_{what.replace(' ', '_')}"
         yield Finding(place=place, code=code, what=f"{what}: {why}", severity=severity, providers=tuple(names))
@@ -313,11 +314,11 @@ def _of_window(view: View, requests: Mapping[str, Request]) -> Iterator[Finding]
 
 def _next_request(store: Store, view: View, name: str) -> Request | None:
     """Return the next request for a provider; None where there can be none."""
-    standard = PROFILES[name].model
+    standard = profile(name).model
     model = view.model if standard.partition("-")[0] in view.model else standard
     call = Call(model=model, then="Go on.")
     try:
-        return compile(view, PROFILES[name], call, lambda digest: store.blob(BlobId(digest)))
+        return compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
     except PalaverError:
         return None
 

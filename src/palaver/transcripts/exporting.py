@@ -18,13 +18,14 @@ from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import MessageEntry
 from palaver.messages import Role, canonical_json
+from palaver.providers import profile
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
-from palaver.wire import Call, How, ProfileName, Report, compile, profile  # noqa: A004 - the word for it
+from palaver.wire import Call, How, Report, compile  # noqa: A004 - the word for it
 from palaver.wire.media import Load
 from palaver.wire.script import Notes
 
@@ -109,7 +110,7 @@ EXPORTS: Mapping[str, str] = MappingProxyType(
 TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex": codex, "pi": pi})
 """The tools whose transcripts can be written."""
 
-_PROFILES: Mapping[str, tuple[ProfileName, Sequence[str]]] = {
+_PROFILES: Mapping[str, tuple[str, Sequence[str]]] = {
     "openai": ("openai-chat", ("messages", "tools")),
     "anthropic": ("anthropic", ("system", "messages", "tools")),
 }

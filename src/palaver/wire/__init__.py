@@ -1,28 +1,32 @@
-"""The wire: what each provider accepts, requests compiled for it, and the rules it would refuse them by."""
+"""The wire: requests compiled for one API, and the rules its provider would refuse them by."""
 
-from palaver.wire.check import Rule, Violation, validate
-from palaver.wire.compile import compile  # noqa: A004 - the word for it
-from palaver.wire.profiles import PROFILES, profile
-from palaver.wire.request import COMPILER, Call, Memo, Request, broken_at, units
-from palaver.wire.script import Change, How, Report
-from palaver.wire.table import Profile, ProfileName
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "COMPILER",
-    "PROFILES",
-    "Call",
-    "Change",
-    "How",
-    "Memo",
-    "Profile",
-    "ProfileName",
-    "Report",
-    "Request",
-    "Rule",
-    "Violation",
-    "broken_at",
-    "compile",
-    "profile",
-    "units",
-    "validate",
-]
+from palaver.doors import open_door
+
+if TYPE_CHECKING:
+    from palaver.wire.check import validate as validate
+    from palaver.wire.compile import compile as compile
+    from palaver.wire.place import Rule as Rule, Violation as Violation
+    from palaver.wire.request import (
+        COMPILER as COMPILER,
+        Call as Call,
+        Memo as Memo,
+        Request as Request,
+        broken_at as broken_at,
+        units as units,
+    )
+    from palaver.wire.script import Change as Change, How as How, Report as Report
+    from palaver.wire.table import API as API, Profile as Profile
+
+__all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
+    __name__,
+    {
+        ".check": "validate",
+        ".compile": "compile",
+        ".place": "Rule Violation",
+        ".request": "COMPILER Call Memo Request broken_at units",
+        ".script": "Change How Report",
+        ".table": "API Profile",
+    },
+)

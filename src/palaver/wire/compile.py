@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
 from palaver.log import Handle
@@ -22,7 +21,7 @@ from palaver.messages.frozen import Change as Cleaned
 from palaver.messages.frozen import frozen_dict, frozen_list
 from palaver.view import Exchange, View
 from palaver.wire.gather import gather
-from palaver.wire.head import Body, Draft, draft, provided
+from palaver.wire.head import Draft, draft, provided
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
@@ -40,25 +39,7 @@ from palaver.wire.script import (
     from_harness,
     media_parts,
 )
-from palaver.wire.table import Profile
-
-
-class Writer(Protocol):
-    """The module that writes one provider's body.
-
-    A module that joins neighbours also has `neighbours`: it returns two items as one, or None. One whose items change with their place
-    in the request has `finished`: it returns the head, and the changed items by index.
-    """
-
-    OWNED: frozenset[str]
-    """The fields that are compiled from the view and the call; no parameter may replace them."""
-
-    def head(self, draft: Draft) -> Body:
-        """Write the body without its conversation."""
-
-    def written(self, speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
-        """Write a speech as items of the conversation."""
-
+from palaver.wire.table import Body, Profile
 
 _BESIDE = 1024
 """Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
@@ -73,7 +54,7 @@ def compile(  # noqa: A001 - the word for it
 
     Args:
         view: What the model is to see.
-        profile: What the provider accepts: `palaver.wire.profile(name, model)`.
+        profile: What the provider accepts: `palaver.providers.profile(name, model)`.
         call: The model, and the options of the call.
         media: Returns the bytes of a payload by its digest; called only for payloads that are not in memory.
         memo: The exchanges of an earlier request of the conversation; those of this one replace them.
@@ -81,12 +62,12 @@ def compile(  # noqa: A001 - the word for it
     Raises:
         InvalidInput: A parameter of the call names what is compiled from the view.
     """
-    writer: Writer = cast("Writer", import_module(f"palaver.wire.{profile.name.replace('-', '_')}"))
-    _refuse_owned(call, writer.OWNED)
+    api = profile.api
+    _refuse_owned(call, api.owned)
     notes = Notes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
-    each = _Exchanges(profile, call.model, names, writer, bool(theirs.tools), call.thinks)
+    each = _Exchanges(profile, call.model, names, bool(theirs.tools), call.thinks)
     label = (profile, call.model, tuple(names.ours.items()), each.asked, each.thinks)
     compiled = each.compiled(view, memo.known(label) if memo else {})
     if memo:
@@ -94,11 +75,11 @@ def compile(  # noqa: A001 - the word for it
     plan = draft(view, profile, call, names, theirs, compiled, notes)
     for one in compiled:
         notes.extend(one.changes)
-    head = writer.head(plan)
-    said = _Said(getattr(writer, "neighbours", None))
+    head = api.head(plan)
+    said = _Said(api.neighbours)
     ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), plan, each)
-    if finished := getattr(writer, "finished", None):
-        head, changed = finished(said.items, head, plan, said.origins)
+    if api.finished is not None:
+        head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
             said.items[index], said.data[index] = item, canonical_json(item)
     return Request(
@@ -145,7 +126,6 @@ class _Exchanges:
         profile: The provider's rules.
         model: The model that the request is for.
         names: The names of tools.
-        writer: How the provider's body is written.
         asked: Whether the request asks for tools of the provider's own.
         thinks: Whether it turns on Anthropic's thinking.
     """
@@ -153,7 +133,6 @@ class _Exchanges:
     profile: Profile
     model: str
     names: Names
-    writer: Writer
     asked: bool
     thinks: bool
 
@@ -202,7 +181,7 @@ class _Exchanges:
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
         found: list[Cleaned] = []
-        listed = [item for speech in script for item in self.writer.written(speech, self.profile, notes)]
+        listed = [item for speech in script for item in self.profile.api.written(speech, self.profile, notes)]
         # as deep as in a body, so that nesting that is too deep there fails here, too
         items = tuple(freeze({"": listed}, "body", found)[""])
         return items, tuple(map(canonical_json, items)), bool(found)
@@ -242,7 +221,7 @@ class _Said:
 
     def follow(self, sent: _Sent, draft: Draft) -> tuple[int, int]:
         """Append the items of an exchange, and return the index of the first and the one after the last."""
-        start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.cache.field == "cache_control"
+        start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.api.finished is not None
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
             one = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None

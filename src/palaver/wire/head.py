@@ -7,9 +7,8 @@ has options in the provider's own words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,10 +20,7 @@ from palaver.wire.pairing import Names
 from palaver.wire.request import Call, Compiled
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
 from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, How, Notes, TextPart, answer_as
-from palaver.wire.table import Profile
-
-Body = dict[str, Any]
-"""A JSON object while it is written."""
+from palaver.wire.table import Body, Profile, Provided
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +140,6 @@ def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, not
 _NAMES: Mapping[str, str] = {"code_interpreter": "code_execution", "url_context": "web_fetch"}
 """Other words for the same."""
 
-_NO_SERVER_TOOLS = re.compile("claude-(?:2|instant|3-(?:haiku|sonnet|opus))")  # agents-and-tools, «supported models»
-_SEARCH_MODELS = re.compile("search")  # only these take web_search_options (guides/tools-web-search)
-
-
-@dataclass(frozen=True, slots=True)
-class Provided:
-    """The provider's tools as they are sent.
-
-    Attributes:
-        tools: Elements of the body's list of tools.
-        fields: Further fields of the body.
-    """
-
-    tools: tuple[Mapping[str, Any], ...] = ()
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
 
 def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Notes) -> Provided:
     """Return the provider's own tools that a call asks for, as they are sent.
@@ -185,14 +165,10 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Note
         why = _refused(known, name, profile, call, declared)
         if known is None or why:
             notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
-        elif profile.name == "openai-chat":
-            fields["web_search_options"] = options
-        elif profile.name == "gemini":
-            ((key, defaults),) = known.items()
-            tools.append({key: {**defaults, **options}})
         else:
-            screen = {"type": "computer_use_preview"} if "display_width" in options else {}  # only this type has one
-            tools.append({**known, **options, **(screen if known["type"] == "computer" else {})})
+            sent = profile.api.provided(known, options)
+            tools += sent.tools
+            fields |= sent.fields
     return Provided(tuple(tools), fields)
 
 
@@ -201,8 +177,7 @@ def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, call:
     if known is None:
         close = get_close_matches(name, {*profile.provided, *_NAMES}, 1)
         return f"{profile.name} has no such tool; it has {', '.join(close or profile.provided)}"
-    lacking = profile.name == "anthropic" and _NO_SERVER_TOOLS.search(call.model)
-    if lacking or (profile.name == "openai-chat" and not _SEARCH_MODELS.search(call.model)):
+    if profile.tools.served is not None and not profile.tools.served.match(call.model):
         return "this model has no such tool"
     if declared and not profile.tools.mixed:
         return "this model takes it only without tools of your own"
@@ -252,7 +227,7 @@ def structure(
     reasons = {
         "this model takes no schema": not rules.native,
         "this model takes none while tools are declared": tools and not rules.beside_tools,
-        "an answer with a schema cannot go on from the assistant's words": prefill and profile.name == "anthropic",
+        "an answer with a schema cannot go on from the assistant's words": prefill and not rules.after_words,
         found.obstacle: not rules.loose,
     }
     why = next((reason for reason, holds in reasons.items() if holds), "")

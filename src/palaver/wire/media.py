@@ -15,7 +15,7 @@ from typing import TypeAlias
 from palaver.errors import Erased, NotFound, StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages.media import pixel_size, sniff
-from palaver.wire.check.rules import SNIFFED
+from palaver.wire.rules import SNIFFED
 from palaver.wire.script import (
     How,
     MediaPart,

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from palaver.view import View
-from palaver.wire.check.rules import decode
+from palaver.wire.rules import decode
 from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 

@@ -17,7 +17,8 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, View
-from palaver.wire.check import Violation, validate
+from palaver.wire.check import validate
+from palaver.wire.place import Violation
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
@@ -33,7 +34,7 @@ class Call:
     Attributes:
         model: The model, in the provider's spelling.
         max_tokens: The most tokens of the answer; None for the provider's own limit. Anthropic has none and gets
-            `palaver.wire.anthropic.MAX_TOKENS`.
+            `palaver.providers.anthropic.write.MAX_TOKENS`.
         temperature: The sampling temperature; None for the provider's own.
         stream: Whether the answer arrives in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
@@ -181,14 +182,8 @@ class Request(Mapping[str, Any]):
     @cached_property
     def _arguments(self) -> dict[str, Any]:
         body: dict[str, Any] = thaw(self.body)
-        if "contents" not in body:
-            return body
-        contents, settings = body.pop("contents"), body.pop("generationConfig", {})
-        return {
-            "model": self.model,
-            "contents": contents,
-            "config": {**body, **settings},
-        }  # of Gemini's generate_content
+        of_sdk = self.profile.api.arguments
+        return body if of_sdk is None else of_sdk(body, self.model)
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
         return self._arguments[name]

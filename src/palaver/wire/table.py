@@ -1,14 +1,21 @@
-"""The columns of a profile: the rules that differ between providers. The rows are in :mod:`palaver.wire.profiles`."""
+"""The columns of a profile: the rules that differ between providers. The rows are in the folders of :mod:`palaver.providers`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-ProfileName = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+from palaver.wire.place import Shape, Violation
+
 Dialect = Literal["openai", "anthropic", "gemini"]
+"""A dialect of JSON schemas."""
+
+Body: TypeAlias = dict[str, Any]
+"""A JSON object while it is written."""
+
+MB = 1_000_000  # providers write MB; the decimal reading is the stricter one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +72,14 @@ class Tools:
         most: The most tools of one request; None for no published figure.
         needed: Whether tools must be defined while calls or results are in the history.
         mixed: Whether tools of the provider's own may be mixed with defined ones.
+        served: The pattern of the beginning of models that have tools of the provider's own; None for all models.
     """
 
     name: re.Pattern[str]
     most: int | None = None
     needed: bool = False
     mixed: bool = True
+    served: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +90,14 @@ class Answers:
         native: Whether a schema may be sent in a field of its own; otherwise the instructions ask for it in words.
         beside_tools: Whether it may be sent while tools are declared.
         loose: Whether a schema may be sent that the provider does not enforce.
+        after_words: Whether it may be sent while the answer continues the assistant's words.
         fields: The provider's own parameters for it, each a path into the body.
     """
 
     native: bool
     beside_tools: bool = True
     loose: bool = False
+    after_words: bool = True
     fields: tuple[str, ...]
 
 
@@ -159,13 +170,52 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class API:
+    """How requests of one API are written and checked, so that the compiler and the checks know no provider.
+
+    Attributes:
+        owned: The fields that are compiled from the view and the call; no parameter may replace them.
+        head: Writes the body without its conversation, from a `Draft`.
+        written: Writes a `Speech` as items of the conversation; also gets the profile and the notes.
+        provided: Declares one of the provider's own tools, from its row in the profile and the caller's options.
+        neighbours: Returns two items as one where the API joins neighbours, or None; None where it never does.
+        finished: Returns the head and, by index, the items that change with their place in the request; None where none does.
+        arguments: Returns the arguments of the SDK for a body and a model; None where they are the body.
+        shape: The fields of a body.
+        checks: The rules over more than one field, each a function of a `Subject`.
+    """
+
+    owned: frozenset[str]
+    head: Callable[..., Body]
+    written: Callable[..., Iterator[Body]]
+    provided: Callable[..., Provided]
+    neighbours: Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None] | None = None
+    finished: Callable[..., tuple[Body, Mapping[int, Body]]] | None = None
+    arguments: Callable[[Body, str], Body] | None = None
+    shape: Shape
+    checks: Sequence[Callable[..., Iterator[Violation]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """The provider's own tools as they are sent.
+
+    Attributes:
+        tools: Elements of the body's list of tools.
+        fields: Further fields of the body.
+    """
+
+    tools: tuple[Mapping[str, Any], ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What one provider, and where it matters one model, accepts.
 
-    How a body is written and checked is in the modules of this name in :mod:`palaver.wire` and :mod:`palaver.wire.check`.
-
     Attributes:
-        name: The API: ``openai-chat``, ``openai-responses``, ``anthropic`` or ``gemini``.
+        name: The name of its API, such as ``anthropic``.
+        api: How its requests are written and checked.
         model: The model that is assumed where the caller names none.
         dialect: The dialect of its schemas, for tools and for answers: see :mod:`palaver.wire.schemas`.
         request_bytes: The most bytes of the body.
@@ -174,7 +224,8 @@ class Profile:
         provided: How each tool that the provider runs itself is declared, before its options.
     """
 
-    name: ProfileName
+    name: str
+    api: API = field(compare=False, repr=False)
     model: str
     dialect: Dialect
     request_bytes: int

@@ -23,7 +23,7 @@ from palaver.cli.outcome import Exit, exit_code
 from palaver.cli.terminal import money
 from palaver.errors import AgentFailure, PalaverError
 from palaver.messages import ToolCallContent
-from palaver.models import TextDelta, ThinkingDelta
+from palaver.providers import TextDelta, ThinkingDelta
 from palaver.store.titles import title
 
 __all__ = ["converse"]

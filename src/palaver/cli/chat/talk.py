@@ -10,8 +10,8 @@ from palaver.cli.chat.screen import Screen
 from palaver.errors import InvalidInput
 from palaver.log.lineage import lineage
 from palaver.messages import Role
-from palaver.models import connect_model
 from palaver.plurals import counted
+from palaver.providers import connect_model
 from palaver.session import Dialog, Session
 from palaver.session.branches import Rewind
 from palaver.session.tree import newest

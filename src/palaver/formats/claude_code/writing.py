@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from palaver.formats.writing import Heading, spelled, stamp, text_of, uuid
 from palaver.messages import Speaker
+from palaver.providers import profile
+from palaver.providers.anthropic.write import written as items_of
 from palaver.view import Exchange, View
-from palaver.wire import How, profile
-from palaver.wire.anthropic import written as items_of
+from palaver.wire import How
 from palaver.wire.media import Load
 from palaver.wire.script import Notes, Speech
 

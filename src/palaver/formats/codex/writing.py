@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 from palaver.formats.codex.messages import SUMMARY_PREFIX
 from palaver.formats.writing import Heading, spelled, stamp, text_of
 from palaver.messages import Role, Speaker, ToolCallContent
+from palaver.providers import profile
+from palaver.providers.openai_responses.write import written as items_of
 from palaver.view import Exchange, View
-from palaver.wire import How, profile
+from palaver.wire import How
 from palaver.wire.gather import instructions
 from palaver.wire.media import Load
-from palaver.wire.openai_responses import written as items_of
 from palaver.wire.script import Notes, TextPart
 
 _Item: TypeAlias = dict[str, Any]

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 
 from palaver.formats.writing import Heading, dated, stamp, text_of
 from palaver.messages import Speaker, thaw
+from palaver.providers import profile
 from palaver.view import Exchange, View
-from palaver.wire import How, profile
+from palaver.wire import How
 from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, paired

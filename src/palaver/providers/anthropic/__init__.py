@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: what it accepts, how its requests are written and checked, its answers, its lists of messages, its client."""

@@ -1,0 +1,427 @@
+"""Anthropic's Messages API (POST /v1/messages): its fields, and the rules by which it refuses a request.
+
+After the API reference, the request types of the ``anthropic`` package 2.12 (``message_create_params`` and what it names), the guides named in
+:mod:`palaver.providers.registry`, and the API's own answers, quoted in the threads that the rules name. Where the reference is milder than what some
+models and hosts answer, the rule is the stricter. Sampling parameters have left the types and are still accepted by older models; the profile
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from palaver.wire import rules
+from palaver.wire.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
+from palaver.wire.rules import Attachment, Round, Subject
+
+_CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
+_MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may have a mark is a rule of its own
+_FILE: dict[str, Shape] = {"file_id": str}
+_URL: dict[str, Shape] = {"url": str}
+_BASE64: dict[str, Shape] = {"media_type": str, "data": str}  # the media types are the profile's
+_TEXT: dict[str, Shape] = {"text": str, "citations?": (None, [OPEN]), **_MARKED}
+_SPOKEN = Kinds({"text": _TEXT})
+_IMAGE: dict[str, Shape] = {
+    "source": Kinds({"base64": _BASE64, "url": _URL, "file": _FILE}),
+    "transformations?": (None, {"oversized_image?": one("downsize", "error")}),
+    **_MARKED,
+}
+_DOCUMENT: dict[str, Shape] = {
+    "source": Kinds({
+        "base64": _BASE64, "url": _URL, "file": _FILE,
+        "text": {"media_type": one("text/plain"), "data": str},
+        "content": {"content": ANY},
+    }),
+    "citations?": (None, OPEN), "context?": (None, str), "title?": (None, str), **_MARKED,
+}  # fmt: skip
+_SEARCH_RESULT: dict[str, Shape] = {
+    "content": [_SPOKEN], "source": str, "title": str, "citations?": OPEN, **_MARKED,
+}  # fmt: skip
+_RESULT_CONTENT = Kinds(
+    {
+        "text": _TEXT,
+        "image": _IMAGE,
+        "document": _DOCUMENT,
+        "search_result": _SEARCH_RESULT,
+        "tool_reference": {"tool_name": str, **_MARKED},
+        "browser_state": OPEN,
+    },
+    elsewhere=frozenset({"thinking", "redacted_thinking", "tool_use", "tool_result"}),
+)
+_USER: Final[dict[str, Shape]] = {
+    "text": _TEXT,
+    "image": _IMAGE,
+    "document": _DOCUMENT,
+    "search_result": _SEARCH_RESULT,
+    "tool_result": {
+        "tool_use_id": str, "content?": (str, [_RESULT_CONTENT]), "is_error?": bool, "toolset_name?": (None, str), **_MARKED,
+    },
+    "container_upload": {"file_id": str, **_MARKED},
+}  # fmt: skip
+_SERVED: Shape = {"tool_use_id": str, "content": ANY, **OPEN}
+_ASSISTANT: Final[dict[str, Shape]] = {
+    "text": _TEXT,
+    "thinking": {"thinking": str, "signature?": str, **_MARKED},  # a rule of its own asks for the signature
+    "redacted_thinking": {"data": str, **_MARKED},
+    "tool_use": {"id": str, "name": str, "input": OPEN, "caller?": OPEN, "toolset_name?": (None, str), **_MARKED},
+    "compaction": {
+        "content?": (None, str), "encrypted_content?": (None, str), "signature?": (None, str), "tool_changes?": (None, [OPEN]),
+        **_MARKED,
+    },
+    # What the provider's own tools leave. It goes back unchanged; its inside is theirs.
+    "server_tool_use": {"id": str, "name": str, "input": OPEN, **OPEN},
+    **dict.fromkeys((
+        "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result", "tool_search_tool_result",
+    ), _SERVED),
+}  # fmt: skip
+_ALL = frozenset(_USER | _ASSISTANT)
+
+
+def _message(blocks: dict[str, Shape]) -> Shape:
+    return {"content": (str, [Kinds(blocks, elsewhere=_ALL - blocks.keys())])}
+
+
+_MESSAGE = Kinds(
+    {"user": _message(_USER), "assistant": _message(_ASSISTANT), "system": _message({"text": _TEXT})},
+    key="role",
+    rule=Rule.ROLE_UNKNOWN,
+)
+_CUSTOM_TOOL: dict[str, Shape] = {
+    "name": str, "input_schema": OPEN, "description?": str, "strict?": bool, "allowed_callers?": [str],
+    "defer_loading?": bool, "eager_input_streaming?": (None, bool), "input_examples?": [OPEN], **_MARKED,
+}  # fmt: skip
+_TOOL = Kinds({"custom": _CUSTOM_TOOL}, default="custom", others=True)  # the provider's own tools have versions
+_PARALLEL: dict[str, Shape] = {"disable_parallel_tool_use?": bool}
+_DISPLAY: dict[str, Shape] = {
+    "display?": (None, one("summarized", "omitted")),
+    # With the beta header thinking-binding-controls-2026-08-01 (build-with-claude/preserved-thinking).
+    "block_binding?": (None, {"prefix_mismatch_behavior?": (None, one("error", "drop_block"))}),
+}
+
+REQUEST: Final[Shape] = {
+    "model": str,
+    "max_tokens": Number(0, whole=True),  # 0 fills the cache and answers nothing
+    "messages": Items(_MESSAGE, 1, 100_000),
+    "cache_control?": _CACHE,
+    "metadata?": {"user_id?": (None, str)},
+    "output_config?": {
+        "effort?": (None, one("low", "medium", "high", "xhigh", "max")),
+        "format?": (None, Kinds({"json_schema": {"schema": OPEN}})),
+    },
+    "stop_sequences?": [str],
+    "stream?": bool,
+    "system?": (str, [_SPOKEN]),
+    "temperature?": Number(0, 1),
+    "thinking?": Kinds({
+        "enabled": {"budget_tokens": int, **_DISPLAY}, "adaptive": _DISPLAY, "disabled": {}, "between_tools": {},
+    }),
+    "tool_choice?": Kinds({"auto": _PARALLEL, "any": _PARALLEL, "tool": {"name": str, **_PARALLEL}, "none": {}}),
+    "tools?": [_TOOL],
+    "top_k?": Number(0, whole=True),
+    "top_p?": Number(0, 1),
+    **OPEN,
+}  # fmt: skip
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_LEAST_BUDGET = 1024  # thinking.budget_tokens: «must be ≥1024 and less than max_tokens», API reference
+_LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
+
+
+# --- places ------------------------------------------------------------------------------------------------
+
+
+def _blocks(message: Place, *kinds: str) -> Iterator[Place]:
+    """Return a message's blocks of these kinds, or all; content that is a string has none."""
+    for block in message["content"]:
+        if not kinds or block["type"].text in kinds:
+            yield block
+
+
+def _everywhere(body: Place, *kinds: str) -> Iterator[Place]:
+    """Return the blocks of these kinds in all messages, those inside tool results after the result."""
+    for message in body["messages"]:
+        for block in message["content"]:
+            if not kinds or block["type"].text in kinds:
+                yield block
+            if block["type"].text == "tool_result":
+                yield from _blocks(block, *kinds)
+
+
+def _thinks(body: Place) -> bool:
+    return body["thinking"]["type"].text in ("enabled", "adaptive")
+
+
+# --- turns -------------------------------------------------------------------------------------------------------------
+
+
+def _order(subject: Subject) -> Iterator[Violation]:
+    """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
+    messages = list(subject.body["messages"])
+    spoken = [each for each in messages if each["role"].text != "system"]
+    opening = next(iter(_blocks(spoken[0])), Place(None)) if spoken else Place(None)
+    # What the provider made of the conversation before comes first (build-with-claude/compaction-on-demand).
+    first = "" if opening["type"].text == "compaction" else subject.profile.turns.first
+    yield from rules.ordered(spoken, replace(subject.profile.turns, first=first))
+    for before, message, after in zip([Place(None), *messages], messages, [*messages[1:], Place(None)], strict=False):
+        if message["role"].text != "system":
+            continue
+        blocks = list(_blocks(before))
+        served = before["role"].text == "assistant" and blocks and blocks[-1]["type"].text == "server_tool_use"
+        why = ""
+        if not subject.profile.turns.system_inside:
+            why = "this model takes instructions in the field system only"
+        elif before["role"].text != "user" and not served:
+            why = "a system message must follow a user message"
+        elif after and after["role"].text != "assistant":
+            why = "a system message must be the last or come before the assistant"
+        if why:
+            yield message["role"].breaks(Rule.SYSTEM_PLACE, why)
+
+
+def _ending(subject: Subject) -> Iterator[Violation]:
+    """Check a request that ends on the assistant's words: whether it may, and how they may end."""
+    last = subject.body["messages"][-1]
+    if subject.as_history or last["role"].text != "assistant" or any(_blocks(last, "tool_use")):
+        return
+    if not subject.profile.turns.assistant_last:
+        message = "a request may not end on the assistant's words: this model does not support prefill"
+        yield last["role"].breaks(Rule.ROLE_LAST, message)
+        return
+    blocks = list(_blocks(last))
+    if blocks and blocks[-1]["type"].text in _THOUGHTS:
+        # «The final block in an assistant message cannot be `thinking`»: router-for-me/CLIProxyAPI#5321
+        yield blocks[-1]["type"].breaks(Rule.THINKING_LAST, "the final message may not end in thinking")
+    if not _thinks(subject.body):
+        for block in _blocks(last, *_THOUGHTS):  # tailcallhq/forgecode#1853
+            yield block["type"].breaks(Rule.THINKING_OFF, "thinking is off: the final message may not hold any")
+    text = blocks[-1]["text"] if blocks else last["content"]
+    if text.text.strip() and text.text != text.text.rstrip():
+        # «final assistant content cannot end with trailing whitespace»
+        yield text.breaks(Rule.TEXT_TRAILING, "the assistant's last words may not end in white space")
+
+
+def _filled(subject: Subject) -> Iterator[Violation]:
+    """Check that every message has content and every text says something.
+
+    «All messages must have non-empty content except for the optional final assistant message» (ding113/claude-code-hub#432). An empty final
+    message asks for nothing that leaving it out would not, and is none in a history: it is refused too.
+    """
+    body = subject.body
+    for message in body["messages"]:
+        if isinstance(message["content"].value, list | tuple) and not len(message["content"]):
+            yield message["content"].breaks(Rule.MESSAGE_EMPTY, "the message has no content")
+    texts = [body["system"], *(block["text"] for block in body["system"])]
+    texts += [message["content"] for message in body["messages"]]
+    texts += [block["text"] for block in _everywhere(body, "text")]  # the string that a tool returned may be empty
+    texts += body["stop_sequences"]  # «each stop sequence must contain non-whitespace»: BerriAI/litellm#3286
+    yield from rules.worded(texts, subject.profile.turns)
+
+
+# --- calls -------------------------------------------------------------------------------------------------------------
+
+
+def _rounds(body: Place) -> Iterator[Round]:
+    """Return each assistant's calls with the results at the beginning of the message that follows.
+
+    «Messages following tool_use blocks must begin with a matching number of tool_result blocks»: apify/tester-mcp-client#12.
+    """
+    made: tuple[Place, ...] = ()
+    for message in [*body["messages"], Place(None)]:
+        blocks = list(_blocks(message)) if message["role"].text == "user" else []
+        leading = next((n for n, block in enumerate(blocks) if block["type"].text != "tool_result"), len(blocks))
+        yield Round(made, tuple(block["tool_use_id"] for block in blocks[:leading]))
+        strays = tuple(block["tool_use_id"] for block in blocks[leading:] if block["type"].text == "tool_result")
+        yield Round((), strays)
+        made = tuple(block["id"] for block in _blocks(message, "tool_use"))
+
+
+def _pairing(subject: Subject) -> Iterator[Violation]:
+    rounds = list(_rounds(subject.body))
+    yield from rules.identified(rounds, subject.profile.calls)
+    yield from rules.paired(rounds)
+
+
+def _served(subject: Subject) -> Iterator[Violation]:
+    """Check that each call of the provider's own tools has its result after it, but for a turn that still goes on.
+
+    «`web_search` tool use with id `srvtoolu_…` was found without a corresponding `web_search_tool_result` block»: build-with-claude/
+    handling-stop-reasons. A paused turn ends on such a call, and a mixed one goes on with the results of the caller's tools alone.
+    """
+    asked: dict[str, Place] = {}
+    for message in subject.body["messages"]:
+        blocks, said = list(_blocks(message)), message["role"].text == "assistant"
+        if not said and not (blocks and all(block["type"].text == "tool_result" for block in blocks)):
+            yield from (_unserved(call) for call in asked.values())
+            asked.clear()
+        for block in blocks if said else ():
+            kind = block["type"].text
+            if kind == "server_tool_use":
+                asked[block["id"].text] = block
+            elif kind.endswith("_tool_result") and asked.pop(block["tool_use_id"].text, None) is None:
+                yield block.breaks(Rule.PROVIDER_CALL, "the call that this could be the result of is not before it")
+
+
+def _unserved(call: Place) -> Violation:
+    return call.breaks(Rule.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
+
+
+def _results(subject: Subject) -> Iterator[Violation]:
+    """Check that the result of a failed call has text, and nothing else."""
+    for result in _everywhere(subject.body, "tool_result"):
+        if result["is_error"].value is not True:
+            continue
+        if not result["content"].text and not len(result["content"]):
+            # «content cannot be empty if `is_error` is true»: jlevy/markform#153
+            yield result["content"].breaks(Rule.MESSAGE_EMPTY, "the result of a failed call must say something")
+        for block in _blocks(result):
+            if block["type"].text not in ("", "text"):
+                # «all content must be type 'text' if 'is_error' is true»: vellum-ai/vellum-assistant#18387
+                yield block["type"].breaks(Rule.BLOCK_PLACE, "the result of a failed call holds text only")
+
+
+# --- thinking ----------------------------------------------------------------------------------------------------------
+
+
+def _thinking(subject: Subject) -> Iterator[Violation]:
+    """Check that thinking is as the model left it, as far as that shows: signed, and before the calls it led to."""
+    for message in subject.body["messages"]:
+        acted = False
+        for block in message["content"] if message["role"].text == "assistant" else ():
+            kind = block["type"].text
+            acted = acted or kind == "tool_use"
+            if kind in _THOUGHTS:
+                signature = block["signature" if kind == "thinking" else "data"]
+                if not signature.text:
+                    yield signature.breaks(Rule.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
+                if acted:
+                    yield block["type"].breaks(Rule.THINKING_ORDER, "thinking stands before the calls of its message")
+
+
+def _thinking_first(subject: Subject) -> Iterator[Violation]:
+    """Check that the turn in which tools are used begins with thinking, where it was asked for with a budget.
+
+    «When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and
+    `tool_result` blocks)»: anomalyco/opencode#3077. Adaptive thinking does not ask for it.
+    """
+    messages = list(subject.body["messages"])
+    enabled = subject.body["thinking"]["type"].text == "enabled"
+    if not enabled or not messages or not any(_blocks(messages[-1], "tool_result")):
+        return
+    said = [
+        n for n, each in enumerate(messages) if each["role"].text == "user" and not any(_blocks(each, "tool_result"))
+    ]
+    turn = messages[max(said, default=-1) + 1 :]
+    opening = next((each for each in turn if each["role"].text == "assistant"), None)
+    if opening and opening["content"][0]["type"].text not in _THOUGHTS:
+        why = "thinking is on: the turn must begin with a thinking block"
+        yield opening["content"].breaks(Rule.THINKING_FIRST, why)
+
+
+def _thinking_config(subject: Subject) -> Iterator[Violation]:
+    """Check what may be asked for together with thinking (extended-thinking, «feature compatibility»)."""
+    body, config = subject.body, subject.body["thinking"]
+    if config["type"].text == "enabled":
+        budget, limit = config["budget_tokens"], body["max_tokens"].number
+        if not subject.profile.reasoning.manual:
+            yield config["type"].breaks(Rule.PARAMETER_REFUSED, "this model takes adaptive thinking only")
+        if budget.number is not None and budget.number < _LEAST_BUDGET:
+            yield budget.breaks(Rule.THINKING_BUDGET, f"the budget must be at least {_LEAST_BUDGET} tokens")
+        elif budget.number is not None and limit is not None and budget.number >= limit:
+            yield budget.breaks(Rule.THINKING_BUDGET, "the budget must be less than max_tokens")
+    if _thinks(body) and body["tool_choice"]["type"].text in ("any", "tool"):
+        # «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507
+        yield body["tool_choice"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: a tool may not be forced")
+
+
+def _sampling(subject: Subject) -> Iterator[Violation]:
+    """Check sampling parameters: newer models accept none, and thinking accepts hardly any."""
+    body = subject.body
+    given = [body[name] for name in ("temperature", "top_k", "top_p") if body[name]]
+    if not subject.profile.reasoning.sampling:
+        for each in given:
+            yield each.breaks(Rule.PARAMETER_REFUSED, "this model takes no sampling parameters")
+    elif _thinks(body):  # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
+        if body["temperature"].number not in (None, 1):
+            yield body["temperature"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")
+        if body["top_k"]:
+            yield body["top_k"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: top_k may not be given")
+        if (top_p := body["top_p"].number) is not None and top_p < _LEAST_TOP_P:
+            why = f"thinking is on: top_p must be at least {_LEAST_TOP_P}"
+            yield body["top_p"].breaks(Rule.PARAMETER_CONFLICT, why)
+
+
+# --- media, tools, answers, cache ----------------------------------------------------------------------------------------
+
+
+def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
+    for block in _everywhere(subject.body, "image", "document"):
+        kind, source = "image" if block["type"].text == "image" else "document", block["source"]
+        if source["type"].text == "base64":
+            yield rules.inline(kind, source["data"], source["media_type"].text)  # type: ignore[arg-type] # one of two
+        elif source["type"].text == "url":
+            yield from rules.linked(kind, source["url"], subject.profile.media, data_urls=False)  # type: ignore[arg-type] # the same
+
+
+def _payloads(subject: Subject) -> Iterator[Violation]:
+    yield from rules.attached(_attachments(subject), subject.profile.media)
+
+
+def _toolset(subject: Subject) -> Iterator[Violation]:
+    """Check definitions, calls in the history and the choice between tools."""
+    body, limits = subject.body, subject.profile.tools
+    names = [tool["name"] for tool in body["tools"]]
+    yield from rules.defined(names, limits)
+    yield from rules.called((block["name"] for block in _everywhere(body, "tool_use")), limits)
+    for tool in body["tools"]:
+        if tool["type"].text in ("", "custom"):
+            yield from rules.parameters(tool["input_schema"], "anthropic")
+    yield from rules.chosen([body["tool_choice"]["name"]], names)
+    if body["tool_choice"] and not names:
+        yield body["tool_choice"].breaks(Rule.TOOL_CHOICE, "there are no tools to choose from")
+    if limits.needed and not names and (used := next(_everywhere(body, "tool_use", "tool_result"), None)):
+        yield used.breaks(Rule.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
+
+
+def _format(subject: Subject) -> Iterator[Violation]:
+    """Check the structure of the answer, and fields that conflict with it."""
+    body, wanted = subject.body, subject.body["output_config"]["format"]
+    if not wanted:
+        return
+    if not subject.profile.answers.native:
+        yield wanted.breaks(Rule.PARAMETER_REFUSED, "this model takes no schema for its answers")
+    yield from rules.held(wanted["schema"], "anthropic")
+    # «Incompatible with: citations (returns 400 error), message prefilling»: build-with-claude/structured-outputs
+    cited = [block for block in _everywhere(body, "document") if block["citations"]["enabled"].value is True]
+    if cited:
+        yield cited[0]["citations"].breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cites nothing")
+    goes_on = not subject.as_history and subject.profile.turns.assistant_last
+    if goes_on and body["messages"][-1]["role"].text == "assistant":
+        yield wanted.breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cannot go on from the assistant's words")
+
+
+def _cache_marks(subject: Subject) -> Iterator[Violation]:
+    """Check cache marks in the order in which the provider reads them: how many, on what, and the longer-lived before the shorter."""
+    body, limits = subject.body, subject.profile.cache
+    marks = [("tool", tool["cache_control"]) for tool in body["tools"]]
+    marks += [("system", block["cache_control"]) for block in body["system"]]
+    marks += [(block["type"].text, block["cache_control"]) for block in _everywhere(body)]
+    marks.append(("text", body["cache_control"]))  # the mark that finds the last block that can have it
+    marks = [(kind, mark) for kind, mark in marks if mark]
+    if len(marks) > limits.marks:
+        yield marks[limits.marks][1].breaks(Rule.CACHE_COUNT, f"{len(marks)} cache marks, {limits.marks} are taken")
+    short = False
+    for kind, mark in marks:
+        if kind not in limits.places:
+            yield mark.breaks(Rule.CACHE_PLACE, f"{kind} may not carry a cache mark")
+        if mark["ttl"].text == "1h" and short:  # headroomlabs-ai/headroom#2939
+            yield mark["ttl"].breaks(Rule.CACHE_ORDER, "a mark for an hour may not follow one for five minutes")
+        short = short or mark["ttl"].text != "1h"
+
+
+CHECKS: Final = (
+    _order, _ending, _filled, _pairing, _served, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
+    _format, _cache_marks,
+)  # fmt: skip

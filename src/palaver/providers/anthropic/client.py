@@ -1,0 +1,56 @@
+"""Anthropic's models over the official `anthropic` client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from palaver.errors import MissingExtra, ProviderError
+from palaver.providers.client import ClientProvider, posted
+from palaver.providers.failures import client_error, failed
+from palaver.wire import Request
+
+try:
+    import anthropic
+except ImportError as error:
+    raise MissingExtra("palaver.providers.anthropic.client", "anthropic") from error
+
+
+_NO_KEY = "Could not resolve authentication method"
+"""The message of the client's TypeError without a key."""
+
+
+class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
+    """Anthropic, or a server that speaks its Messages API."""
+
+    def __init__(
+        self,
+        *,
+        client: anthropic.AsyncAnthropic | None = None,
+        name: str = "anthropic",
+        **options: Any,  # noqa: ANN401 - those of the client
+    ) -> None:
+        """Set the client or its options.
+
+        Args:
+            client: A client to use as it is, such as one for Bedrock or Vertex.
+            name: The provider's name, if it is not Anthropic. Thinking is sent back only to the provider it came from.
+            options: Options of `anthropic.AsyncAnthropic`: `api_key`, `base_url`, `timeout`, `default_headers` (for betas) and so on. The
+                client finds the others itself.
+        """
+        super().__init__(name, "anthropic", client)
+        self._options = options
+
+    def _make(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(**({"max_retries": 0} | self._options))
+
+    async def _close(self, client: anthropic.AsyncAnthropic) -> None:
+        await client.close()
+
+    def _answers(self, request: Request) -> AsyncGenerator[object, None]:
+        return posted(self._client(), "/v1/messages", request, anthropic.AsyncStream[object])
+
+    def _mapped(self, error: Exception, model: str) -> ProviderError | None:
+        if _NO_KEY in str(error):
+            return failed(self._name, str(error), model=model, status=400)
+        return client_error(error, "anthropic", self._name, model)

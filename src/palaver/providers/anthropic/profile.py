@@ -1,0 +1,142 @@
+"""What Anthropic's Messages API accepts.
+
+Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
+
+* [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
+* [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
+* [A4] …/build-with-claude/extended-thinking and adaptive-thinking.  [A5] …/api/errors.
+* [A6] …/build-with-claude/mid-conversation-system-messages.  [A8] …/build-with-claude/structured-outputs.
+* [A9] …/build-with-claude/preserved-thinking.
+* [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
+
+Tools that Anthropic runs itself: platform.claude.com/docs/en/agents-and-tools and the types of the ``anthropic`` package 2.12 (the oldest
+version of a tool, which all models have).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from palaver.providers.anthropic.check import CHECKS, REQUEST
+from palaver.providers.anthropic.write import OWNED, finished, head, neighbours, provided, written
+from palaver.wire.table import API, MB, Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
+
+_MIB = 1_048_576
+
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # [A1] Base64ImageSource
+
+# [A1] every block that has a field cache_control: all kinds but thinking; beside them system blocks and tools [A3].
+_MARKED = frozenset({
+    "system", "tool", "text", "image", "document", "search_result", "tool_use", "tool_result", "tool_reference", "browser_state",
+    "container_upload", "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+})  # fmt: skip
+
+PROFILE = Profile(
+    name="anthropic",
+    api=API(
+        owned=OWNED,
+        head=head,
+        written=written,
+        provided=provided,
+        neighbours=neighbours,
+        finished=finished,
+        shape=REQUEST,
+        checks=CHECKS,
+    ),
+    model="claude-sonnet-4-5",
+    dialect="anthropic",
+    request_bytes=32 * MB,  # [A5] request size limits
+    conversation="messages",
+    pieces="content",
+    provided={
+        "web_search": {"type": "web_search_20250305", "name": "web_search"},
+        "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
+        "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
+        "computer_use": {"type": "computer_toolset_20260801"},
+    },
+    turns=Turns(
+        system="field",
+        system_inside=False,  # [A6] some models only; the others answer «role 'system' is not supported on this model»
+        first="user",  # «first message must use the "user" role»: langbot-app/LangBot#867
+        # [A7] error codes: «roles must alternate». [A1] says neighbours are combined; alternating is right under both.
+        alternate=True,
+        assistant_last=False,  # [A1], [A5] «prefill not supported» by Claude 4.6 and later
+        text="visible",  # «text content blocks must contain non-whitespace text»: anthropics/claude-code#23440
+        text_characters=32 * MB,  # nothing but the body's limit is published
+    ),
+    calls=Calls(
+        # «String should match pattern '^[a-zA-Z0-9_-]+$'»: maximhq/bifrost#5097. No length is published; 64 is what
+        # Amazon Bedrock takes of the same ids (maximhq/bifrost#6300).
+        id=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+        unique="request",  # «`tool_use` ids must be unique»: anomalyco/opencode#1279
+        arguments="object",
+        media=_IMAGES,  # [A1] ToolResultBlock.content
+    ),
+    tools=Tools(
+        name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
+        # [A1] Tool.input_schema
+        served=re.compile(r"(?!.*claude-(?:2|instant|3-(?:haiku|sonnet|opus)))"),  # agents-and-tools, «supported models»
+        needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
+    ),
+    answers=Answers(
+        native=False,  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
+        after_words=False,
+        fields=("output_config.format", "output_format"),
+    ),
+    reasoning=Reasoning(
+        form="blocks",
+        manual=False,  # [A7] this and the next refused by Claude 4.7 and later
+        sampling=False,
+        bound=True,  # [A9] Claude 5.1 and later
+        maker="anthropic",
+        blocks=frozenset({
+            "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+            "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
+        }),
+    ),
+    media=Media(
+        images=_IMAGES,
+        documents=frozenset({"application/pdf"}),  # [A1] Base64PDFSource; plain text is a source of its own
+        schemes=frozenset({"https"}),  # [A2]
+        image_bytes=5 * _MIB,  # «image exceeds 5 MB maximum: … bytes > 5242880 bytes»: anthropics/claude-code#10612
+        count=100,  # [A2] for models with a window of 200,000 tokens; measured in earendil-works/pi#120
+        side=8000,  # [A2]; the API's answer in anthropics/claude-code#4778
+        crowd=20,  # [A2]
+        crowd_side=2000,  # [A2]; the API's answer in anthropics/claude-code#13480
+    ),
+    cache=Cache(
+        marks=4,  # [A3]; «A maximum of 4 blocks with cache_control may be provided»: griffinmartin/opencode-claude-auth#121
+        field="cache_control",
+        places=_MARKED,
+        choice=True,  # [A3] «What invalidates the cache»: changes to tool_choice invalidate the messages
+    ),
+)  # fmt: skip
+
+# Which models accept more than the profile says. `4(?:-[0-5]…)?` reads Claude's minor number, not a date.
+_CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
+_CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
+_CLAUDE_TO_50 = re.compile(r"claude-(?:v?[123]|instant)|claude-[a-z]+-(?:4|5(?![-.][1-9]\d?(?!\d)))(?!\d)")  # [A9]
+_CLAUDE_SYSTEM_INSIDE = re.compile(r"claude-opus-4-8")  # [A6]
+_CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
+
+
+def for_model(model: str) -> Profile:
+    """Return the profile for a model: prefill ended with 4.6, thinking budgets and sampling parameters with 4.7 [A7].
+
+    Thinking is not bound to what precedes it before 5.1 [A9].
+    """
+    turns, reasoning, answers = PROFILE.turns, PROFILE.reasoning, PROFILE.answers
+    if model and not _CLAUDE_TO_40.search(model):
+        answers = replace(answers, native=True)
+    if _CLAUDE_TO_45.search(model):
+        turns = replace(turns, assistant_last=True)
+    if _CLAUDE_TO_46.search(model):
+        reasoning = replace(reasoning, manual=True, sampling=True)
+    if _CLAUDE_TO_50.search(model):
+        reasoning = replace(reasoning, bound=False)
+    if _CLAUDE_SYSTEM_INSIDE.search(model):
+        turns = replace(turns, system_inside=True)
+    return replace(PROFILE, turns=turns, reasoning=reasoning, answers=answers)

@@ -1,0 +1,132 @@
+"""Answers of Anthropic's Messages API (platform.claude.com/docs/en/api/messages, and …/build-with-claude/streaming)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from palaver.messages import APITypes
+from palaver.providers.provider import Event
+from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
+from palaver.wire import Request
+
+
+class AnthropicAnswer(AnswerReader):
+    """Reads a message, or the events of its stream.
+
+    Blocks keep their order and what makes them valid in the next request: the signature of thinking, the data of redacted thinking, the
+    id of a call. Blocks of Anthropic's own tools are kept whole.
+    """
+
+    _api = APITypes.COMPLETION
+
+    def __init__(self, request: Request, provider: str) -> None:
+        """Begin to read the answer to a request."""
+        super().__init__(request, provider)
+        self._open: dict[int, Json] = {}
+        self._citations: dict[int, list[Json]] = {}
+        self._inputs: dict[int, str] = {}
+
+    def _whole(self, data: Json) -> Iterator[Event]:
+        self._judge(data)
+        if not isinstance(data.get("content"), list | tuple):
+            raise self.broken("The answer has no content.")
+        self._header(data)
+        for index, block in enumerate(items(data["content"])):
+            yield from self._begin(index, block)
+            if block.get("type") == "tool_use":
+                yield from self._call(index, arguments=as_json(block.get("input")))
+        self._footer(data)
+        yield from self._used(data.get("usage"))
+
+    def _piece(self, data: Json) -> Iterator[Event]:
+        self._judge(data)
+        kind, index = text(data.get("type")), data.get("index")
+        if kind == "message_start":
+            message = mapping(data.get("message"))
+            self._header(message)
+            yield from self._used(message.get("usage"))
+        elif kind == "message_delta":
+            self._footer(mapping(data.get("delta")))
+            usage = mapping(data.get("usage"))
+            # a null at the end does not take back a figure of the beginning
+            yield from self._used({key: value for key, value in usage.items() if value is not None})
+        elif kind.startswith("content_block_"):
+            if not isinstance(index, int):
+                raise self.broken("A piece of a block has no index.")
+            yield from self._of_block(kind, index, data)
+
+    def _of_block(self, kind: str, index: int, data: Json) -> Iterator[Event]:
+        if kind == "content_block_start":
+            yield from self._begin(index, mapping(data.get("content_block")))
+        elif index not in self._open:
+            raise self.broken("A piece belongs to a block that has not begun.")
+        elif kind == "content_block_delta":
+            yield from self._more(index, mapping(data.get("delta")))
+        else:
+            yield from self._finish(index)
+
+    def _begin(self, index: int, block: Json) -> Iterator[Event]:
+        """Read a block, or the start of a streamed one."""
+        kind = text(block.get("type"))
+        self._open[index] = block
+        owner = {"provider": "anthropic", "model": self._model}
+        if kind == "text":
+            yield from self._text(index, text(block.get("text")), **kept(block, "text"))
+        elif kind == "thinking":
+            yield from self._thinking(index, text(block.get("thinking")), text(block.get("signature")), **owner)
+        elif kind == "redacted_thinking":
+            yield from self._thinking(index, "", redacted=text(block.get("data")), **owner)
+        elif kind == "tool_use":
+            more = kept(block, "id", "name", "input")
+            yield from self._call(index, text(block.get("id")), text(block.get("name")), **more)
+        elif not self._streamed:
+            yield from self._unknown(index, block)
+
+    def _more(self, index: int, delta: Json) -> Iterator[Event]:
+        kind = text(delta.get("type"))
+        if kind == "text_delta":
+            yield from self._text(index, text(delta.get("text")))
+        elif kind == "thinking_delta":
+            yield from self._thinking(index, text(delta.get("thinking")))
+        elif kind == "signature_delta":
+            yield from self._thinking(index, "", text(delta.get("signature")))
+        elif kind == "citations_delta":
+            self._citations.setdefault(index, []).append(mapping(delta.get("citation")))
+        elif kind == "input_json_delta":
+            piece = text(delta.get("partial_json"))
+            if self._open[index].get("type") == "tool_use":
+                yield from self._call(index, arguments=piece)
+            else:
+                self._inputs[index] = self._inputs.get(index, "") + piece
+
+    def _finish(self, index: int) -> Iterator[Event]:
+        block = self._open[index]
+        if index in self._citations:
+            yield from self._text(index, "", citations=self._citations[index])
+        elif block.get("type") not in {"text", "thinking", "redacted_thinking", "tool_use"}:
+            yield from self._unknown(index, self._with_input(index, block))
+
+    def _with_input(self, index: int, block: Json) -> Json:
+        """Return a block of one of Anthropic's own tools with its streamed input."""
+        try:
+            return {**block, "input": json.loads(self._inputs[index])} if self._inputs.get(index) else block
+        except ValueError:
+            return {**block, "input": self._inputs[index]}
+
+    def _judge(self, data: Json) -> None:
+        """Raise the error that the answer reports in place of a message."""
+        error = mapping(data.get("error"))
+        if data.get("type") == "error" or error:
+            raise self.failed(error, data)
+
+    def _header(self, message: Json) -> None:
+        self._response_id = text(message.get("id")) or self._response_id
+        self._served_by(message.get("model"))
+
+    def _footer(self, said: Json) -> None:
+        self._stop = text(said.get("stop_reason")) or self._stop
+        self._metadata |= kept(said, "stop_reason", "content", "id", "model", "role", "usage", "context_management")
+
+
+READER = AnthropicAnswer

@@ -1,0 +1,195 @@
+"""Anthropic's Messages API (platform.claude.com/docs/en/api/messages)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from palaver.log import Handle
+from palaver.wire.head import Declared, Draft, together, with_parameters
+from palaver.wire.request import Call
+from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.table import Body, Profile, Provided
+
+OWNED = frozenset({"model", "messages", "system", "tools"})
+"""The fields that are compiled from the view and the call; no parameter may replace them."""
+
+MAX_TOKENS = 4096
+"""Tokens of the answer when the call does not say: the API requires a figure, and every model accepts this one (Claude 3 Haiku and Opus,
+docs/en/about-claude/models/overview). A thinking budget is added to it."""
+
+_CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_MARKED_MESSAGES = 2
+"""The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""
+
+
+def head(draft: Draft) -> Body:
+    """Write the body of a message's creation without its messages."""
+    call = draft.call
+    out: Body = {"model": call.model, "max_tokens": _max_tokens(call)}
+    system: list[Body] = [{"type": "text", "text": part.text} for part in draft.system]
+    tools = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
+    for field, blocks in (("system", system), ("tools", tools)):
+        if blocks:
+            last = {**blocks[-1], **(_mark(draft) if call.cache else {})}
+            out[field] = [*blocks[:-1], last]
+    if draft.choice:
+        choice = _CHOICES.get(draft.choice)
+        out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
+    if draft.structure is not None:
+        out["output_config"] = {"format": {"type": "json_schema", "schema": draft.structure.schema}}
+    if call.stream:
+        out["stream"] = True
+    return with_parameters(out | _sampling(draft), call)
+
+
+def _max_tokens(call: Call) -> int:
+    if call.max_tokens is not None:
+        return call.max_tokens
+    config = call.parameters.get("thinking")
+    budget = config.get("budget_tokens", 0) if isinstance(config, Mapping) else 0
+    return MAX_TOKENS + (budget if isinstance(budget, int) else 0)
+
+
+def _tool(tool: Declared) -> Body:
+    described = {"description": tool.description} if tool.description.strip() else {}
+    return {"name": tool.name, **described, "input_schema": tool.schema, **({"strict": True} if tool.strict else {})}
+
+
+def provided(known: Mapping[str, Any], options: Body) -> Provided:
+    """Declare one of the provider's own tools."""
+    return Provided(({**known, **options},))
+
+
+def _sampling(draft: Draft) -> Body:
+    """Return the temperature, where the model accepts one."""
+    temperature = draft.call.temperature
+    why = "" if draft.profile.reasoning.sampling else "this model takes no sampling parameters"
+    why = why or ("it is 1 while the model thinks" if draft.call.thinks and temperature != 1 else "")
+    if temperature is None or why:
+        if temperature is not None:
+            draft.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
+        return {}
+    return {"temperature": temperature}
+
+
+def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: Notes) -> Body:
+    """Drop the thinking parameter while results go back in a turn that did not begin with thinking of this model's.
+
+    «When `thinking` is enabled, a final `assistant` message must start with a thinking block» (anomalyco/opencode#3077). Such a turn comes
+    from another model, or its thinking was signed for words that have been edited; the next turn thinks again.
+    """
+    config = body.get("thinking")
+    if not isinstance(config, Mapping) or config.get("type") != "enabled" or not _has_result(messages[-1]):
+        return body
+    opening = None
+    for each in reversed(messages):
+        if each["role"] == "assistant":
+            opening = each
+        elif not _has_result(each):
+            break
+    if opening is None or opening["content"][0]["type"] in _THOUGHTS:
+        return body
+    why = "thinking: the turn that uses tools did not begin with thinking of this model"
+    notes.add(None, "parameter", How.DROPPED, why)
+    return {name: value for name, value in body.items() if name != "thinking"}
+
+
+def _has_result(message: Mapping[str, Any]) -> bool:
+    return any(block["type"] == "tool_result" for block in message["content"])
+
+
+# --- messages ------------------------------------------------------------------------------------------------------------
+
+
+def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+    """Write a speech as one message."""
+    role = "assistant" if speech.role == "assistant" else "user"
+    parts = speech.parts
+    if role == "assistant" and profile.turns.assistant_last:
+        parts = (*parts[:-1], _ended(parts[-1], notes))
+    yield {"role": role, "content": [_block(part) for part in parts]}
+
+
+def _ended(part: Part, notes: Notes) -> Part:
+    """Return the assistant's last part without white space at its end, in every message: a request may end on it, and the next begins alike."""
+    if not isinstance(part, TextPart) or part.text == part.text.rstrip():
+        return part
+    notes.add(part.origin, "text", How.CHANGED, "white space at the end of words that the model may go on from")
+    return replace(part, text=part.text.rstrip())
+
+
+def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | None:
+    """Return two messages as one where they have the same role: roles alternate."""
+    return together(before, item, "content") if before["role"] == item["role"] else None
+
+
+def _block(part: Part) -> Body:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, MediaPart):
+        bytes_ = {"type": "base64", "media_type": part.media_type, "data": part.data}
+        return {"type": "image", "source": {"type": "url", "url": part.media.url} if part.media.url else bytes_}
+    if isinstance(part, ThinkingPart):
+        said = part.content
+        whole = {"type": "thinking", "thinking": said.content, "signature": said.signature}
+        return {"type": "redacted_thinking", "data": said.redacted} if said.redacted else whole
+    if isinstance(part, CallPart):
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args}
+    return _result(part) if isinstance(part, ResultPart) else {"type": part.kind, **part.fields}
+
+
+def _result(part: ResultPart) -> Body:
+    """Write a result. That of a failed call must say something («content cannot be empty if `is_error` is true»)."""
+    texts = all(isinstance(inner, TextPart) for inner in part.body)
+    content = part.text if texts else [_block(inner) for inner in part.body]
+    out: Body = {"type": "tool_result", "tool_use_id": part.id, "content": content}
+    return out | {"is_error": True} if part.error else out
+
+
+# --- cache marks ---------------------------------------------------------------------------------------------------------
+
+
+def _mark(draft: Draft) -> Body:
+    ttl = {} if draft.call.cache_ttl == "5m" else {"ttl": draft.call.cache_ttl}
+    return {draft.profile.cache.field: {"type": "ephemeral", **ttl}}
+
+
+def finished(
+    messages: Sequence[Mapping[str, Any]], body: Body, draft: Draft, origins: Sequence[Sequence[Handle | None]]
+) -> tuple[Body, Mapping[int, Body]]:
+    """Return the head, and by index the messages that get a cache mark.
+
+    The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
+    (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
+    """
+    body = _without_thinking(body, messages, draft.notes)
+    changed: dict[int, Body] = {}
+    heads = sum(bool(body.get(field)) for field in ("system", "tools"))
+    places = list(_wanted(messages, draft, origins) if draft.call.cache_at else _newest(messages))
+    for number, index in places[heads - draft.profile.cache.marks :] if draft.call.cache else ():
+        message = changed.get(number, messages[number])
+        blocks = list(message["content"])
+        blocks[index] = {**blocks[index], **_mark(draft)}
+        changed[number] = {**message, "content": blocks}
+    return body, changed
+
+
+def _wanted(
+    messages: Sequence[Mapping[str, Any]], draft: Draft, origins: Sequence[Sequence[Handle | None]]
+) -> Iterator[tuple[int, int]]:
+    """Return message and block of each place where the call wants a mark and the provider accepts one."""
+    for number, (message, said) in enumerate(zip(messages, origins, strict=True)):
+        for index, (block, origin) in enumerate(zip(message["content"], said, strict=True)):
+            if origin is not None and origin in draft.call.cache_at and block["type"] in draft.profile.cache.places:
+                yield number, index
+
+
+def _newest(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Return message and block of the ends of the user's newest messages, the older one first."""
+    numbers = (number for number in range(len(messages) - 1, -1, -1) if messages[number]["role"] == "user")
+    for number in sorted(islice(numbers, _MARKED_MESSAGES)):
+        yield number, len(messages[number]["content"]) - 1

@@ -1,0 +1,1 @@
+"""The Gemini API: what it accepts, how its requests are written and checked, its answers, its lists of messages, its client."""

@@ -1,0 +1,98 @@
+"""What the Gemini API accepts.
+
+Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
+
+* [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
+* [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
+* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
+* [G8] …/docs/tool-combination.
+
+Tools that Google runs itself: ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from palaver.providers.gemini.check import CHECKS, REQUEST
+from palaver.providers.gemini.write import OWNED, arguments, head, neighbours, provided, written
+from palaver.wire.table import API, MB, Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
+
+PROFILE = Profile(
+    name="gemini",
+    api=API(
+        owned=OWNED,
+        head=head,
+        written=written,
+        provided=provided,
+        neighbours=neighbours,
+        arguments=arguments,
+        shape=REQUEST,
+        checks=CHECKS,
+    ),
+    model="gemini-2.5-pro",
+    dialect="gemini",
+    # [G3] 100 MB of inline data since January 2026 (20 MB before), blog.google «gemini-api-new-file-limits».
+    request_bytes=100 * MB,
+    conversation="contents",
+    pieces="parts",
+    provided={
+        "web_search": {"googleSearch": {}},
+        "web_fetch": {"urlContext": {}},
+        "code_execution": {"codeExecution": {}},
+        "computer_use": {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}},
+    },
+    turns=Turns(
+        system="field",
+        first="user",  # Google's own JavaScript client: «First content should be with role 'user'»
+        assistant_last=False,  # «multiturn requests end with a user role or a function response»: songquanpeng/one-api#836
+        text="filled",  # «required oneof field 'data' must have one initialized field»: CLIProxyAPI#1292
+        text_characters=100 * MB,
+    ),
+    calls=Calls(
+        id=re.compile(r".{1,128}", re.DOTALL),  # [G1] any string; the figure is ours, for what a client can echo
+        unique="turn",
+        arguments="object",
+        media=frozenset({"image/png", "image/jpeg", "image/webp"}),  # [G4] multimodal function responses
+    ),
+    tools=Tools(
+        name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
+        mixed=False,  # [G8] «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
+    ),
+    answers=Answers(
+        native=True,  # [G7]
+        # «Function calling with a response mime type: 'application/json' is unsupported» before Gemini 3: python-genai#867
+        beside_tools=False,
+        fields=tuple(f"generationConfig.response{each}" for each in ("MimeType", "Schema", "JsonSchema", "Format")),
+    ),
+    reasoning=Reasoning(
+        form="parts",
+        signed_calls=True,  # [G5] Gemini 3 and later answer 400 without them
+        maker="google",
+        blocks=frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
+    ),
+    media=Media(
+        images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),  # [G2]
+        audio=frozenset({"audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}),  # [G6]
+        documents=frozenset({"application/pdf", "text/plain"}),
+        schemes=frozenset({"https", "gs"}),  # [G3]
+        image_bytes=100 * MB,  # nothing but the body's limit is published
+        count=3600,  # [G2]
+    ),
+    cache=Cache(),  # implicit; explicit caches are objects of their own, without marks
+)
+
+_GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
+
+
+def for_model(model: str) -> Profile:
+    """Return the profile for a model: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
+    if _GEMINI_TO_2.search(model):
+        calls = replace(PROFILE.calls, media=frozenset())
+        return replace(PROFILE, calls=calls, reasoning=replace(PROFILE.reasoning, signed_calls=False))
+    if model:
+        tools, answers = replace(PROFILE.tools, mixed=True), replace(PROFILE.answers, beside_tools=True)
+        return replace(PROFILE, tools=tools, answers=answers)
+    return PROFILE

@@ -1,0 +1,190 @@
+"""Lists as callers give them: which dialect they are in, dicts in place of SDK objects, and the tools beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from reprlib import repr as shortened
+from typing import Any
+
+from palaver.errors import InvalidInput, InvalidMessage
+from palaver.log import ToolSpec
+from palaver.messages import Message
+from palaver.messages.value import Value
+from palaver.plurals import a_type
+from palaver.providers.dialect import Dialect, Item
+from palaver.providers.registry import APIS
+
+__all__ = ["dialect", "items_of", "tool_specs"]
+
+_WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs."
+_TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
+
+_DEEPEST = 200
+"""Most levels of an item: twice what a message may have, and fewer than the interpreter can follow."""
+
+
+def items_of(messages: object) -> tuple[tuple[Any, ...], tuple[Item, ...]]:
+    """Return the caller's items, and each of them as a JSON object: the same object where it is one.
+
+    Raises:
+        InvalidMessage: It is not a list, or an item is not a message.
+    """
+    single = isinstance(messages, str | bytes | Mapping) or hasattr(messages, "model_dump")
+    if single or not isinstance(messages, Iterable):
+        raise InvalidMessage(
+            f"The messages are {a_type(messages)}, not a list.",
+            hint='Pass a list of dicts, such as [{"role": "user", "content": "hi"}].',
+        )
+    given = tuple(messages)
+    for index, item in enumerate(given):
+        _require_finite(item, f"Item {index} of the messages")
+    return given, tuple(_item(each, index) for index, each in enumerate(given))
+
+
+def _item(given: object, index: int) -> Item:
+    if isinstance(given, Message):
+        name = type(given).__name__
+        raise InvalidMessage(f"Item {index} of the messages is palaver's own {name}.", hint="Pass its to_api_dict().")
+    plain = _plain(given)
+    if not isinstance(plain, Mapping):
+        raise InvalidMessage(f"Item {index} of the messages is {a_type(given)}, not a message.", hint=_WANTED)
+    item: Item = plain
+    if plain is not given and hasattr(given, "content"):
+        item = {"content": None, **plain}  # an SDK's object leaves out what is None
+    if item.get("id", "") is None:  # no id: OpenAI's schema of a call wants a text where there is one
+        item = {key: value for key, value in item.items() if key != "id"}
+    api = next((_KEYS[key] for key in item if key in _KEYS), None)
+    return item if api is None else APIS[api].dialect.spelled(item)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
+    """Return a value with dicts in place of SDK objects; the same object if it has none."""
+    if isinstance(value, Mapping):
+        found = {key: _plain(value[key]) for key in ("content", "tool_calls", "parts") if key in value}
+        changed = {key: plain for key, plain in found.items() if plain is not value[key]}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        parts = [_plain(part) for part in value]
+        return value if all(part is one for part, one in zip(parts, value, strict=True)) else parts
+    dump = None if isinstance(value, Value | type) else getattr(value, "model_dump", None)
+    said = dump(exclude_none=True) if callable(dump) else value
+    if said is value or not isinstance(said, Mapping):
+        return said
+    # empty lists, such as `annotations`, are left out by the SDK's own writers; `summary` is required
+    return {key: inner for key, inner in said.items() if inner != [] or key == "summary"}
+
+
+def _require_finite(value: object, what: str) -> None:
+    """Raise InvalidInput if a value contains itself or is too deep."""
+    left = [(value, 0)]
+    while left:
+        each, depth = left.pop()
+        if depth > _DEEPEST:
+            raise InvalidInput(
+                f"{what} contains itself, or has more than {_DEEPEST} levels.", hint="Pass what can be written as JSON."
+            )
+        if isinstance(each, Mapping):
+            left.extend((inner, depth + 1) for inner in each.values())
+        elif isinstance(each, list | tuple):
+            left.extend((inner, depth + 1) for inner in each)
+
+
+# --- which dialect ------------------------------------------------------------------------------------------------------
+
+
+def dialect(name: object, items: Sequence[Item], tools: Sequence[Item], model: str) -> Dialect:
+    """Return a dialect by its name, or the one a list is written in.
+
+    A list of texts alone may be in two dialects; its tools or its model decide then.
+
+    Raises:
+        InvalidInput: No dialect has this name.
+        InvalidMessage: An item is not written in the dialect.
+    """
+    if name is not None and (not isinstance(name, str) or name not in APIS):
+        raise InvalidInput(f"There is no dialect {shortened(name)}.", hint=f"Dialects: {', '.join(APIS)}.")
+    usual = "anthropic" if "claude" in model.lower() else "openai-chat"
+    if any(item.get("role") in ("system", "developer") for item in items):
+        usual = "openai-chat"
+    found, why = (name, "") if isinstance(name, str) else next(_signs(items, tools), (usual, ""))
+    said = APIS[found].dialect
+    for index, item in enumerate(items):
+        typed = said.items == "input" and isinstance(item.get("type"), str)
+        if not typed and said.content.isdisjoint(item):
+            wanted = "content" if "content" in said.content else "parts"
+            keys = ", ".join(map(str, item)) or "none"
+            because = f" because {why}" if why else ""
+            raise InvalidMessage(
+                f"Item {index} of the messages has no {wanted}; its keys: {keys}.",
+                hint=f"The list is read as {said.name}{because}. {_WANTED}",
+            )
+    return said
+
+
+_ROLES = {role: row.name for row in APIS.values() for role in row.signs.roles}
+_KEYS = {key: row.name for row in APIS.values() for key in row.signs.keys}
+_ITEMS = {kind: row.name for row in APIS.values() for kind in row.signs.items}
+_PARTS = {kind: row.name for row in APIS.values() for kind in row.signs.parts}
+_TOOLS = {key: row.name for row in APIS.values() for key in row.signs.tools}
+
+
+def _signs(items: Sequence[Item], tools: Sequence[Item]) -> Iterator[tuple[str, str]]:
+    """Yield the dialects that something in a request is a sign of, each with what it is."""
+    for index, item in enumerate(items):
+        yield from ((sign, f"item {index} is written so") for sign in _item_signs(item))
+    for index, tool in enumerate(tools):
+        why = f"item {index} of the tools is written so"
+        yield from ((_TOOLS[key], why) for key in _TOOLS if key in tool)
+        if tool.get("type") in ("function", "custom"):
+            yield "openai-responses", why
+
+
+def _item_signs(item: Item) -> Iterator[str]:
+    kind, role, content = item.get("type"), item.get("role"), item.get("content")
+    if isinstance(kind, str) and (kind in _ITEMS or kind.endswith("_call")) and "stop_reason" not in item:
+        yield _ITEMS.get(kind, "openai-responses")
+    yield from (_KEYS[key] for key in item if key in _KEYS and item[key] is not None)
+    if isinstance(role, str) and role in _ROLES:
+        yield _ROLES[role]
+    for part in content if isinstance(content, list | tuple) else ():
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(kind, str) and kind in _PARTS:
+            yield _PARTS[kind]
+
+
+# --- tools --------------------------------------------------------------------------------------------------------------
+
+
+def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
+    """Return tool schemas of any dialect as given, and read. A tool that the provider runs itself has only a name.
+
+    Raises:
+        InvalidInput: They are not a list of schemas.
+    """
+    if tools is None:
+        return (), ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
+        raise InvalidInput(f"The tools are {shortened(tools)}, not a list.", hint=_TOOLS_WANTED)
+    given = tuple(tools)
+    for index, tool in enumerate(given):
+        if not isinstance(tool, Mapping):
+            raise InvalidInput(f"Item {index} of the tools is {shortened(tool)}, not a schema.", hint=_TOOLS_WANTED)
+        _require_finite(tool, f"Item {index} of the tools")
+    return given, tuple(spec for tool in given for spec in _specs(tool))
+
+
+def _specs(tool: Item) -> Iterator[ToolSpec]:
+    declared = tool.get("functionDeclarations") or tool.get("function_declarations")
+    for each in declared if isinstance(declared, list | tuple) else [tool]:
+        if not isinstance(each, Mapping):
+            raise InvalidInput(f"A tool declares {shortened(each)}, not a function.", hint=_TOOLS_WANTED)
+        inner = (each.get(key) for key in ("function", "custom"))
+        said: Item = next((found for found in inner if isinstance(found, Mapping)), each)
+        # the last is a custom tool's, which may hold a grammar
+        keys = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "format")
+        schema = next((said[key] for key in keys if key in said), None)
+        yield ToolSpec(
+            name=str(said.get("name") or said.get("type") or ""),
+            description=str(said.get("description") or ""),
+            parameters=schema if isinstance(schema, Mapping) else {},
+        )

@@ -1,0 +1,228 @@
+"""OpenAI's Chat Completions API (POST /v1/chat/completions): its fields, and the rules by which it refuses a request.
+
+After the specification in github.com/openai/openai-openapi, ``completion_create_params`` of the ``openai`` package, and the API's own answers, quoted in the
+threads that the rules name. The fields that tools replaced (``functions``, ``function_call``, role ``function``) are left out:
+palaver writes none. A tool message may have a name, as the provider's older examples write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from palaver.wire import rules
+from palaver.wire.place import OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
+from palaver.wire.rules import Attachment, Round, Subject
+
+# A cache breakpoint, on any part of content (guides/prompt-caching).
+MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
+_PARTS: Final[dict[str, Shape]] = {
+    "text": {"text": str, **MARKED},
+    "image_url": {"image_url": {"url": str, "detail?": one("auto", "low", "high", "original")}, **MARKED},
+    "input_audio": {"input_audio": {"data": str, "format": str}, **MARKED},
+    "file": {"file": {"file_data?": str, "file_id?": str, "filename?": str}, **MARKED},
+    "refusal": {"refusal": str},
+}
+
+
+def _content(*kinds: str) -> tuple[Shape, ...]:
+    """Return the shape of content: a string, or a list of parts of these kinds, at least one."""
+    parts = Kinds({kind: _PARTS[kind] for kind in kinds}, elsewhere=frozenset(_PARTS) - set(kinds))
+    return (str, Items(parts, 1))
+
+
+_CALL = Kinds(
+    {
+        "function": {"id": str, "function": {"name": str, "arguments": str}},
+        "custom": {"id": str, "custom": {"name": str, "input": str}},
+    }
+)
+_MESSAGE = Kinds(
+    {
+        "system": {"content": _content("text"), "name?": str},
+        "developer": {"content": _content("text"), "name?": str},
+        "user": {"content": _content("text", "image_url", "input_audio", "file"), "name?": str},
+        "assistant": {
+            "content?": (None, *_content("text", "refusal")),
+            "name?": str,
+            "refusal?": (None, str),
+            "audio?": (None, {"id": str}),
+            "tool_calls?": Items(_CALL, 1),
+            "function_call?": (None,),  # clients write out the empty fields of answers
+        },
+        "tool": {"tool_call_id": str, "content": _content("text"), "name?": str},
+    },
+    key="role",
+    rule=Rule.ROLE_UNKNOWN,
+)
+_TOOL = Kinds(
+    {
+        "function": {"function": {"name": str, "description?": str, "parameters?": OPEN, "strict?": (None, bool)}},
+        "custom": {"custom": {"name": str, "description?": str, "format?": OPEN}},
+    }
+)
+_TOOL_CHOICE = (
+    one("none", "auto", "required"),
+    Kinds(
+        {
+            "function": {"function": {"name": str}},
+            "custom": {"custom": {"name": str}},
+            "allowed_tools": {"allowed_tools": {"mode": one("auto", "required"), "tools": [OPEN]}},
+        }
+    ),
+)
+RESPONSE_FORMAT: Final[dict[str, Shape]] = {
+    "name": str, "description?": str, "schema?": OPEN, "strict?": (None, bool),
+}  # fmt: skip
+
+# Fields of both of OpenAI's APIs; other fields pass as they are.
+SHARED: Final[dict[str, Shape]] = {
+    "store?": (None, bool),
+    "stream?": (None, bool),
+    "stream_options?": (None, {"include_obfuscation?": bool, "include_usage?": bool}),
+    "temperature?": (None, Number(0, 2)),
+    "top_logprobs?": (None, Number(0, 20, whole=True)),
+    "top_p?": (None, Number(0, 1)),
+    **OPEN,
+}
+EFFORTS: Final = one("none", "minimal", "low", "medium", "high", "xhigh", "max")
+REQUEST: Final[Shape] = {
+    **SHARED,
+    "model": str,
+    "messages": Items(_MESSAGE, 1),
+    "logprobs?": (None, bool),
+    "max_completion_tokens?": (None, Number(1, whole=True)),
+    "max_tokens?": (None, Number(1, whole=True)),
+    "n?": (None, Number(1, 128, whole=True)),
+    "reasoning_effort?": (None, EFFORTS),
+    "response_format?": Kinds({"text": {}, "json_object": {}, "json_schema": {"json_schema": RESPONSE_FORMAT}}),
+    "stop?": (None, str, Items(str, 1, 4)),
+    "tool_choice?": _TOOL_CHOICE,
+    "tools?": Items(_TOOL, 1),
+    "verbosity?": (None, one("low", "medium", "high")),
+    "web_search_options?": OPEN,
+}
+
+
+# --- places ------------------------------------------------------------------------------------------------
+
+
+def _parts(body: Place, kind: str) -> Iterator[Place]:
+    for message in body["messages"]:
+        for part in message["content"]:
+            if part["type"].text == kind:
+                yield part[kind]
+
+
+def _kind(one: Place) -> str:
+    return "custom" if one["type"].text == "custom" else "function"
+
+
+def _tools(body: Place) -> list[Place]:
+    """Return each tool's definition."""
+    return [tool[_kind(tool)] for tool in body["tools"]]
+
+
+# --- turns and calls ---------------------------------------------------------------------------------------------------
+
+
+def _speech(subject: Subject) -> Iterator[Violation]:
+    """Check order, names and texts, and that an assistant says or does something."""
+    messages, limits = list(subject.body["messages"]), subject.profile.turns
+    yield from rules.ordered([each for each in messages if each["role"].text in ("user", "assistant")], limits)
+    yield from rules.named((each["name"] for each in messages), limits)
+    yield from rules.worded((each["content"] for each in messages), limits)
+    yield from rules.worded(_parts(subject.body, "text"), limits)
+    for message in messages:
+        said = any(message[name] for name in ("content", "tool_calls", "refusal", "audio"))
+        if message["role"].text == "assistant" and not said:
+            # «content: required unless tool_calls is specified», API reference
+            yield message["content"].breaks(Rule.MESSAGE_EMPTY, "an assistant message needs content or tool calls")
+
+
+def _rounds(body: Place) -> Iterator[Round]:
+    """Return each assistant's calls with the tool messages that follow without a break.
+
+    «An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'»:
+    agno-agi/agno#3105. «Messages with role 'tool' must be a response to a preceding message with 'tool_calls'»:
+    FoundationAgents/OpenManus#744.
+    """
+    made: tuple[Place, ...] = ()
+    results: tuple[Place, ...] = ()
+    for message in body["messages"]:
+        if message["role"].text == "tool":
+            results = (*results, message["tool_call_id"])
+            continue
+        yield Round(made, results)
+        made, results = tuple(call["id"] for call in message["tool_calls"]), ()
+    yield Round(made, results)
+
+
+def _pairing(subject: Subject) -> Iterator[Violation]:
+    rounds = list(_rounds(subject.body))
+    yield from rules.identified(rounds, subject.profile.calls)
+    yield from rules.paired(rounds)
+    calls = [call for message in subject.body["messages"] for call in message["tool_calls"]]
+    yield from rules.json_arguments(call["function"]["arguments"] for call in calls)
+    yield from rules.called((call[_kind(call)]["name"] for call in calls), subject.profile.tools)
+
+
+# --- media, tools, parameters ------------------------------------------------------------------------------------------
+
+
+def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
+    limits = subject.profile.media
+    for image in _parts(subject.body, "image_url"):
+        yield from rules.linked("image", image["url"], limits, data_urls=True)
+    for sound in _parts(subject.body, "input_audio"):
+        yield rules.inline("audio", sound["data"], f"audio/{sound['format'].text}")
+    for file in _parts(subject.body, "file"):
+        yield from rules.linked("document", file["file_data"], limits, data_urls=True)
+
+
+def _payloads(subject: Subject) -> Iterator[Violation]:
+    yield from rules.attached(_attachments(subject), subject.profile.media)
+
+
+def _toolset(subject: Subject) -> Iterator[Violation]:
+    """Check definitions and the choice between tools."""
+    body, profile = subject.body, subject.profile
+    names = [tool["name"] for tool in _tools(body)]
+    yield from rules.defined(names, profile.tools)
+    for tool in _tools(body):
+        yield from rules.parameters(tool["parameters"], profile.dialect, strict=tool["strict"].value is True)
+    choice = body["tool_choice"]
+    listed = (each[each["type"].text]["name"] for each in choice["allowed_tools"]["tools"])
+    yield from rules.chosen([choice["function"]["name"], choice["custom"]["name"], *listed], names)
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if body[name] and not names and body[name].value != "none":
+            # «'tool_choice' is only allowed when 'tools' are specified», and the same for the other
+            yield body[name].breaks(Rule.TOOL_CHOICE, f"{name} is taken only with tools")
+
+
+def _parameters(subject: Subject) -> Iterator[Violation]:
+    """Check parameters that need or exclude each other."""
+    body = subject.body
+    # «Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported»: langchain-ai/langgraph#5943
+    yield from rules.conflicting(body, ("max_tokens", "max_completion_tokens"))
+    if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
+        yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
+    if body["top_logprobs"] and body["logprobs"].value is not True:  # «logprobs must be set to true if … used»
+        yield body["top_logprobs"].breaks(Rule.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
+    texts = [*(each["content"] for each in body["messages"]), *_parts(body, "text")]
+    yield from json_asked(body["response_format"], texts)
+    wanted = body["response_format"]["json_schema"]
+    yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
+
+
+def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
+    """Check that a request for any JSON says so in its texts.
+
+    «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»:
+    StefanBratanov/jvm-openai#15. The Responses API answers the same.
+    """
+    if wanted["type"].text == "json_object" and not any("json" in each.text.lower() for each in texts):
+        yield wanted["type"].breaks(Rule.JSON_WORD, "no text says JSON, which this format asks for")
+
+
+CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _parameters)

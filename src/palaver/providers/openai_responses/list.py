@@ -1,0 +1,123 @@
+"""The dialect of OpenAI's Responses: a list of items, in which the items of one response follow each other.
+
+Source: platform.openai.com/docs/api-reference/responses/create, `input`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from palaver.errors import InvalidMessage
+from palaver.log import ToolSpec
+from palaver.messages import (
+    AssistantMessage,
+    Content,
+    Message,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UnknownContent,
+    from_chat_dict,
+)
+from palaver.messages.forms import result_of
+from palaver.plurals import a_type
+from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+
+__all__ = ["OpenAIResponses"]
+
+_CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
+_CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+
+
+class OpenAIResponses(Dialect):
+    """Items of OpenAI's Responses."""
+
+    name = "openai-responses"
+    items = "input"
+    system = "instructions"
+
+    def reader(self) -> Callable[..., Message]:
+        """Return a function that reads the items of one list in order. Items of the model that follow each other are one response."""
+        response = ""
+
+        def read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
+            nonlocal response
+            message = _read(item, **fields)
+            response = (response or message.id) if isinstance(message, AssistantMessage) else ""
+            return message.model_copy(update={"response_id": response, "fragment": True}) if response else message
+
+        return read
+
+    def patch(self, item: Item, message: Message, shown: Shown) -> Item | None:
+        """Return an item that shows only some blocks, or shows them in another form."""
+        if not shown:
+            return None
+        if "output" in item and item.get("type") != "message":
+            return {**item, "output": text_of(shown[0])}
+        kind = "output_text" if item.get("role") == "assistant" else "input_text"
+        if not isinstance(item.get("content"), list | tuple):
+            return {**item, "content": text_of(shown[0])}
+        write = partial(changed_text, kind=kind)
+        return {**item, "content": parts_shown(item["content"], message, shown, write)}
+
+    def say(self, text: str) -> Item:
+        """Return an item of the user."""
+        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+    def answer(self, result: ToolResultContent, call: Item) -> Item:
+        """Return an item with the result of a tool call."""
+        kind = _CUSTOM_OUTPUT if call.get("type") == _CUSTOM else _OUTPUT
+        return {"type": kind, "call_id": result.id, "output": result.text()}
+
+    def declare(self, tool: ToolSpec) -> Item:
+        """Return the schema of a tool."""
+        said = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        return {"type": "function", **said, "strict": False}
+
+    def unlink(self, item: Item) -> Item | None:
+        """Return an item without its id: OpenAI refuses a stored item «without its required 'reasoning' item»."""
+        if item.get("type") == _REFERENCE:
+            return None
+        return item if item.get("type") == _REASONING else {key: value for key, value in item.items() if key != "id"}
+
+    def by_model(self, item: Item) -> bool:
+        """Return whether the model says an item."""
+        kind = item.get("type")
+        return item.get("role") == "assistant" or (isinstance(kind, str) and kind.endswith(("_call", _REASONING)))
+
+
+def _read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
+    kind = item.get("type") or "message"
+    if not isinstance(kind, str):
+        raise InvalidMessage(f"The type of an item is a text, not {a_type(kind)}.")
+    if kind == "message":
+        return from_chat_dict({key: item[key] for key in ("role", "content") if key in item}, **fields)
+    if kind in {_OUTPUT, _CUSTOM_OUTPUT}:
+        result = ToolResultContent(id=_text(item, "call_id"), content=result_of(item.get("output")))
+        return ToolMessage(contents=(result,), **fields)
+    return AssistantMessage(contents=(_said(kind, item),), **fields)
+
+
+def _said(kind: str, item: Item) -> Content:
+    if kind in {_CALL, _CUSTOM}:
+        arguments = item.get("arguments") if kind == _CALL else {"input": _text(item, "input")}
+        args = arguments if isinstance(arguments, str | Mapping) else ""
+        return ToolCallContent(id=_text(item, "call_id"), name=_text(item, "name"), args=args)
+    if kind == _REASONING:
+        summary = item.get("summary")
+        parts = summary if isinstance(summary, list | tuple) else ()
+        texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+        words = "\n\n".join(text for text in texts if isinstance(text, str))
+        return ThinkingContent(words, provider="openai", artefact=dict(item))
+    return UnknownContent(type=kind, **{key: value for key, value in item.items() if key != "type"})
+
+
+def _text(item: Item, key: str) -> str:
+    found = item.get(key)
+    return found if isinstance(found, str) else ""
+
+
+DIALECT = OpenAIResponses()

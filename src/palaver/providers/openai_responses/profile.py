@@ -1,0 +1,73 @@
+"""What OpenAI's Responses API accepts.
+
+Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
+
+* [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
+* [O2] developers.openai.com/api/docs/guides/images-vision.  [O3] …/guides/function-calling.
+* [O4] …/guides/prompt-caching.  [O5] …/guides/audio.  [O6] …/guides/structured-outputs.
+
+Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and the types of the ``openai`` package 2.54.
+"""
+
+from __future__ import annotations
+
+import re
+
+from palaver.providers.openai_chat.profile import (
+    BODY,
+    CACHE,
+    IMAGE_BYTES,
+    IMAGE_COUNT,
+    IMAGES,
+    MOST_TOOLS,
+    TEXT,
+    TOOL_NAME,
+    with_schemas,
+)
+from palaver.providers.openai_responses.check import CHECKS, REQUEST
+from palaver.providers.openai_responses.write import OWNED, head, provided, written
+from palaver.wire.table import API, Answers, Calls, Media, Profile, Reasoning, Tools, Turns
+
+PROFILE = Profile(
+    name="openai-responses",
+    api=API(owned=OWNED, head=head, written=written, provided=provided, shape=REQUEST, checks=CHECKS),
+    model="gpt-5",
+    dialect="openai",
+    request_bytes=BODY,
+    conversation="input",
+    provided={
+        "web_search": {"type": "web_search"},
+        "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
+        "computer_use": {"type": "computer"},
+    },
+    turns=Turns(
+        system="field",
+        system_inside=True,
+        text_characters=TEXT,
+    ),
+    calls=Calls(
+        id=re.compile(r".{1,64}", re.DOTALL),  # [O1] call_id: minLength 1, maxLength 64
+        unique="request",  # outputs find their call by id alone
+        arguments="string",
+        media=IMAGES,  # [O1] FunctionCallOutput: text, image or file
+    ),
+    tools=Tools(name=TOOL_NAME, most=MOST_TOOLS),
+    answers=Answers(native=False, loose=True, fields=("text.format",)),  # [O6]; models before gpt-4o have none
+    reasoning=Reasoning(
+        form="items", maker="openai", blocks=frozenset({"web_search_call", "file_search_call", "code_interpreter_call"})
+    ),
+    media=Media(
+        images=IMAGES,
+        documents=frozenset({"application/pdf"}),
+        schemes=frozenset({"https", "http"}),
+        image_bytes=IMAGE_BYTES,
+        count=IMAGE_COUNT,
+    ),
+    cache=CACHE,
+)
+
+
+def for_model(model: str) -> Profile:
+    """Return the profile for a model."""
+    return with_schemas(PROFILE, model)

@@ -1,0 +1,109 @@
+"""OpenAI's Responses API (platform.openai.com/docs/api-reference/responses).
+
+The conversation is ours to keep, so the provider stores nothing: `store` is false, and thinking goes back encrypted. Items go without the ids
+that OpenAI gave them, except reasoning: an id is looked up, and an unknown one refuses the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
+from palaver.wire.head import Declared, Draft, with_parameters
+from palaver.wire.reasoning import reasoning_item
+from palaver.wire.script import (
+    CallPart,
+    How,
+    MediaPart,
+    Notes,
+    Part,
+    ProviderPart,
+    ResultPart,
+    Speech,
+    TextPart,
+    ThinkingPart,
+)
+from palaver.wire.table import Body, Profile, Provided
+
+OWNED = frozenset({"model", "input", "instructions", "tools", "previous_response_id", "conversation"})
+"""The fields that are compiled from the view and the call; no parameter may replace them."""
+
+LEAST_TOKENS = 16
+"""The least that `max_output_tokens` may be (API reference)."""
+
+_PHASES = frozenset({"commentary", "final_answer"})
+
+
+def head(draft: Draft) -> Body:
+    """Write the body of a response's creation without its input."""
+    call = draft.call
+    out: Body = {"model": call.model}
+    if draft.system:
+        out["instructions"] = joined(draft.system)
+    if draft.tools or draft.provided.tools:
+        out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
+    if draft.choice:
+        out["tool_choice"] = draft.choice if draft.choice in CHOICES else {"type": "function", "name": draft.choice}
+    if draft.structure is not None:
+        out["text"] = {"format": {"type": "json_schema", **response_format(draft.structure)}}
+    if call.max_tokens is not None:
+        out["max_output_tokens"] = _limit(call.max_tokens, draft.notes)
+    if call.temperature is not None:
+        out["temperature"] = call.temperature
+    if call.stream:
+        out["stream"] = True
+    return with_parameters(out | {"store": False}, call)
+
+
+def provided(known: Mapping[str, Any], options: Body) -> Provided:
+    """Declare one of the provider's own tools. Only an older type of the computer has the size of a screen."""
+    screen = known["type"] == "computer" and "display_width" in options
+    return Provided(({**known, **options, **({"type": "computer_use_preview"} if screen else {})},))
+
+
+def _limit(wanted: int, notes: Notes) -> int:
+    if wanted < LEAST_TOKENS:
+        notes.add(None, "parameter", How.CHANGED, f"max_tokens: the provider takes no less than {LEAST_TOKENS}")
+    return max(wanted, LEAST_TOKENS)
+
+
+def _tool(tool: Declared) -> Body:
+    """Write a tool. `strict` is always said: a missing one counts as true."""
+    named: Body = {"type": "function", "name": tool.name, "description": tool.description}
+    return named | {"parameters": tool.schema, "strict": tool.strict}
+
+
+# --- items ---------------------------------------------------------------------------------------------------------------
+
+
+def written(speech: Speech, _profile: Profile, notes: Notes) -> Iterator[Body]:
+    """Write a speech as items. An assistant's words are an item each, in their order: reasoning belongs to the item after it."""
+    if speech.role in {"system", "user"}:
+        yield {"type": "message", "role": speech.role, "content": _content(speech.parts)}
+        return
+    for part in speech.parts:
+        if isinstance(part, TextPart):
+            phase = {"phase": part.phase} if part.phase in _PHASES else {}
+            yield {"type": "message", "role": "assistant", "content": part.text, **phase}
+        elif isinstance(part, ThinkingPart):
+            yield reasoning_item(part)
+        elif isinstance(part, CallPart):
+            yield {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw}
+        elif isinstance(part, ProviderPart):
+            yield {"type": part.kind, **{name: value for name, value in part.fields.items() if name != "id"}}
+        elif isinstance(part, ResultPart):
+            noted_failure(part, notes)
+            texts = all(isinstance(inner, TextPart) for inner in part.body)
+            output = part.text if texts else _content(part.body)
+            yield {"type": "function_call_output", "call_id": part.id, "output": output}
+
+
+def _content(parts: Sequence[Part]) -> list[Body]:
+    return [_part(part) for part in parts if isinstance(part, TextPart | MediaPart)]
+
+
+def _part(part: TextPart | MediaPart) -> Body:
+    if isinstance(part, TextPart):
+        return {"type": "input_text", "text": part.text}
+    return {"type": "input_image", "detail": "auto", "image_url": image_url(part)}

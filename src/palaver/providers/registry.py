@@ -1,0 +1,147 @@
+"""The APIs that palaver speaks, one row each. A further API is a folder and a row.
+
+The modules of a folder are loaded when they are needed, so that a request loads one API and a store of messages none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from palaver.errors import NotFound
+from palaver.messages.frozen import EMPTY
+
+if TYPE_CHECKING:
+    from palaver.providers.dialect import Dialect
+    from palaver.providers.reader import AnswerReader
+    from palaver.wire import Profile
+
+__all__ = ["APIS", "Adapter", "ApiRow", "Signs", "profile"]
+
+
+class Adapter(NamedTuple):
+    """An adapter over a vendor's client: its module in this package, its class, and options that are always passed."""
+
+    module: str
+    name: str
+    options: Mapping[str, Any] = EMPTY
+
+
+class Signs(NamedTuple):
+    """What only the lists of one API have: roles, keys and types of items, types of parts of their content, and keys of tools."""
+
+    roles: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+class ApiRow(NamedTuple):
+    """One API.
+
+    Attributes:
+        name: Its name. The folder of its modules has underscores in place of hyphens.
+        maker: The provider whose API it is.
+        adapters: The adapter for each prefix of model strings.
+        answer: The key that only its whole answers have, and the value there; an empty value means any. No message in a list has such a key.
+        signs: What only its lists have.
+    """
+
+    name: str
+    maker: str
+    adapters: Mapping[str, Adapter]
+    answer: tuple[str, str]
+    signs: Signs
+
+    def profile(self, model: str = "") -> Profile:
+        """Return what the API accepts for a model; the strictest where none is named."""
+        relaxed: Profile = self._module("profile").for_model(model)
+        return relaxed
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its lists of messages are read and written."""
+        dialect: Dialect = self._module("list").DIALECT
+        return dialect
+
+    @property
+    def reader(self) -> type[AnswerReader]:
+        """The reader of its answers."""
+        reader: type[AnswerReader] = self._module("read").READER
+        return reader
+
+    def _module(self, name: str) -> Any:  # noqa: ANN401 - a module
+        return _module(f"{__package__}.{self.name.replace('-', '_')}.{name}")
+
+
+_module = cache(import_module)
+
+_ROWS = (
+    ApiRow(
+        name="openai-chat",
+        maker="openai",
+        adapters={"openai": Adapter("openai_chat.client", "OpenAIProvider")},
+        answer=("choices", ""),
+        signs=Signs(
+            roles=("tool", "function"),
+            keys=("tool_calls", "tool_call_id", "function_call"),
+            parts=("image_url", "input_audio", "refusal", "file"),
+            tools=("function", "custom"),
+        ),
+    ),
+    ApiRow(
+        name="openai-responses",
+        maker="openai",
+        adapters={"openai-responses": Adapter("openai_chat.client", "OpenAIProvider", {"api": "responses"})},
+        answer=("object", "response"),
+        signs=Signs(
+            items=(
+                "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning",
+                "item_reference", "compaction", "message",
+            ),
+            parts=("input_text", "output_text", "input_image", "input_file"),
+        ),
+    ),
+    ApiRow(
+        name="anthropic",
+        maker="anthropic",
+        adapters={"anthropic": Adapter("anthropic.client", "AnthropicProvider")},
+        answer=("stop_reason", ""),
+        signs=Signs(
+            parts=("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"),
+            tools=("input_schema",),
+        ),
+    ),
+    ApiRow(
+        name="gemini",
+        maker="google",
+        adapters=dict.fromkeys(("google", "gemini"), Adapter("gemini.client", "GoogleProvider")),
+        answer=("candidates", ""),
+        signs=Signs(roles=("model",), keys=("parts",), tools=("functionDeclarations", "function_declarations")),
+    ),
+)  # fmt: skip
+
+APIS: Mapping[str, ApiRow] = MappingProxyType({row.name: row for row in _ROWS})
+"""The APIs, by name."""
+
+
+def profile(name: str, model: str = "") -> Profile:
+    """Return the profile of an API, relaxed for ``model`` where that model is known to accept more.
+
+    Args:
+        name: The API, or a provider for the first of its APIs.
+        model: The model.
+
+    Raises:
+        NotFound: No API has this name; the error lists close matches.
+    """
+    row = APIS.get(name) or next((row for row in _ROWS if row.maker == name), None)
+    if row is None:
+        close = get_close_matches(name, APIS, cutoff=0.4)
+        raise NotFound(name, what="provider", close=close, hint=f"Providers: {', '.join(APIS)}.")
+    return row.profile(model)

@@ -1,0 +1,370 @@
+"""The rules that several providers share: turns, calls and results, tools, the structure of answers, and media."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from palaver.messages.media import pixel_size, sniff
+from palaver.wire.place import Place, Rule, Violation, show
+from palaver.wire.schemas import narrowed, not_strict, sound
+from palaver.wire.table import Calls, Dialect, Media, Profile, Tools, Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A request under examination.
+
+    Attributes:
+        body: The request's body.
+        profile: What its provider accepts.
+        as_history: Whether the body is the record of a conversation rather than the next request: one that ends on the assistant's words is
+            then complete.
+    """
+
+    body: Place
+    profile: Profile
+    as_history: bool
+
+
+def conflicting(body: Place, *pairs: tuple[str, str]) -> Iterator[Violation]:
+    """Check that at most one field of each pair is given; the violation names the first."""
+    for first, other in pairs:
+        if body[first] and body[other]:
+            yield body[first].breaks(Rule.PARAMETER_CONFLICT, f"{first} and {other} may not both be given")
+
+
+# --- turns -------------------------------------------------------------------------------------------------------------
+
+
+def ordered(messages: Sequence[Place], rules: Turns) -> Iterator[Violation]:
+    """Check who speaks first and that the two sides alternate; a missing role is the first side's."""
+    roles = [message["role"].text or rules.first for message in messages]
+    if roles and rules.first and roles[0] != rules.first:
+        yield messages[0]["role"].breaks(Rule.ROLE_FIRST, f"the first message must be the {rules.first}'s")
+    for number in range(1, len(roles)):
+        if rules.alternate and roles[number] == roles[number - 1]:
+            yield messages[number]["role"].breaks(Rule.ROLE_ALTERNATION, "the message before has the same role")
+
+
+def worded(texts: Iterable[Place], rules: Turns) -> Iterator[Violation]:
+    """Check that texts say something, as far as the provider demands it, and are not too long."""
+    for text in texts:
+        if isinstance(text.value, str):
+            if rules.text != "any" and not text.value:
+                yield text.breaks(Rule.TEXT_EMPTY, "the text is empty")
+            elif rules.text == "visible" and not text.value.strip():
+                yield text.breaks(Rule.TEXT_EMPTY, "the text is only white space")
+            if len(text.value) > rules.text_characters:
+                message = f"{len(text.value):,} characters, {rules.text_characters:,} are taken"
+                yield text.breaks(Rule.TEXT_LENGTH, message)
+
+
+def named(names: Iterable[Place], rules: Turns) -> Iterator[Violation]:
+    """Check the names of participants, where messages have any."""
+    for name in names:
+        if rules.name is not None and isinstance(name.value, str) and not rules.name.fullmatch(name.value):
+            yield name.breaks(Rule.PARTICIPANT_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
+
+
+# --- calls and results -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The calls of one assistant turn and the results where they are expected, each by the place of its id.
+
+    Results at any other place make a round of their own, without calls.
+    """
+
+    calls: tuple[Place, ...] = ()
+    results: tuple[Place, ...] = ()
+
+
+def _spelled(ids: Iterable[Place]) -> list[Place]:
+    """Return the ids that are strings; the shapes report missing and mistyped ones."""
+    return [each for each in ids if isinstance(each.value, str)]
+
+
+def identified(rounds: Iterable[Round], rules: Calls) -> Iterator[Violation]:
+    """Check the form of every call's id, that no other call has it, and how many calls one turn has."""
+    seen: set[str] = set()
+    for each in rounds:
+        if rules.unique == "turn":
+            seen = set()
+        if rules.most is not None and len(each.calls) > rules.most:
+            message = f"{len(each.calls)} calls in one turn, {rules.most} are taken"
+            yield each.calls[rules.most].breaks(Rule.CALL_COUNT, message)
+        for call in _spelled(each.calls):
+            if not rules.id.fullmatch(call.text):
+                yield call.breaks(Rule.CALL_ID, f"{show(call.text)} does not match {rules.id.pattern}")
+            if call.text in seen:
+                yield call.breaks(Rule.CALL_DUPLICATE, f"{show(call.text)} is the id of an earlier call")
+            seen.add(call.text)
+
+
+def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
+    """Check that every call has exactly one result in its round and every result a call there.
+
+    A result that is only in the wrong place is reported once, as that, and its call not as unanswered.
+    """
+    open_calls: list[Place] = []
+    strays: list[Place] = []
+    for each in rounds:
+        calls, results = _spelled(each.calls), _spelled(each.results)
+        known = {call.text for call in calls}
+        answered = Counter[str]()
+        for result in results:
+            answered[result.text] += 1
+            if answered[result.text] > 1 and result.text in known:
+                yield result.breaks(Rule.RESULT_DUPLICATE, f"{show(result.text)} has a result already")
+        open_calls += [call for call in calls if call.text not in answered]
+        strays += [result for result in results if result.text not in known]
+    misplaced = {call.text for call in open_calls} & {stray.text for stray in strays}
+    for call in open_calls:
+        if call.text not in misplaced:
+            yield call.breaks(Rule.CALL_UNANSWERED, f"no result for {show(call.text)} where it is looked for")
+    for stray in strays:
+        if stray.text in misplaced:
+            yield stray.breaks(Rule.RESULT_PLACE, f"the result of {show(stray.text)} is not where it is looked for")
+        else:
+            yield stray.breaks(Rule.RESULT_ORPHAN, f"no call {show(stray.text)} that this could be the result of")
+
+
+def json_arguments(arguments: Iterable[Place]) -> Iterator[Violation]:
+    """Check that the arguments of calls are the text of a JSON object.
+
+    OpenAI itself accepts any text back; servers of its APIs parse the history and refuse every later request (vllm-project/vllm#43995, #48006,
+    sgl-project/sglang#28035).
+    """
+    for each in arguments:
+        if isinstance(each.value, str):
+            try:
+                read = json.loads(each.value, parse_constant=_refuse)
+            except (ValueError, RecursionError):
+                read = None
+            if not isinstance(read, dict):
+                yield each.breaks(Rule.CALL_ARGUMENTS, f"expected the JSON of an object, got {show(each.value)}")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)  # JSON has no NaN and no infinity
+
+
+# --- tools -------------------------------------------------------------------------------------------------------------
+
+
+def defined(names: Sequence[Place], rules: Tools) -> Iterator[Violation]:
+    """Check the names of the tools that a request defines, that no two are the same, and how many there are."""
+    if rules.most is not None and len(names) > rules.most:
+        yield names[rules.most].breaks(Rule.TOOL_COUNT, f"{len(names)} tools, {rules.most} are taken")
+    yield from called(names, rules)
+    seen: set[str] = set()
+    for name in names:
+        if name and name.text in seen:
+            yield name.breaks(Rule.TOOL_DUPLICATE, f"{show(name.text)} is defined already")
+        seen.add(name.text)
+
+
+def called(names: Iterable[Place], rules: Tools) -> Iterator[Violation]:
+    """Check the names of the tools that calls in the history were made to: they need not be defined any more."""
+    for name in names:
+        if isinstance(name.value, str) and not rules.name.fullmatch(name.value):
+            yield name.breaks(Rule.TOOL_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
+
+
+def chosen(choices: Iterable[Place], names: Sequence[Place]) -> Iterator[Violation]:
+    """Check that every tool that a choice names is defined."""
+    known = {name.text for name in names}
+    for choice in choices:
+        if isinstance(choice.value, str) and choice.text not in known:
+            yield choice.breaks(Rule.TOOL_CHOICE, f"no tool {show(choice.text)} is defined")
+
+
+def parameters(schema: Place, dialect: Dialect, *, strict: bool = False) -> Iterator[Violation]:
+    """Check a tool's parameter schema: sound, an object at the top, and nothing but properties there.
+
+    Anthropic: «input_schema does not support oneOf, allOf, or anyOf at the top level» (anthropics/claude-code#27337).
+    OpenAI: «must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level»
+    (nspady/google-calendar-mcp#39). Gemini: «parameters schema should be of type OBJECT» (diegosouzapw/OmniRoute#3360).
+    """
+    yield from _sound(schema, Rule.TOOL_SCHEMA)
+    for word in ("oneOf", "anyOf", "allOf", *(("enum", "not") if dialect == "openai" else ())):
+        if word in schema:
+            yield schema[word].breaks(Rule.TOOL_SCHEMA, f"{word} is not taken at the top")
+    for array in _arrays(schema) if dialect == "openai" else ():
+        if "items" not in array:  # «array schema missing items»: modelscope/ms-agent#610
+            yield array["items"].breaks(Rule.TOOL_SCHEMA, "an array must say what its items are")
+    if strict and isinstance(schema.value, Mapping) and (why := not_strict(_plain(schema.value))):
+        yield schema.breaks(Rule.TOOL_SCHEMA, f"not taken in a strict tool: {why}")
+
+
+def _sound(schema: Place, rule: Rule) -> Iterator[Violation]:
+    lost: list[str] = []
+    if isinstance(schema.value, Mapping):  # the shapes report anything else
+        sound(_plain(schema.value), "", lost)
+        if schema["type"].text.lower() != "object":
+            yield schema["type"].breaks(rule, f"must be object at the top, got {show(schema['type'].value)}")
+    for what in lost:
+        yield schema.breaks(rule, what)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Copy a value into plain dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _arrays(schema: Place) -> Iterator[Place]:
+    waiting = [schema]
+    while waiting:
+        place = waiting.pop()
+        if place["type"].value == "array":
+            yield place
+        waiting.extend(member for _, member in place.members())
+        waiting.extend(place)
+
+
+# --- answers -----------------------------------------------------------------------------------------------------------
+
+_ANSWER_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # ResponseFormatJSONSchema.name, API reference
+
+
+def held(schema: Place, dialect: Dialect, name: Place | None = None, *, strict: bool = True) -> Iterator[Violation]:
+    """Check the name and the schema of a format; a model is held to it when it is ``strict``.
+
+    «'allOf' is not permitted», «'default' is not permitted» and their like are OpenAI's answers to what a strict schema may not have.
+    """
+    if name is not None and isinstance(name.value, str) and not _ANSWER_NAME.fullmatch(name.value):
+        yield name.breaks(Rule.ANSWER_NAME, f"{show(name.text)} does not match {_ANSWER_NAME.pattern}")
+    faults = list(_sound(schema, Rule.ANSWER_SCHEMA))
+    yield from faults
+    if faults or not strict or dialect == "gemini" or not isinstance(schema.value, Mapping):
+        return
+    given: Any = _plain(schema.value)
+    found = narrowed(given, dialect)
+    listed = [found.obstacle] if found.obstacle else [f"{place} is not taken" for place in found.told]
+    listed += [f"{place} must be required" for place in found.required]
+    if not listed and found.schema != given:
+        listed = ["an object is open, or a word in it is not taken"]
+    for what in listed:
+        yield schema.breaks(Rule.ANSWER_SCHEMA, f"answers cannot be held to it: {what}")
+
+
+# --- images, sound and documents ----------------------------------------------------------------------------------------
+
+# RFC 2397, with the base64 extension that every provider asks for.
+_DATA_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
+_SCHEME = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://[^/\s]")
+SNIFFED = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""The image types that `sniff` recognises."""
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+AttachmentKind = Literal["image", "audio", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """One payload in a request.
+
+    Attributes:
+        kind: `image`, `audio` or `document`.
+        at: Its place.
+        media_type: The declared type; empty for an address.
+        data: Its base64; None for an address.
+    """
+
+    kind: AttachmentKind
+    at: Place
+    media_type: str = ""
+    data: str | None = None
+
+
+def inline(kind: AttachmentKind, data: Place, media_type: str) -> Attachment:
+    """Return a payload that is written as bare base64."""
+    return Attachment(kind, data, media_type, data.text if isinstance(data.value, str) else None)
+
+
+def linked(kind: AttachmentKind, url: Place, limits: Media, *, data_urls: bool) -> Iterator[Violation | Attachment]:
+    """Return the attachment at an address, or the fault of the address. ``data_urls`` permits an address that contains the payload."""
+    if not isinstance(url.value, str):
+        return  # a missing or mistyped field is the shape's business
+    if url.text.startswith("data:"):
+        found = _DATA_URL.fullmatch(url.text)
+        if not data_urls:
+            yield url.breaks(Rule.MEDIA_URL, "a data URL is not fetched; send its base64 as data")
+        elif found is None:
+            yield url.breaks(Rule.MEDIA_DATA, "not of the form data:TYPE;base64,DATA")
+        else:
+            yield Attachment(kind, url, found["type"].lower(), found["data"])
+        return
+    scheme = _SCHEME.match(url.text)
+    if scheme is None or scheme["scheme"].lower() not in limits.schemes:
+        taken = ", ".join(sorted(limits.schemes)) or "none"
+        yield url.breaks(Rule.MEDIA_URL, f"{show(url.text)} is no address that is fetched (schemes: {taken})")
+    else:
+        yield Attachment(kind, url)
+
+
+def attached(found: Iterable[Violation | Attachment], limits: Media) -> Iterator[Violation]:
+    """Check every attachment of a request, and count the images; faults of addresses pass through."""
+    attachments: list[Attachment] = []
+    for each in found:
+        if isinstance(each, Violation):
+            yield each
+        else:
+            attachments.append(each)
+    images = [each for each in attachments if each.kind == "image"]
+    if len(images) > limits.count:
+        yield images[limits.count].at.breaks(Rule.MEDIA_COUNT, f"{len(images)} images, {limits.count} are taken")
+    crowded = limits.crowd is not None and len(images) > limits.crowd
+    side = limits.crowd_side if crowded else limits.side
+    for each in attachments:
+        yield from _payload(each, limits, side)
+
+
+def _payload(each: Attachment, limits: Media, side: int | None) -> Iterator[Violation]:
+    """Check one payload's type, encoding, bytes and pixels; an address has none."""
+    if each.data is None:
+        return
+    kinds = {"image": limits.images, "audio": limits.audio, "document": limits.documents}[each.kind]
+    if each.media_type not in kinds:
+        taken = ", ".join(sorted(kinds)) or "none"
+        yield each.at.breaks(Rule.MEDIA_KIND, f"{show(each.media_type)} is not taken as {each.kind} ({taken})")
+        return
+    data = decode(each.data)
+    if not data:
+        yield each.at.breaks(Rule.MEDIA_DATA, "not base64" if data is None else "no bytes")
+        return
+    if each.kind == "image":
+        if len(each.data) > limits.image_bytes:
+            size = f"{len(each.data):,} bytes in base64, {limits.image_bytes:,} are taken"
+            yield each.at.breaks(Rule.MEDIA_BYTES, size)
+        yield from _picture(each, data, side)
+
+
+def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violation]:
+    """Compare the bytes of an image with its declared type, and its longer side with the limit."""
+    if each.media_type not in SNIFFED:
+        return
+    actual = sniff(data, "image")
+    if actual != each.media_type:
+        yield each.at.breaks(Rule.MEDIA_MISMATCH, f"declared {each.media_type}, the bytes are {actual or 'no image'}")
+        return
+    longer = max(pixel_size(data) or (0,))
+    if side is not None and longer > side:
+        yield each.at.breaks(Rule.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
+
+
+def decode(text: str) -> bytes | None:
+    """Decode base64 in either alphabet (RFC 4648, sections 4 and 5), padded and without white space; return None for anything else."""
+    try:
+        return binascii.a2b_base64(text.encode("ascii").translate(_URL_SAFE), strict_mode=True)
+    except (UnicodeEncodeError, binascii.Error):
+        return None
