@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver import wire
+from palaver import providers, wire
 from palaver.context import POLICIES, policy
 from palaver.context.meter import Bytes, Meter
 from palaver.log import Pin, Place

@@ -9,31 +9,67 @@ from typing import TYPE_CHECKING
 from palaver.doors import open_door
 
 if TYPE_CHECKING:
-    from palaver.providers.answers import answer_json as answer_json, read_answer as read_answer
-    from palaver.providers.anthropic.client import AnthropicProvider as AnthropicProvider
-    from palaver.providers.assembly import Assembly as Assembly, collect as collect
-    from palaver.providers.connect import connect_model as connect_model, connect_provider as connect_provider
-    from palaver.providers.dialect import COMPACTION as COMPACTION, Dialect as Dialect, Item as Item
-    from palaver.providers.gemini.client import GoogleProvider as GoogleProvider
-    from palaver.providers.lists import dialect as dialect, items_of as items_of, tool_specs as tool_specs
-    from palaver.providers.litellm import LiteLLMProvider as LiteLLMProvider
-    from palaver.providers.openai_chat.client import OpenAIProvider as OpenAIProvider
+    from palaver.providers.answers import answer_json, read_answer
+    from palaver.providers.anthropic.client import AnthropicProvider
+    from palaver.providers.assembly import Assembly, collect
+    from palaver.providers.connect import connect_model, connect_provider
+    from palaver.providers.dialect import COMPACTION, Dialect, Item
+    from palaver.providers.gemini.client import GoogleProvider
+    from palaver.providers.lists import dialect, items_of, tool_specs
+    from palaver.providers.litellm import LiteLLMProvider
+    from palaver.providers.openai_chat.client import OpenAIProvider
     from palaver.providers.provider import (
-        BlockEvent as BlockEvent,
-        End as End,
-        Event as Event,
-        Provider as Provider,
-        TextDelta as TextDelta,
-        ThinkingDelta as ThinkingDelta,
-        ToolCallDelta as ToolCallDelta,
-        UsageEvent as UsageEvent,
+        BlockEvent,
+        End,
+        Event,
+        Provider,
+        TextDelta,
+        ThinkingDelta,
+        ToolCallDelta,
+        UsageEvent,
     )
-    from palaver.providers.registry import APIS as APIS, profile as profile
-    from palaver.providers.retry import Attempt as Attempt, Retry as Retry, with_retries as with_retries
-    from palaver.providers.scripted import ScriptedProvider as ScriptedProvider, read_script as read_script
-    from palaver.providers.writer import ListWriter as ListWriter, Written as Written
+    from palaver.providers.registry import APIS, profile
+    from palaver.providers.retry import Attempt, Retry, with_retries
+    from palaver.providers.scripted import ScriptedProvider, read_script
+    from palaver.providers.writer import ListWriter, Written
 
-__all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
+__all__ = [
+    "APIS",
+    "COMPACTION",
+    "AnthropicProvider",
+    "Assembly",
+    "Attempt",
+    "BlockEvent",
+    "Dialect",
+    "End",
+    "Event",
+    "GoogleProvider",
+    "Item",
+    "ListWriter",
+    "LiteLLMProvider",
+    "OpenAIProvider",
+    "Provider",
+    "Retry",
+    "ScriptedProvider",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "UsageEvent",
+    "Written",
+    "answer_json",
+    "collect",
+    "connect_model",
+    "connect_provider",
+    "dialect",
+    "items_of",
+    "profile",
+    "read_answer",
+    "read_script",
+    "tool_specs",
+    "with_retries",
+]
+
+open_door(
     __name__,
     {
         ".answers": "answer_json read_answer",

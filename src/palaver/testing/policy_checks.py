@@ -7,7 +7,7 @@ from string import ascii_lowercase as lower
 from string import ascii_uppercase as upper
 from unicodedata import category, east_asian_width
 
-from palaver import wire
+from palaver import providers, wire
 from palaver.context import Composed, ContextManager, Policy, compose
 from palaver.context.meter import Bytes, Meter, Pieces
 from palaver.context.recall import places
