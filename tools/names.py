@@ -7,15 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 TWICE: Mapping[str, str] = {
-    "Answer": "to be renamed",
-    "CallRow": "to be renamed",
     "Change": "to be renamed",
     "Connection": "to be renamed",
     "Dialect": "to be renamed",
     "Draft": "to be renamed",
-    "Found": "to be renamed",
     "Gone": "to be renamed",
-    "LabelRow": "to be renamed",
     "Log": "to be renamed",
     "Marks": "to be renamed",
     "Media": "to be renamed",
@@ -30,7 +26,6 @@ TWICE: Mapping[str, str] = {
     "Run": "to be renamed",
     "Said": "to be renamed",
     "Section": "to be renamed",
-    "SessionRow": "to be renamed",
     "Source": "to be renamed",
     "Writer": "to be renamed",
 }

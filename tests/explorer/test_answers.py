@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from palaver import MemoryStore, Session, SqliteStore
-from palaver.explorer.api import Source
+from palaver.explorer.api import Explored
 from palaver.explorer.page import answered
 from palaver.messages import AssistantMessage
 from palaver.session import Dialog
@@ -16,7 +16,7 @@ from tests.explorer.running import story
 
 def asked(dialog: Dialog, path: str) -> Any:  # noqa: ANN401 - JSON values
     """Return the answer to a GET as the page reads it."""
-    return answered(Source(store=dialog.store, url="", name="test"), path)
+    return answered(Explored(store=dialog.store, url="", name="test"), path)
 
 
 def test_lists_count_what_the_library_counts() -> None:

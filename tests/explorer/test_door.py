@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from palaver import SqliteStore
-from palaver.explorer.api import Source
+from palaver.explorer.api import Explored
 from palaver.explorer.door import HEADERS, MOST_BYTES, Door
 from palaver.explorer.server import application
 from tests.explorer.running import stocked
@@ -24,7 +24,7 @@ def door(tmp_path: Path) -> Door:
     """Return the door of an explorer over a small store."""
     stocked(tmp_path / "store.db")
     store = SqliteStore(tmp_path / "store.db", read_only=True)
-    return Door(application(Source(store=store, url=str(store.path), name="store.db")), 8123)
+    return Door(application(Explored(store=store, url=str(store.path), name="store.db")), 8123)
 
 
 @pytest.fixture

@@ -15,17 +15,17 @@ from starlette.types import Message
 
 from palaver import SqliteStore
 from palaver.errors import Ambiguous, Erased
-from palaver.explorer.api import Answer, Raw, Route, Source, number
+from palaver.explorer.api import Answer, Endpoint, Explored, Raw, number
 from palaver.explorer.server import application
 from tests.explorer.running import stocked
 
 
-def echo(_source: Source, name: str, in_: str = "", limit: str = "") -> Answer:
+def echo(_source: Explored, name: str, in_: str = "", limit: str = "") -> Answer:
     """Return what was asked."""
     return {"name": name, "in": in_, "limit": number(limit, "limit", 50)}
 
 
-def rows(_source: Source, end: str) -> Iterator[Any]:
+def rows(_source: Explored, end: str) -> Iterator[Any]:
     """Count to two, and end as told."""
     failures: dict[str, Exception] = {"erased": Erased("entry", "x:1", 0.0, "r1"), "defect": ValueError("secret")}
     if end == "at once":
@@ -35,22 +35,22 @@ def rows(_source: Source, end: str) -> Iterator[Any]:
         raise failures[end]
 
 
-def picture(_source: Source) -> Answer:
+def picture(_source: Explored) -> Answer:
     """Return bytes."""
     return Raw(b"\x89PNG", "image/png")
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> Explored:
     """Return a small store."""
     stocked(tmp_path / "store.db")
     store = SqliteStore(tmp_path / "store.db", read_only=True)
-    return Source(store=store, url=str(store.path), name="store.db")
+    return Explored(store=store, url=str(store.path), name="store.db")
 
 
-def test_answers_are_sent_as_what_they_are(source: Source, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_are_sent_as_what_they_are(source: Explored, capsys: pytest.CaptureFixture[str]) -> None:
     """Words of path and query reach the function by name; an error has its status, after the first line it is the last one."""
-    routes = (Route("/e/{name}", echo), Route("/rows", rows), Route("/p", picture))
+    routes = (Endpoint("/e/{name}", echo), Endpoint("/rows", rows), Endpoint("/p", picture))
     page = TestClient(application(source, routes), raise_server_exceptions=False)
     assert page.get("/e/a%20b?in=c").json() == {"name": "a b", "in": "c", "limit": 50}
     wrong = ("/e/a?limit=-1", "/e/a?limit=1&limit=2", "/e/a?name=b", "/e/a?x=", "/rows", "/e/a?limit=99999999999999999")
@@ -67,11 +67,11 @@ def test_answers_are_sent_as_what_they_are(source: Source, capsys: pytest.Captur
     assert (page.head("/rows?end=defect").status_code, capsys.readouterr().err) == (200, "")
 
 
-def test_a_stream_ends_with_its_reader(source: Source) -> None:
+def test_a_stream_ends_with_its_reader(source: Explored) -> None:
     """What nobody reads any more is not read from the store."""
     counted: list[int] = []
 
-    def endless(_source: Source) -> Iterator[int]:
+    def endless(_source: Explored) -> Iterator[int]:
         for value in count():
             counted.append(value)
             yield value
@@ -90,7 +90,7 @@ def test_a_stream_ends_with_its_reader(source: Source) -> None:
                 gone.set()
 
         scope = {"type": "http", "method": "GET", "path": "/n", "query_string": b"", "headers": []}
-        await application(source, [Route("/n", endless)])(scope, receive, send)
+        await application(source, [Endpoint("/n", endless)])(scope, receive, send)
         assert 4 <= len(counted) < 100
 
     anyio.run(main)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.explorer.seen import Marks
+from palaver.explorer.seen import LastSeen
 from palaver.explorer.serving import MOST
 from tests.cli.commands import Palaver, run, talk
 from tests.explorer.running import explorer, stocked
@@ -30,7 +30,7 @@ def test_a_session_is_opened_where_it_was_named(tmp_path: Path, monkeypatch: pyt
         assert page.get("/api/about")["option"] == f" --store {store}"
         assert page.ask("POST", "/api/seen", {"session": row["session"], "messages": 3}).status == 204
     assert store.read_bytes() == before
-    assert Marks(tmp_path / "palaver" / "seen.json").get(row["session"]) == 3
+    assert LastSeen(tmp_path / "palaver" / "seen.json").get(row["session"]) == 3
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from palaver import Session, SqliteStore
-from palaver.explorer.api import Source
+from palaver.explorer.api import Explored
 from palaver.explorer.server import application
 from palaver.ids import DialogId
 from palaver.session import Dialog
@@ -27,9 +27,9 @@ from tests.explorer.test_page import answers
 KEY = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
-def source(path: Path) -> Source:
+def source(path: Path) -> Explored:
     """Return a store, opened read-only."""
-    return Source(store=open_store(str(path), create=False, read_only=True), url=str(path), name=path.name)
+    return Explored(store=open_store(str(path), create=False, read_only=True), url=str(path), name=path.name)
 
 
 def lines(page: TestClient, path: str, method: str = "GET") -> list[Any]:

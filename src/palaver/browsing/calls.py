@@ -16,18 +16,18 @@ from palaver.store import Store
 from palaver.tokens.pricing import cost_of
 from palaver.view import View, fold, held
 
-__all__ = ["CallRow", "Calls", "ImportedCall", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
+__all__ = ["Calls", "ImportedCall", "ModelCallRow", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedCall:
-    """A response of a session that was imported, as a call: its file says what was said, not what the call was given.
+    """A response of a session that was imported, as a call: its file says what was said, not what the model saw.
 
     Attributes:
         store: Where it is recorded.
         number: Its number, starting at 1.
         at: When it began.
-        entries: The entries that hold it, in order.
+        entries: Its entries, in order.
     """
 
     store: Store = field(repr=False)
@@ -55,7 +55,7 @@ class ImportedCall:
         return self.told()[0]
 
 
-class CallRow(TypedDict):
+class ModelCallRow(TypedDict):
     """A call: its number, the entry that records it or begins the response, and what it used.
 
     `recorded` says whether palaver made the call. Such a call says which request was sent: the profile, the SHA-256 and number of its bytes, the
@@ -92,11 +92,11 @@ def calls(dialog: Dialog) -> Calls:
 
 
 def _answers(dialog: Dialog) -> list[ImportedCall]:
-    """Return the responses that begin in what a dialog holds; a later entry of a response joins the newest of its id.
+    """Return the responses that begin in a dialog or its ancestors; a later entry of a response joins the newest of its id.
 
     A message that reports no usage, and that another one follows at once, is the beginning of the same response.
     """
-    store, found = dialog.store, list[ImportedCall]()
+    store, known = dialog.store, list[ImportedCall]()
     response, growing = "", list[Handle]()
     for span in held(store, dialog.dialog_id, None):
         begun = -1  # the number of the newest response
@@ -107,14 +107,14 @@ def _answers(dialog: Dialog) -> list[ImportedCall]:
                     if header.response == response:
                         growing.append(place)
                 else:
-                    if begun + 1 == header.number and not found[-1].told()[1]:
-                        found[-1].entries.append(place)
+                    if begun + 1 == header.number and not known[-1].told()[1]:
+                        known[-1].entries.append(place)
                     else:
-                        found.append(ImportedCall(store=store, number=len(found) + 1, at=header.at, entries=[place]))
+                        known.append(ImportedCall(store=store, number=len(known) + 1, at=header.at, entries=[place]))
                     begun = header.number
                     if header.response != response:
-                        response, growing = header.response, found[-1].entries
-    return found
+                        response, growing = header.response, known[-1].entries
+    return known
 
 
 def call_at(known: Calls, number: int) -> ModelCall | ImportedCall:
@@ -130,7 +130,7 @@ def call_at(known: Calls, number: int) -> ModelCall | ImportedCall:
 
 
 def is_recorded(call: ModelCall | ImportedCall) -> TypeGuard[ModelCall]:
-    """Return whether what the call saw was recorded, and can be given back to the byte."""
+    """Return whether what the call saw was recorded and can be reproduced byte for byte."""
     return isinstance(call, ModelCall) and call.reproducible
 
 
@@ -148,12 +148,12 @@ def saw(dialog: Dialog, call: ModelCall | ImportedCall) -> View:
     return call.view() if is_recorded(call) else before(dialog, call)
 
 
-def call_row(call: ModelCall | ImportedCall, *, priced: bool = True) -> CallRow:
-    """Return a call as it is listed; without `priced`, in dollars only what the provider reported: the price list takes most of the time."""
+def call_row(call: ModelCall | ImportedCall, *, priced: bool = True) -> ModelCallRow:
+    """Return a call as it is listed; without `priced`, in dollars only what the provider reported: loading the price list is most of the time."""
     model, told = (call.model, call.usage()) if isinstance(call, ModelCall) else call.told()
     usage = told or Usage()
     cost = cost_of(usage, model, call.at) if priced else usage.invoke_cost
-    row: CallRow = {
+    row: ModelCallRow = {
         "call": call.number,
         "at": call.at,
         "model": model,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
-from palaver.browsing.calls import CallRow, Calls, saw
+from palaver.browsing.calls import Calls, ModelCallRow, saw
 from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
 from palaver.messages import ToolResultContent
 from palaver.session import Dialog
@@ -16,17 +16,17 @@ from palaver.view import View, fold, held
 __all__ = ["PARTS", "MarksRow", "WindowRow", "in_view", "marks", "windows"]
 
 PARTS = ("system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded")
-"""What fills a window; `unrecorded` is what the provider counted and the log does not hold, as instructions and tools of imported sessions."""
+"""What fills a window; `unrecorded` is what the provider counted and the log lacks, such as instructions and tools of imported sessions."""
 
 _CHANGES = frozenset({"compaction", "context_edit"})
 """Kinds of entries that change what is shown of earlier ones."""
 
 _ERROR = b'"is_error":true'
-"""What the canonical bytes of an error hold; a text that holds it has its quotes escaped."""
+"""A part of the canonical bytes of every error; in a text with the same words the quotes are escaped."""
 
 
 class WindowRow(TypedDict):
-    """What a call's window held, in tokens by part, and what the call used; `compacted` says whether something was compacted since the call before.
+    """The window of a call, in tokens by part, and what the call used; `compacted` says whether something was compacted since the call before.
 
     The shares are estimated from recorded bytes; their sum is what the provider reported, or where it reported nothing an estimate.
     """
@@ -52,14 +52,14 @@ class MarksRow(TypedDict):
 
 
 def _places(dialog: Dialog) -> Iterator[tuple[Handle, Header]]:
-    """Yield the headers of all that a dialog holds, in order."""
+    """Yield all headers of a dialog, its ancestors' first."""
     for span in held(dialog.store, dialog.dialog_id, None):
         for header in every_header(dialog.store, span):
             yield Handle(span.dialog, header.seq), header
 
 
-def windows(dialog: Dialog, rows: Sequence[CallRow]) -> Iterator[WindowRow]:
-    """Yield what the window held at each call of `rows` (`calls`). Reads headers, and folds the view anew after each compaction."""
+def windows(dialog: Dialog, rows: Sequence[ModelCallRow]) -> Iterator[WindowRow]:
+    """Yield the window of each call of `rows` (`calls`). Reads headers, and folds the view anew after each compaction."""
     starts = {row["entry"]: row for row in rows}
     sizes: Counter[str] = Counter()
     stated, compacted = 0, False
@@ -88,23 +88,23 @@ def _part(role: str, speaker: str) -> str:
 
 
 def _sizes(view: View) -> Counter[str]:
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     stated = {block.origin._replace(block=None) for block in view.system if block.origin is not None}
     if view.reader is not None:
-        found["system"] = sum(view.reader.header(place.dialog, place.seq).size for place in stated)
+        sizes["system"] = sum(view.reader.header(place.dialog, place.seq).size for place in stated)
     for exchange in view.exchanges:
         if exchange.derived:
-            found["record" if exchange.derived == "record" else "summary"] += sum(
+            sizes["record" if exchange.derived == "record" else "summary"] += sum(
                 len(str(getattr(block.content, "content", "")).encode(errors="replace")) for block in exchange.blocks()
             )
             continue
         results = sum(result.size for result in exchange.results)
-        found["results"] += results
-        found[_part(exchange.role.value, exchange.speaker.value)] += exchange.size - results
-    return found
+        sizes["results"] += results
+        sizes[_part(exchange.role.value, exchange.speaker.value)] += exchange.size - results
+    return sizes
 
 
-def _window(row: CallRow, sizes: Mapping[str, int], *, compacted: bool) -> WindowRow:
+def _window(row: ModelCallRow, sizes: Mapping[str, int], *, compacted: bool) -> WindowRow:
     from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies
 
     tokens = {part: round(sizes.get(part, 0) / BYTES_PER_TOKEN) for part in PARTS}
@@ -128,7 +128,7 @@ def _window(row: CallRow, sizes: Mapping[str, int], *, compacted: bool) -> Windo
 
 def marks(dialog: Dialog) -> MarksRow:
     """Return where to jump to. Reads headers, and looks for errors in the bodies of tool results."""
-    found: MarksRow = {"prompts": [], "errors": [], "compactions": [], "branches": []}
+    places: MarksRow = {"prompts": [], "errors": [], "compactions": [], "branches": []}
     forks = _forks(dialog)
     index = 0
     for span in held(dialog.store, dialog.dialog_id, None):
@@ -136,16 +136,16 @@ def marks(dialog: Dialog) -> MarksRow:
             every_header(dialog.store, span), dialog.store.bodies(span.dialog, span.start, span.stop), strict=False
         ):
             if header.kind == "message" and header.role == "user" and header.speaker in {"", "human"} and header.blocks:
-                found["prompts"].append(index)
+                places["prompts"].append(index)
             failed = header.blocks == "!" or ("r" in header.blocks and _ERROR in body and _failed(body))
             if header.kind == "message" and failed:
-                found["errors"].append(index)
+                places["errors"].append(index)
             if header.kind == "compaction":
-                found["compactions"].append(index)
+                places["compactions"].append(index)
             if Handle(span.dialog, header.seq) in forks:
-                found["branches"].append(index)
+                places["branches"].append(index)
             index += 1
-    return found
+    return places
 
 
 def _forks(dialog: Dialog) -> frozenset[Handle]:
@@ -180,14 +180,14 @@ def in_view(dialog: Dialog, handle: Handle, calls: Calls) -> list[tuple[int, int
     if at is None:
         return []
     starts = recorded or [order[call.handle] for call in calls]
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     first = bisect_left(starts, at + 1)
     for end in (*changes[bisect_right(changes, at) :], len(order)):
         stop = bisect_left(starts, end)
         if first < stop and saw(dialog, calls[first]).find(handle) is not None:
-            if found and found[-1][1] == first:
-                found[-1] = (found[-1][0], stop)
+            if runs and runs[-1][1] == first:
+                runs[-1] = (runs[-1][0], stop)
             else:
-                found.append((first + 1, stop))
+                runs.append((first + 1, stop))
         first = max(first, stop)
-    return found
+    return runs

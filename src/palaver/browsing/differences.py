@@ -1,4 +1,4 @@
-"""Differences: what two calls saw differently, and what two dialogs hold differently."""
+"""Differences: what two calls saw differently, and where two dialogs differ."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class CallsRow(TypedDict):
     recorded: bool
 
 
-def calls_row(dialog: Dialog, one: ModelCall | ImportedCall, other: ModelCall | ImportedCall) -> CallsRow:
+def calls_row(dialog: Dialog, first: ModelCall | ImportedCall, second: ModelCall | ImportedCall) -> CallsRow:
     """Compare what two calls saw, and their requests.
 
     Raises:
-        NotReproducible: What one of them saw cannot be given back.
+        NotReproducible: What one of them saw cannot be reproduced.
     """
-    first, second = rebuilt(dialog, one), rebuilt(dialog, other)
-    return _row(compare(first.request, second.request), recorded=first.proved and second.proved)
+    before, after = rebuilt(dialog, first), rebuilt(dialog, second)
+    return _row(compare(before.request, after.request), recorded=before.proved and after.proved)
 
 
 def proposed_row(
@@ -91,9 +91,9 @@ def proposed_row(
 
 def _row(difference: CallDifference, *, recorded: bool) -> CallsRow:
     return {
-        "entered": [_block(each) for each in difference.entered],
-        "left": [_block(each) for each in difference.left],
-        "changed": [_block(each) for each in difference.changed],
+        "entered": [_block(block) for block in difference.entered],
+        "left": [_block(block) for block in difference.left],
+        "changed": [_block(block) for block in difference.changed],
         "tools": list(difference.tools),
         "prefix": {
             "kept": difference.kept,
@@ -108,7 +108,7 @@ def requested(dialog: Dialog, call: ModelCall | ImportedCall) -> Request:
     """Return the request of a call, to the byte; where it was not recorded, one for OpenAI Chat of what was said before.
 
     Raises:
-        NotReproducible: It was erased, or compiling gives other bytes today.
+        NotReproducible: It was erased, or compiling produces other bytes today.
     """
     if is_recorded(call):
         return call.request()
@@ -123,7 +123,7 @@ class Rebuilt(NamedTuple):
 
 
 def rebuilt(dialog: Dialog, call: ModelCall | ImportedCall) -> Rebuilt:
-    """Return the request of a call; where compiling what was recorded gives other bytes today, those.
+    """Return the request of a call; where compiling what was recorded produces other bytes today, those.
 
     Raises:
         NotReproducible: It was erased.
@@ -145,12 +145,12 @@ def _blobs(dialog: Dialog) -> Callable[[str], bytes]:
     return lambda digest: dialog.store.blob(BlobId(digest))
 
 
-def _block(one: Difference) -> BlockRow:
+def _block(difference: Difference) -> BlockRow:
     return {
-        "place": one.place and str(one.place),
-        "before": _words(one.before),
-        "after": _words(one.after),
-        "why": one.why,
+        "place": difference.place and str(difference.place),
+        "before": _words(difference.before),
+        "after": _words(difference.after),
+        "why": difference.why,
     }
 
 
@@ -162,7 +162,7 @@ def _words(content: Content | None) -> str | None:
 
 
 class SideRow(TypedDict):
-    """What one of two dialogs holds alone: how many entries, and the entries that begin its messages."""
+    """What only one of two dialogs has: how many entries, and the entries that begin its messages."""
 
     dialog: str
     entries: int
@@ -170,7 +170,7 @@ class SideRow(TypedDict):
 
 
 class DialogsRow(TypedDict):
-    """How two dialogs differ: the last entry and the number of messages that both begin with, and what each holds alone."""
+    """How two dialogs differ: the last entry and the number of messages that both begin with, and what only one has."""
 
     ancestor: str | None
     common: int

@@ -46,7 +46,7 @@ _GIST = 72
 class EntryRow(TypedDict):
     """An entry as its header describes it.
 
-    `index` is its number among all that the dialog holds, `label` says which blocks it has, `tokens` is estimated from `size`, the bytes of its
+    `index` is its number among all entries of the dialog, its ancestors' included, `label` says which blocks it has, `tokens` is estimated from `size`, the bytes of its
     recorded form, and `calls` are the ids of the tool calls that it makes or answers.
     """
 
@@ -63,12 +63,12 @@ class EntryRow(TypedDict):
 
 
 def length(dialog: Dialog) -> int:
-    """Return how many entries a dialog holds, those that it shares with its ancestors included."""
+    """Return how many entries a dialog has, its ancestors' included."""
     return sum(map(len, held(dialog.store, dialog.dialog_id, None)))
 
 
 def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[EntryRow]:
-    """Yield the entries that a dialog holds, its ancestors' first, from `start` to `stop` (exclusive). Reads headers only."""
+    """Yield the entries of a dialog, its ancestors' first, from `start` to `stop` (exclusive). Reads headers only."""
     from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies, which whole entries need not
 
     index = count(start)
@@ -90,7 +90,7 @@ def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator
 
 
 def spans(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[Span]:
-    """Yield the spans of what a dialog holds, its ancestors' first, from the entry number `start` to `stop` (exclusive)."""
+    """Yield the spans of a dialog, its ancestors' first, from the entry number `start` to `stop` (exclusive)."""
     for span in held(dialog.store, dialog.dialog_id, None):
         end = len(span) if stop is None else min(stop, len(span))
         if start < end:
@@ -99,7 +99,7 @@ def spans(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[S
 
 
 def recorded(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[tuple[Handle, Entry]]:
-    """Yield the entries that a dialog holds, its ancestors' first, as they were recorded, from `start` to `stop` (exclusive)."""
+    """Yield the entries of a dialog, its ancestors' first, as they were recorded, from `start` to `stop` (exclusive)."""
     for span in spans(dialog, start, stop):
         for seq, body in dialog.store.bodies(span.dialog, span.start, span.stop):
             yield Handle(span.dialog, seq), decode_entry(body)
@@ -162,14 +162,14 @@ def originals(store: Store, text: str) -> tuple[Original, ...]:
     named = places(text)
     session = Session.open(store, store.node(store.resolve(named[0].dialog)).session_id)
     handles: list[Handle] = []
-    for one in named:
-        dialog_id = store.resolve(one.dialog, session.session_id)
-        if isinstance(one, Handle):
-            handles.append(one._replace(dialog=dialog_id))
-        elif one.stop - 1 > (newest := store.last(dialog_id).seq):
+    for place in named:
+        dialog_id = store.resolve(place.dialog, session.session_id)
+        if isinstance(place, Handle):
+            handles.append(place._replace(dialog=dialog_id))
+        elif place.stop - 1 > (newest := store.last(dialog_id).seq):
             raise NotFound(text, what="entry", hint=f"The newest entry of this dialog is {newest}.")
         else:
-            handles += (Handle(dialog_id, seq) for seq in range(one.start, one.stop))
+            handles += (Handle(dialog_id, seq) for seq in range(place.start, place.stop))
     return tuple(Original(session, place) for place in handles)
 
 
@@ -192,7 +192,7 @@ def text_of(original: Entry | Content) -> str:
 
 
 class LabelRow(TypedDict):
-    """A name that people gave an entry."""
+    """A label of an entry."""
 
     handle: str
     label: str

@@ -12,7 +12,7 @@ from palaver.view import Block, Exchange, Omission, View
 from palaver.view.blocks import REASONS
 from palaver.view.exchange import WAITING
 
-__all__ = ["ChangeRow", "ItemRow", "LabelRow", "first_words", "outline"]
+__all__ = ["ChangeRow", "ItemRow", "WordsRow", "first_words", "outline"]
 
 _LABEL = 200
 
@@ -29,7 +29,7 @@ class ItemRow(TypedDict):
     """A message that a view shows, or something that it leaves out, at the place of its content.
 
     `what` is `instructions`, `message`, `result`, `derived` or `omission`. The first of the entries of a response has
-    the `bytes` of all. A row that no entry holds has its `text`. An omission names its first entry, the `kind` of that, and how many there are.
+    the `bytes` of all. A row without an entry has its `text`. An omission names its first entry, the `kind` of that, and how many there are.
     """
 
     what: str
@@ -54,7 +54,7 @@ def outline(view: View) -> Iterator[ItemRow]:
     for block in view.system:
         yield _stated("instructions", "system", block)
     order = {str(span.dialog): index for index, span in enumerate(view.shared)}
-    gone = sorted(((_first(each), each) for each in view.omissions), key=lambda pair: _key(pair[0], order))
+    gone = sorted(((_first(omission), omission) for omission in view.omissions), key=lambda pair: _key(pair[0], order))
     waiting = iter(gone)
     following = next(waiting, None)
     for exchange in view.exchanges:
@@ -114,7 +114,7 @@ def _shown(exchange: Exchange) -> Iterator[ItemRow]:
         if isinstance(answer, str):
             made = (block for turn in exchange.turns[1:] for block in turn.blocks if block.origin is None)
             yield from (_stated("derived", "tool", block) for block in made)
-            return  # those without a result stand together: all that follow were made with them
+            return  # calls without a result come last: all further answers were made with them
         yield _recorded("result", Handle(*answer[:3]), "tool", exchange, answer[3])
 
 
@@ -149,7 +149,7 @@ def _stated(what: str, role: str, block: Block) -> ItemRow:
 # --- first words ---------------------------------------------------------------------------------------------------------------------------
 
 
-class LabelRow(TypedDict):
+class WordsRow(TypedDict):
     """The first words of an entry or block, or the arguments of its calls; the tools that it calls; whether it failed."""
 
     label: str
@@ -157,8 +157,8 @@ class LabelRow(TypedDict):
     error: bool
 
 
-def first_words(session: Session, handles: Iterable[str]) -> Iterator[LabelRow]:
-    """Yield what is written beside entries or blocks in a list. Reads their bodies."""
+def first_words(session: Session, handles: Iterable[str]) -> Iterator[WordsRow]:
+    """Yield the words that a list shows for entries or blocks. Reads their bodies."""
     for place in map(session.place, handles):
         entry = entry_at(session.store, place._replace(block=None))
         blocks = _blocks(entry) if place.block is None else _blocks(entry)[place.block : place.block + 1]

@@ -15,7 +15,7 @@ from palaver.session import Dialog, Session, only_session
 from palaver.store import Store
 from palaver.store.connect import find_session
 
-__all__ = ["Found", "locate", "numbered"]
+__all__ = ["Location", "locate", "numbered"]
 
 _NUMBERED = re.compile(r"(?P<named>.+?):(?P<numbers>\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?P<block>:\d+)?")
 """A session or dialog, and entries in it."""
@@ -25,12 +25,12 @@ _ENTRIES = (
 )
 
 
-class Found(NamedTuple):
+class Location(NamedTuple):
     """What a text names.
 
     Attributes:
         session: The session.
-        dialog: The dialog that was named; else the one to go on with.
+        dialog: The dialog that was named; else the session's main one.
         handle: The entry or block that was named, or None.
         whole: Whether the session itself was named.
     """
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     whole: bool = True
 
 
-def locate(store: Store, reference: str, *, only: bool = False, entries: bool = False) -> Found:
+def locate(store: Store, reference: str, *, only: bool = False, entries: bool = False) -> Location:
     """Return the session, dialog or entry that a text names.
 
     Args:
@@ -68,16 +68,16 @@ def locate(store: Store, reference: str, *, only: bool = False, entries: bool = 
         place = None if handle is None else session.place(handle)
         if place is not None and not entries:
             raise InvalidInput(f"{reference} is an entry. Name a session or a dialog.", hint=_ENTRIES) from None
-        return Found(session, session.dialog(dialog_id), place, whole=False)
+        return Location(session, session.dialog(dialog_id), place, whole=False)
     session = Session.open(store, record.session_id)
-    return Found(session, session.root)
+    return Location(session, session.root)
 
 
 def numbered(store: Store, reference: str, *, only: bool = False) -> str:
-    """Return the handle of `SESSION:entry`; any other text as it is. Entries are counted over all that the session's main dialog holds.
+    """Return the handle of `SESSION:entry`; any other text as it is. Entries are counted in the session's main dialog.
 
     Raises:
-        NotFound: It holds fewer.
+        NotFound: It has fewer.
         Ambiguous: Several sessions have this name; of some that may only be read, the newest counts.
     """
     if (parts := _NUMBERED.fullmatch(reference)) is None:
@@ -95,12 +95,12 @@ def numbered(store: Store, reference: str, *, only: bool = False) -> str:
 
 
 def _places(dialog: Dialog, named: str, numbers: str) -> Iterator[str]:
-    """Yield the handles of entries, and of runs of entries, by their numbers in what a dialog holds."""
-    for each in numbers.split(","):
-        first, *last = sorted(map(int, each.split("-")))
+    """Yield the handles of entries, and of runs of entries, by their numbers in a dialog."""
+    for run in numbers.split(","):
+        first, *last = sorted(map(int, run.split("-")))
         stop = (last or [first])[-1] + 1
         if stop > (count := length(dialog)):
-            hint = f"Its main dialog holds {counted(count, 'entry')}, counted from 0."
+            hint = f"Its main dialog has {counted(count, 'entry')}, counted from 0."
             raise NotFound(f"{named}:{stop - 1}", what="entry", hint=hint)
         for span in spans(dialog, first, stop):
             yield f"{span.dialog}:{span.start}" + (f"-{span.stop - 1}" if last else "")

@@ -1,4 +1,4 @@
-"""Secrets: what a redactor takes out of a session, to be looked through before anything is written."""
+"""Secrets: what a redactor removes from a session, to be reviewed before anything is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SecretRow", "secrets"]
 
 
 class SecretRow(TypedDict):
-    """A secret: the entry that holds it, or for names and metadata the session; its kind, how it begins, and how often it is there."""
+    """A secret: the entry where it is, or for names and metadata the session; its kind, how it begins, and how often it is there."""
 
     place: str
     kind: str
@@ -25,7 +25,7 @@ class SecretRow(TypedDict):
 
 
 def secrets(store: Store, session_id: SessionId, redactor: Redactor) -> Iterator[SecretRow]:
-    """Yield what a redactor takes out of a session."""
+    """Yield what a redactor removes from a session."""
     noting, record, nodes = _Noting(redactor), store.session(session_id), store.nodes(session_id)
     paths = [source.path for source in store.sources(session_id)]
     redact_json([record.name, record.workdir, record.metadata, *paths, *(node.metadata for node in nodes)], noting)

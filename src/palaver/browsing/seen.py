@@ -21,7 +21,7 @@ __all__ = ["OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen"
 
 
 class OmissionRow(TypedDict):
-    """Something that a view leaves out, or a block that it shows in another form; `place` is what `palaver show` and `recall` take."""
+    """Something that a view leaves out, or a block that it shows in another form; `place` is an argument for `palaver show` and `recall`."""
 
     place: str
     reason: str
@@ -74,8 +74,13 @@ class Seen:
         if self.request is None:
             return {"view": turns(self.view), **row, "report": list(self.notes())}
         report = [
-            {"what": one.what, "how": one.how.value, "why": one.why, "handle": one.handle and str(one.handle)}
-            for one in self.request.report
+            {
+                "what": change.what,
+                "how": change.how.value,
+                "why": change.why,
+                "handle": change.handle and str(change.handle),
+            }
+            for change in self.request.report
         ]
         return {"request": self.request.body, "history": self.request.history, **row, "report": report}
 
@@ -106,12 +111,12 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
     Args:
         dialog: The dialog.
         before: A response of an imported session (`calls`).
-        at: The number of the last own entry to take into account; the newest when not given.
+        at: The number of the last own entry that counts; None for the newest.
         whole: Whether to ignore compactions and edits, so that everything is there; else what the recorded agent saw is.
-        policy: The name of a policy, which may leave more out; none when not given.
-        budget: What one request may occupy, in tokens; with it the default policy when none is given.
-        model: The model that counts tokens; the one in force when not given.
-        wire: The provider whose request is compiled; none when not given.
+        policy: The name of a policy, which may leave more out; None for none.
+        budget: What one request may occupy, in tokens; with it the default policy where `policy` is None.
+        model: The model that counts tokens; the one in force where it is empty.
+        wire: The provider whose request is compiled; None for no request.
         then: The user's next message in the request.
 
     Raises:
@@ -120,11 +125,11 @@ def seen(  # noqa: PLR0913 - all but the first by keyword
     """
     view = _past(dialog, before, at, whole=whole)
     model = model or ("" if view.model or wire is None else profile(wire).model)
-    found = Seen(view=view, model=model or view.model)
+    shown = Seen(view=view, model=model or view.model)
     if policy is not None or budget is not None:
         made = dialog.compaction.compose(policy or DEFAULT_POLICY, budget, model=model, view=view)
-        found = replace(found, view=made.view, made=made, whole=view)
-    return found if wire is None else _compiled(dialog, found, wire, then)
+        shown = replace(shown, view=made.view, made=made, whole=view)
+    return shown if wire is None else _compiled(dialog, shown, wire, then)
 
 
 def _past(dialog: Dialog, before: ImportedCall | None, at: int | None, *, whole: bool) -> View:
@@ -178,7 +183,7 @@ def turns(view: View) -> list[list[TurnRow]]:
     """Return the turns of each exchange of a view. Reads all bodies."""
     view.load()
     return [
-        [{"role": turn.role.value, "blocks": [_block(one) for one in turn.blocks]} for turn in exchange.turns]
+        [{"role": turn.role.value, "blocks": [_block(block) for block in turn.blocks]} for turn in exchange.turns]
         for exchange in view.exchanges
     ]
 

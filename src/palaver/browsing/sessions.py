@@ -11,10 +11,10 @@ from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
 from palaver.store.titles import title
 
-__all__ = ["DialogRow", "SessionRow", "dialogs", "session_row", "sessions"]
+__all__ = ["DialogRow", "StoredSessionRow", "dialogs", "session_row", "sessions"]
 
 
-class SessionRow(TypedDict):
+class StoredSessionRow(TypedDict):
     """A session: its record, how large it is, and what was imported of its tokens and dollars. Times are seconds since 1970-01-01 UTC."""
 
     session: SessionId
@@ -39,7 +39,7 @@ def sessions(
     trashed: bool = False,
     limit: int | None = None,
     after: SessionId | None = None,
-) -> Iterator[SessionRow]:
+) -> Iterator[StoredSessionRow]:
     """Yield the sessions of a store, the newest activity first.
 
     Args:
@@ -54,7 +54,7 @@ def sessions(
         yield session_row(store, record)
 
 
-def session_row(store: Store, record: SessionRecord) -> SessionRow:
+def session_row(store: Store, record: SessionRecord) -> StoredSessionRow:
     """Return one session."""
     nodes, used = store.nodes(record.session_id), record.metadata.get(USAGE)
     used = used if isinstance(used, Mapping) else {}
@@ -99,7 +99,7 @@ def dialogs(store: Store, session_id: SessionId) -> Iterator[DialogRow]:
     while waiting:
         node = waiting.pop()
         yield _dialog_row(store, node, main=node.dialog_id == main)
-        waiting += [each for each in reversed(nodes) if each.parent_id == node.dialog_id]
+        waiting += [child for child in reversed(nodes) if child.parent_id == node.dialog_id]
 
 
 def _dialog_row(store: Store, node: Node, *, main: bool) -> DialogRow:

@@ -9,7 +9,7 @@ from typing import NoReturn
 __all__ = ["main", "run"]
 
 _COLLECTED = 500_000
-"""New objects before the garbage collector runs: at Python's 700 it takes 0.05 to 0.1 s of a command, and finds little."""
+"""New objects before the garbage collector runs: at Python's 700 it is 0.05 to 0.1 s of a command, and finds little."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run() -> NoReturn:
     """Run the command line as a whole process, and end it.
 
-    What a command loaded is left to the system: to free it object by object takes Python 0.05 to 0.1 s. mypy ends so, too
+    What a command loaded is left to the system: Python needs 0.05 to 0.1 s to free it object by object. mypy ends so, too
     (`hard_exit` in mypy/util.py).
     """
     code = main()

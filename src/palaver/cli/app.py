@@ -81,11 +81,11 @@ def loaded(name: str) -> Any:  # noqa: ANN401 - a command, of a class that Typer
     name = _ALIASES.get(name, name)
     place, sentence = next(group[name] for group in COMMANDS.values() if name in group)
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(f"palaver.cli.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        return get_command(found)
+    command = getattr(import_module(f"palaver.cli.{module}"), attribute)
+    if isinstance(command, typer.Typer):
+        return get_command(command)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=SETTINGS)
-    alone.command(name, short_help=sentence)(found)
+    alone.command(name, short_help=sentence)(command)
     return get_command(alone)
 
 

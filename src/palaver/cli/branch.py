@@ -11,7 +11,7 @@ from palaver.browsing.entries import labels, pins
 from palaver.browsing.places import locate
 from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, found, opened
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, located, opened
 from palaver.cli.terminal import emit, paged, say
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
@@ -39,7 +39,7 @@ def _entry(place: Handle | None, text: str) -> Handle:
 @app.command()
 def tree(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> None:
     """Draw the tree of a session's dialogs. An arrow marks the one that commands use."""
-    with found(session, store) as (there, _, _, _), paged(data=json):
+    with located(session, store) as (there, _, _, _), paged(data=json):
         if not json:
             say(f"{there.session_id[:12]}  {title(there.store, there.record)}")
         depths: dict[DialogId | None, int] = {}
@@ -60,8 +60,8 @@ def diff(
 ) -> None:
     """Compare two dialogs: where they part, what each has alone."""
     with opened(store) as source, paged(data=json):
-        one = locate(source, first)
-        difference = one.session.diff(one.dialog, locate(source, second).dialog)
+        there = locate(source, first)
+        difference = there.session.diff(there.dialog, locate(source, second).dialog)
         emit(json, dialogs_row(difference), *difference.lines())
 
 
@@ -72,8 +72,8 @@ def fork(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fork a dialog. The new one shares what was said, and each goes on by itself; nothing is copied."""
-    with found(session, store, writes=True) as (_, dialog, _, _):
+    """Fork a dialog. The new one shares what was said, and each continues by itself; nothing is copied."""
+    with located(session, store, writes=True) as (_, dialog, _, _):
         made = dialog.fork(last)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
         emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
@@ -89,7 +89,7 @@ def rewind(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Go back to an entry. Without --yes, what would leave the view is listed; with it, a branch goes on from there. Nothing is lost."""
+    """Go back to an entry. Without --yes, what would leave the view is listed; with it, a branch continues from there. Nothing is lost."""
     with opened(store, writes=yes) as source:
         session, dialog, handle, _ = locate(source, place, only=True, entries=True)
         if undo:
@@ -137,7 +137,7 @@ def merge(
 
 
 def _holding(session: Session, place: Handle) -> Dialog:
-    """Return the dialog that a mark is made in: the main one if it holds the entry, else the entry's own."""
+    """Return the dialog that a mark is made in: the main one if it has the entry, else the entry's own."""
     own = holders(session.store, session.session_id, place._replace(block=None))
     return session.root if session.root.dialog_id in own else session.dialog(place.dialog)
 
@@ -207,7 +207,7 @@ def quarantine(
             session, _, handle, _ = locate(source, text, only=True, entries=True)
             place = _entry(handle, text)
             made = session.lift(place, reason) if undo else session.quarantine(place, reason)
-            done.append((place, session.session_id, [str(one) for one in made]))
+            done.append((place, session.session_id, [str(entry) for entry in made]))
     for place, session_id, entries in done:
         where = f"in {counted(len(entries), 'dialog')}"
         said = f"shown again {where}" if undo else f"in quarantine {where}; --undo shows it again"

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from typer import Argument, BadParameter
 
-from palaver.browsing.calls import CallRow, call_at, call_row, calls
+from palaver.browsing.calls import ModelCallRow, call_at, call_row, calls
 from palaver.browsing.differences import CallsRow, calls_row
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, found
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, located
 from palaver.cli.terminal import emit, money, paged, print_rows, say
 from palaver.plurals import counted
 
@@ -25,11 +25,11 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the model calls of a session, numbered as `view --call N` takes them; with two numbers, compare what these saw.
+    """List the model calls of a session, numbered as for `view --call N`; with two numbers, compare what these saw.
 
     Calls that palaver made are recorded. Those of an imported session are reconstructed from its responses.
     """
-    with found(session, store) as (_, dialog, _, _), paged(data=json):
+    with located(session, store) as (_, dialog, _, _), paged(data=json):
         known = calls(dialog)
         if first is not None:
             if second is None:
@@ -53,7 +53,7 @@ def _figure(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-_COLUMNS: Mapping[str, Callable[[CallRow], str]] = {
+_COLUMNS: Mapping[str, Callable[[ModelCallRow], str]] = {
     "call": lambda row: str(row["call"]),
     "when (UTC)": lambda row: datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S") if row["at"] else "",
     "model": lambda row: row["model"],
@@ -70,8 +70,8 @@ def _lines(row: CallsRow) -> Iterator[str]:
     if not (row["entered"] or row["left"] or row["changed"] or row["tools"] or prefix["broken"]):
         yield "Both calls saw the same."
     for sign, blocks in (("+", row["entered"]), ("-", row["left"]), ("~", row["changed"])):
-        for one in blocks:
-            yield f"{sign} {one['place'] or ''}  {_cut(one['after'] or one['before'] or '')}  ({one['why']})"
+        for block in blocks:
+            yield f"{sign} {block['place'] or ''}  {_cut(block['after'] or block['before'] or '')}  ({block['why']})"
     for tool in row["tools"]:
         yield f"{tool[0]} tool {tool[1:]}"
     if prefix["broken"] is None:

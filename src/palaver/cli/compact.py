@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.cli.options import JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, found, tokens
+from palaver.cli.options import JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, located, tokens
 from palaver.cli.terminal import emit, listed, money, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
@@ -55,17 +55,17 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make what the model sees smaller, by default to half: preview what would leave and what would stand for it, then ask.
+    """Make what the model sees smaller, by default to half: preview what would leave and what would replace it, then ask.
 
-    Where nobody can be asked it is only previewed, unless --yes is given. The log keeps everything, `palaver show` prints what left, and
-    --undo takes the whole compaction back. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
+    Where nobody can be asked it is only previewed, unless there is --yes. The log keeps everything, `palaver show` prints what left, and
+    --undo undoes the whole compaction. Exit code 6, with a breakdown, means that what must be sent exceeds the budget.
     """
     if undo and redo:
         raise BadParameter("choose one of --undo and --redo.")
     if focus and not summarizer:
         raise BadParameter("only a summary has a focus: name a model with --summarizer.", param_hint="--focus")
     asks = not json and sys.stdin.isatty()
-    with found(session, store, writes=yes or undo or redo or asks) as (_, dialog, _, _):
+    with located(session, store, writes=yes or undo or redo or asks) as (_, dialog, _, _):
         compaction = dialog.compaction
         if undo or redo:
             entry = compaction.redo() if redo else compaction.undo()
@@ -104,19 +104,19 @@ def summarizer_of(spec: str) -> ModelSummarizer:
 
 def lines_of(made: CompactionPreview) -> Iterator[str]:
     """Yield a preview for people."""
-    gone = counted(sum(one.messages for one in made.omitted), "message leaves", "messages leave")
+    gone = counted(sum(omission.messages for omission in made.omitted), "message leaves", "messages leave")
     about = "" if made.composed.before.exact else "about "
     size = f"{about}{made.tokens_before:,} tokens -> {made.tokens_after:,}"
     yield f"{size} (policy {made.composed.by}); {gone} the view, none leaves the log."
-    why = [f"{counted(one.messages, 'message')}, {REASONS[one.reason]}" for one in made.omitted]
-    places = [f"  - {one.place}: {words}" for one, words in zip(made.omitted, why, strict=True)]
+    why = [f"{counted(omission.messages, 'message')}, {REASONS[omission.reason]}" for omission in made.omitted]
+    places = [f"  - {omission.place}: {words}" for omission, words in zip(made.omitted, why, strict=True)]
     yield from listed(places, _SHOWN)
     if failed := made.summary_failed:
         yield f"  no summary: {failed}"
     summary = made.attempt.get("summary") or {}
-    if used := [Usage(one) for one in summary.get("usages", ())]:
-        read, wrote = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
-        dollars = sum(cost_of(one, summary.get("model", ""), now()).cost for one in used)
+    if used := [Usage(usage) for usage in summary.get("usages", ())]:
+        read, wrote = sum(usage.input_tokens for usage in used), sum(usage.output_tokens for usage in used)
+        dollars = sum(cost_of(usage, summary.get("model", ""), now()).cost for usage in used)
         price = f", {money(dollars)}" if dollars else ""
         yield f"  asked {summary.get('model') or 'a model'} for a summary: {read:,} tokens read, {wrote:,} written{price}"
     for text in made.inserted:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import JsonOption, StoreOption, found, opened
+from palaver.cli.options import JsonOption, StoreOption, located, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
 from palaver.errors import StoreDamaged
@@ -56,8 +56,8 @@ def run(
             from palaver.transcripts import Importer  # noqa: PLC0415 - it loads what reads files
 
             with opened(store, create=True) as source:
-                for one in Importer(source).import_path(target):
-                    _mend(source, one.session_id, None, json=json)
+                for imported in Importer(source).import_path(target):
+                    _mend(source, imported.session_id, None, json=json)
         return Exit.OK if healthy else Exit.FOUND
     return _stored(target, store, mend=mend, every=every, json=json)
 
@@ -66,9 +66,9 @@ def _stored(target: str | None, url: str | None, *, mend: bool, every: bool, jso
     """Examine one session of the store, or all."""
     if target is None:
         with opened(url) as source:
-            diagnoses = (_examined(source, one.session_id, None) for one in source.sessions())
+            diagnoses = (_examined(source, record.session_id, None) for record in source.sessions())
             return Exit.OK if _reported(diagnoses, every=every, json=json) else Exit.FOUND
-    with found(target, url, writes=mend) as (session, dialog, _, whole):
+    with located(target, url, writes=mend) as (session, dialog, _, whole):
         only = None if whole else dialog.dialog_id
         healthy = _reported([_examined(session.store, session.session_id, only)], every=every, json=json)
         if mend and not healthy:
@@ -127,12 +127,12 @@ def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> boo
 
 
 def _print(diagnosis: Diagnosis, *, every: bool) -> None:
-    kinds = Counter(one.severity for one in diagnosis.findings)
+    kinds = Counter(finding.severity for finding in diagnosis.findings)
     verdict = counted(kinds["fault"], "fault") if kinds["fault"] else "Healthy"
     size = f"{counted(diagnosis.total, 'entry')} in {counted(diagnosis.dialogs, 'dialog')}"
     if diagnosis.unreachable:
         size += f", {diagnosis.unreachable:,} of them unreadable"
-    if any(one.code == DAMAGED_STORE for one in diagnosis.findings):
+    if any(finding.code == DAMAGED_STORE for finding in diagnosis.findings):
         size = "It cannot be read as a whole"
     others = kinds["warning"] + kinds["note"]
     also = f" {counted(others, 'note')} about what was recorded (--all lists them)." if others and not every else ""
@@ -150,14 +150,14 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
 
 def _section(diagnosis: Diagnosis, severity: str, *, every: bool) -> None:
     """Print the findings of one severity: the kinds with their remedies, then each with its place."""
-    findings = [one for one in diagnosis.findings if one.severity == severity]
+    findings = [finding for finding in diagnosis.findings if finding.severity == severity]
     title, style = _SECTIONS[severity]
     if findings:
         say(f"  {title}:", style)
-    remedies = {one.code: one.remedy for one in findings}
-    for code, count in Counter(one.code for one in findings).most_common():
+    remedies = {finding.code: finding.remedy for finding in findings}
+    for code, count in Counter(finding.code for finding in findings).most_common():
         say(f"    {counted(count, code.replace('_', ' '))}. {remedies[code]}".rstrip())
-    whom = [f" ({', '.join(one.providers)})" if one.providers else "" for one in findings]
-    lines = [f"      {one.place}: {one.what}{names}" for one, names in zip(findings, whom, strict=True)]
+    whom = [f" ({', '.join(finding.providers)})" if finding.providers else "" for finding in findings]
+    lines = [f"      {finding.place}: {finding.what}{names}" for finding, names in zip(findings, whom, strict=True)]
     for line in lines if every else listed(lines, _SHOWN, "--all lists everything"):
         say(line)

@@ -54,14 +54,14 @@ def run(
 
 
 def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, Any]:
-    """Return what is to be erased, as `preview_erasure` takes it."""
+    """Return the arguments of `preview_erasure`."""
     named = [locate(store, target, only=True, entries=True) for target in targets]
-    entries = [one.handle for one in named if one.handle is not None]
-    others = [one for one in named if one.handle is None]
+    entries = [there.handle for there in named if there.handle is not None]
+    others = [there for there in named if there.handle is None]
     if len(others) + bool(entries) + bool(subject) != 1:
         raise BadParameter("name one session, one dialog, one subject, or entries.", param_hint="SESSION")
-    sessions = [one.session.session_id for one in others if one.whole]
-    dialogs = [one.dialog.dialog_id for one in others if not one.whole]
+    sessions = [there.session.session_id for there in others if there.whole]
+    dialogs = [there.dialog.dialog_id for there in others if not there.whole]
     return {
         "session": next(iter(sessions), None),
         "dialog": next(iter(dialogs), None),
@@ -77,7 +77,7 @@ def _sources(preview: ErasurePreview) -> int:
 def _row(preview: ErasurePreview) -> dict[str, Any]:
     row: dict[str, Any] = {name: list(getattr(preview, name)) for name in ("sessions", "dialogs")}
     row |= {"entries": preview.entries, "messages": preview.messages, "sources": _sources(preview)}
-    row |= {"tombstones": [f"{one.dialog}:{one.seq}" for one in preview.tombstones]}
+    row |= {"tombstones": [f"{place.dialog}:{place.seq}" for place in preview.tombstones]}
     return row | {
         "preview": True,
         "payloads": len(preview.payloads),
@@ -102,14 +102,14 @@ def _names(title: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _report(receipts: tuple[Receipt, ...], *, json: bool) -> int:
-    for one in receipts:
-        gone = f"{counted(len(one.sessions), 'session')} and {counted(len(one.dialogs), 'dialog')} as a whole"
-        left = f"{counted(len(one.tombstones), 'tombstone')}, {counted(len(one.blobs), 'payload')}"
-        lines = [f"Erased {counted(one.entries, 'entry')}: {gone}, {left}. Receipt {one.id}."]
-        lines += _names("out of reach", one.beyond)
-        emit(json, one.to_dict(), *lines)
-        for words in () if json else one.pending:
+    for receipt in receipts:
+        gone = f"{counted(len(receipt.sessions), 'session')} and {counted(len(receipt.dialogs), 'dialog')} as a whole"
+        left = f"{counted(len(receipt.tombstones), 'tombstone')}, {counted(len(receipt.blobs), 'payload')}"
+        lines = [f"Erased {counted(receipt.entries, 'entry')}: {gone}, {left}. Receipt {receipt.id}."]
+        lines += _names("out of reach", receipt.beyond)
+        emit(json, receipt.to_dict(), *lines)
+        for words in () if json else receipt.pending:
             complain(f"  pending: {words}", "yellow")
     if not receipts:
         emit(json, {"pending": []}, "Nothing is pending.")
-    return Exit.OK if all(one.complete for one in receipts) else Exit.FOUND
+    return Exit.OK if all(receipt.complete for receipt in receipts) else Exit.FOUND

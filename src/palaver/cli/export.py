@@ -13,7 +13,7 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.browsing.secrets import SecretRow, secrets
-from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, found
+from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, located
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import NotFound, StoreError
@@ -53,7 +53,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Export a session. What the form cannot hold is reported. A file appears whole or not at all, and only its owner can read it.
+    """Export a session. What the form cannot express is reported. A file appears whole or not at all, and only its owner can read it.
 
     `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed, and the command ends with 1:
     only --yes writes the file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
@@ -63,9 +63,9 @@ def run(
         of_html={"--call": call, "--compare": compare, "--calls": calls, "--keep-secrets": keep, "--yes": yes},
         view=view,
     )
-    with found(session, store) as (_, dialog, _, whole):
+    with located(session, store) as (_, dialog, _, whole):
         if to == "bundle" and (view or not whole):
-            raise BadParameter("a bundle holds the whole session.", param_hint="--view" if view else "SESSION")
+            raise BadParameter("a bundle is always of the whole session.", param_hint="--view" if view else "SESSION")
         source, session_id = dialog.store, dialog.session_id
         hidden = list(secrets(source, session_id, PatternRedactor())) if to == "html" and not keep else []
         if hidden and not yes:
@@ -103,7 +103,7 @@ def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
     if to == "html" and (view or sum(bool(of_html[name]) for name in ("--call", "--compare", "--calls")) > 1):
         raise BadParameter(
-            "a page holds a session, one --call or one --compare.", param_hint="--view" if view else "--call"
+            "a page shows a session, one --call or one --compare.", param_hint="--view" if view else "--call"
         )
 
 

@@ -109,10 +109,10 @@ def _code(failures: Sequence[Exit], files: Sequence[Path]) -> int:
 def _stamp(path: Path) -> tuple[int, ...] | None:
     """Return what changes when a file does, or the write-ahead log of a database; None when it is not there."""
     try:
-        found = [path.stat(), *(log.stat() for log in (path.with_name(f"{path.name}-wal"),) if log.exists())]
+        statuses = [path.stat(), *(log.stat() for log in (path.with_name(f"{path.name}-wal"),) if log.exists())]
     except OSError:
         return None
-    return tuple(figure for status in found for figure in (status.st_mtime_ns, status.st_size))
+    return tuple(figure for status in statuses for figure in (status.st_mtime_ns, status.st_size))
 
 
 def _follow(
@@ -132,7 +132,7 @@ def _follow(
         while True:
             sleep(_PAUSE)
             now = {path: _stamp(path) for path in _files(named)}
-            for path in (one for one, stamp in now.items() if stamp is not None and stamps.get(one) != stamp):
+            for path in (file for file, stamp in now.items() if stamp is not None and stamps.get(file) != stamp):
                 stamps[path] = now[path]
                 for row in _changed(importer, path, json=json):
                     changes, entries = changes + 1, entries + row["entries"]
@@ -163,17 +163,17 @@ def _changed(importer: Importer, path: Path, *, json: bool) -> Iterator[dict[str
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files to read; those of sub-agents come after the sessions that they belong to."""
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in paths:
         below = sorted(path.rglob("*")) if path.is_dir() else (path,)
-        found.update((one, None) for one in below if one == path or (one.suffix in _SUFFIXES and one.is_file()))
-    yield from in_order(found)
+        files.update((file, None) for file in below if file == path or (file.suffix in _SUFFIXES and file.is_file()))
+    yield from in_order(files)
 
 
 def _offered(store: str | None) -> list[Path]:
     """Return the folders of other agents, if the user at the terminal wants them."""
-    found = {name: sorted(Path.home().glob(pattern)) for name, pattern in _USUAL.items()}
-    there = {name: folders for name, folders in found.items() if folders}
+    places = {name: sorted(Path.home().glob(pattern)) for name, pattern in _USUAL.items()}
+    there = {name: folders for name, folders in places.items() if folders}
     if not there:
         raise BadParameter("name a transcript or a folder; no other agent's sessions are in your home folder.")
     complain("Sessions of other agents:")
@@ -215,11 +215,14 @@ def _unreadable(path: Path, error: OSError) -> UnsupportedTranscript:
 def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
     """Import a file, and yield a row for each session in it."""
     try:
-        for one in importer.import_path(path):
+        for imported in importer.import_path(path):
             names = ("format", "name", "outcome", "part", "dialogs", "entries", "records", "messages")
-            row = {name: getattr(one, name) for name in names} | {"file": str(one.path), "session": one.session_id}
+            row = {name: getattr(imported, name) for name in names} | {
+                "file": str(imported.path),
+                "session": imported.session_id,
+            }
             lost = ("place", "reason", "code", "severity")
-            yield row | {"lost": [{name: getattr(loss, name) for name in lost} for loss in one.losses]}
+            yield row | {"lost": [{name: getattr(loss, name) for name in lost} for loss in imported.losses]}
     except MissingFile:
         raise
     except OSError as error:
@@ -235,7 +238,7 @@ class _Total:
     Attributes:
         outcomes: By session, what became of it.
         names: What the sessions are called.
-        files: By session, the files that hold it; not those of its sub-agents.
+        files: By session, its files; not those of its sub-agents.
         parts: How many files of sub-agents joined the sessions that they belong to.
         problems: How many losses there are.
         notes: How many remarks there are of each kind; nothing was lost there.
@@ -261,7 +264,7 @@ class _Total:
         elif outcome != "unchanged" and self.outcomes[session] == "unchanged":
             self.outcomes[session] = "grown"
         self.problems += len(_lost(row))
-        self.notes.update(each["code"] for each in row["lost"] if each["severity"] != "loss")
+        self.notes.update(loss["code"] for loss in row["lost"] if loss["severity"] != "loss")
 
     def lines(self, failed: int, *, verbose: bool) -> Iterator[str]:
         """Yield it in words: which files are not a session each, the notes where they are asked for, then the total."""

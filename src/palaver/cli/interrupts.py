@@ -64,7 +64,7 @@ def interruptible() -> Iterator[None]:
 
     def interrupt(number: int, _frame: object) -> None:
         caught.append(number)
-        signal.raise_signal(signal.SIGINT)  # whoever runs may have a way of its own to end at Ctrl-C
+        signal.raise_signal(signal.SIGINT)  # a server has a way of its own to end at Ctrl-C
 
     numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
     before = {

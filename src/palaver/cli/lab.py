@@ -12,7 +12,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from palaver.browsing.calls import CallRow
+from palaver.browsing.calls import ModelCallRow
 from palaver.cli.options import BudgetOption, JsonOption
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, progress, say, table, write
@@ -96,23 +96,23 @@ def run(
     if show is not None or html is not None:
         return _show(settings, show or "", html, json=json)
     with _folder(out) as folder, progress(hidden=json) as show_far:
-        found = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
-    useful = any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
+        results = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
+    useful = any(row.sessions or row.failed or row.status == "invalid" for row in results.rows)
     if json:
-        print_json(found.to_dict())
+        print_json(results.to_dict())
     elif useful:
-        _report(found)
+        _report(results)
     if not json:
-        _problems(found)
+        _problems(results)
         if out is not None:
             say(f"Results: {out}")
     if not useful:
         raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
-    return Exit.FOUND if any(problem.kind in _FAULTS for problem in found.problems) else Exit.OK
+    return Exit.FOUND if any(problem.kind in _FAULTS for problem in results.problems) else Exit.OK
 
 
 def _named(names: Sequence[str]) -> Iterator[str]:
-    """Yield the policies that are named; `all` means all of palaver's that are not named besides."""
+    """Yield the policies that are named; `all` adds all of palaver's that are not named."""
     for name in names:
         yield from (each for each in POLICIES if each not in names) if name == "all" else (name,)
 
@@ -150,24 +150,24 @@ _COLUMNS = {"bill": "bill", "tokens": "tokens", "frr": "in view", "evidence": "e
 """The figures of the table, by name in the results, with their titles."""
 
 
-def _report(found: Table) -> None:
-    run_ = found.run
+def _report(results: Table) -> None:
+    run_ = results.run
     money = "dollars" if run_.currency == "USD" else run_.currency
     budget = f", budget {run_.budget:,}" if run_.budget else ""
     say(
-        f"{counted(found.sessions, 'session')}, {run_.model}, window {run_.window:,}{budget}; bills in {money} a session."
+        f"{counted(results.sessions, 'session')}, {run_.model}, window {run_.window:,}{budget}; bills in {money} a session."
     )
     titles = ("policy", *_COLUMNS.values(), "cuts", "too large")
     table(
         titles,
-        (_cells(row, run_) for row in found.rows),
+        (_cells(row, run_) for row in results.rows),
         cut={"policy": 8},
     )
     for name, title in _COLUMNS.items():
         say(f"  {title}: {SCORES[name][0]}")
     say("  cuts: how often the view was cut; too large: calls that must send more than the budget allows")
-    default = next((row for row in found.rows if row.policy == DEFAULT), None)
-    for row in found.rows:
+    default = next((row for row in results.rows if row.policy == DEFAULT), None)
+    for row in results.rows:
         if default is not None and row.differences:
             over = f"; {counted(row.infeasible, 'call')} did not fit the budget" if row.infeasible else ""
             say(f"{_name(row, run_)}: {_verdict(row, default)}{over}.")
@@ -214,15 +214,15 @@ def _sure(score: Score) -> str:
     return "" if certain else " (by chance, perhaps)"
 
 
-def _problems(found: Table) -> None:
+def _problems(results: Table) -> None:
     """List faults, and count what the recordings lack."""
-    for kind, count in sorted(Counter(problem.kind for problem in found.problems).items()):
-        some = [problem for problem in found.problems if problem.kind == kind]
+    for kind, count in sorted(Counter(problem.kind for problem in results.problems).items()):
+        some = [problem for problem in results.problems if problem.kind == kind]
         if kind in _FAULTS or kind == "no price":
-            for line in listed([f"{kind}: {_place(each)}{each.text}" for each in some], _SHOWN):
+            for line in listed([f"{kind}: {_place(problem)}{problem.text}" for problem in some], _SHOWN):
                 complain(line, "yellow")
         else:
-            complain(f"{kind}: {count:,} of {counted(found.sessions, 'session')}; --json lists them.")
+            complain(f"{kind}: {count:,} of {counted(results.sessions, 'session')}; --json lists them.")
 
 
 def _place(problem: Problem) -> str:
@@ -241,35 +241,35 @@ def _show(settings: Settings, place: str, html: Path | None, *, json: bool) -> i
     if html is not None and json:
         raise BadParameter("a page is not JSON.", param_hint="--html")
     redactor = None if html is None else PatternRedactor()
-    with shown(settings, session, int(number), redactor=redactor) as found:
+    with shown(settings, session, int(number), redactor=redactor) as call:
         if html is not None:
-            complain(f"Wrote {html}, {counted(write_file(html, _page(settings, found)), 'byte')}.")
+            complain(f"Wrote {html}, {counted(write_file(html, _page(settings, call)), 'byte')}.")
         elif json:
-            print_json(found.row.to_dict())
+            print_json(call.row.to_dict())
         else:
-            _tell(found)
+            _tell(call)
     return Exit.OK
 
 
-def _tell(found: ShownCall) -> None:
+def _tell(call: ShownCall) -> None:
     """Print a replayed call."""
-    row = found.row
+    row = call.row
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in row.composition.items() if tokens)
     with paged():
         say(f"Call {row.call} under {row.policy}: {row.tokens:,} tokens ({parts}); view {row.digest}.")
         if row.references:
             needed = f"The response refers to {counted(row.references, 'thing')} said before"
             say(f"{needed}: {row.in_view} in view, {row.reached} within a lookup.")
-        for text in markdown(found.dialog.store, found.dialog.session.record, found.step.view):
+        for text in markdown(call.dialog.store, call.dialog.session.record, call.step.view):
             write(text)
 
 
-def _page(settings: Settings, found: ShownCall) -> Iterator[bytes]:
+def _page(settings: Settings, call: ShownCall) -> Iterator[bytes]:
     """Return the page of a replayed call."""
     from palaver.explorer.page import replay_page  # noqa: PLC0415 - only a page needs it
 
-    row, step = found.row, found.step
-    known: CallRow = {
+    row, step = call.row, call.step
+    known: ModelCallRow = {
         "call": row.call,
         "at": row.at,
         "model": settings.model,
@@ -281,4 +281,4 @@ def _page(settings: Settings, found: ShownCall) -> Iterator[bytes]:
         "dollars": None,
         "estimated": True,
     }
-    return replay_page(found.dialog, step.view, known, policy=row.policy, of=found.of)
+    return replay_page(call.dialog, step.view, known, policy=row.policy, of=call.of)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 from typer import Argument, Option
 
 from palaver.cli.interrupts import interruptible
-from palaver.cli.options import JsonOption, StoreOption, found, opened
+from palaver.cli.options import JsonOption, StoreOption, located, opened
 from palaver.cli.terminal import emit, progress, store_url
 from palaver.errors import MissingExtra
 from palaver.store import Durability, open_store
@@ -27,8 +27,8 @@ if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 if TYPE_CHECKING:
-    from palaver.browsing.places import Found
-    from palaver.explorer.api import Source
+    from palaver.browsing.places import Location
+    from palaver.explorer.api import Explored
 
 _WHAT = (
     "A session, one of its dialogs, an entry (a handle), the address of a screen, or a transcript, which is read and not kept. "
@@ -69,10 +69,10 @@ def _has_browser() -> bool:
 
 
 @contextmanager
-def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]]:
+def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Explored, str]]:
     """Yield the source, and the screen to begin with."""
-    from palaver.explorer.api import Source  # noqa: PLC0415 - it needs the extra
-    from palaver.explorer.seen import Marks  # noqa: PLC0415 - as above
+    from palaver.explorer.api import Explored  # noqa: PLC0415 - it needs the extra
+    from palaver.explorer.seen import LastSeen  # noqa: PLC0415 - as above
 
     if what is not None and Path(what).is_file():
         with _imported(Path(what)) as looked_at:
@@ -80,15 +80,15 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Source, str]
         return
     place = store_url(url)
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
-    marks, option = Marks(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
+    marks, option = LastSeen(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
     screen = "/" if what is None else urlsplit(what).fragment
     if screen.startswith("/"):
         with opened(url, read_only=True) as store:
-            yield Source(store=store, url=place, name=name, option=option, marks=marks), screen
+            yield Explored(store=store, url=place, name=name, option=option, marks=marks), screen
         return
     assert what is not None  # noqa: S101 - it has no screen
-    with found(what, url, read_only=True, entries=True) as there:
-        yield Source(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
+    with located(what, url, read_only=True, entries=True) as there:
+        yield Explored(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
 
 
 def _shown(url: str) -> str:
@@ -96,7 +96,7 @@ def _shown(url: str) -> str:
     return "URL" if "://" in url and urlsplit(url).password else quote(url)
 
 
-def _screen(there: Found) -> str:
+def _screen(there: Location) -> str:
     """Return the screen of what was named."""
     words: dict[str, str] = {} if there.whole else {"d": there.dialog.dialog_id}
     words |= {} if there.handle is None else {"e": str(there.handle.seq)}
@@ -104,19 +104,19 @@ def _screen(there: Found) -> str:
 
 
 @contextmanager
-def _imported(path: Path) -> Iterator[tuple[Source, str]]:
-    """Yield a store with what a transcript holds, and the screen to begin with; the store is deleted in the end."""
-    from palaver.explorer.api import Source  # noqa: PLC0415 - as above
+def _imported(path: Path) -> Iterator[tuple[Explored, str]]:
+    """Yield a store with the sessions of a transcript, and the screen to begin with; the store is deleted in the end."""
+    from palaver.explorer.api import Explored  # noqa: PLC0415 - as above
     from palaver.transcripts import Importer  # noqa: PLC0415 - as above
 
     with _scratch() as folder:
         place = str(folder / "palaver.db")
         with closing(open_store(place, durability=Durability.NORMAL)) as store, progress(hidden=False) as advance:
             advance(f"reading {path.name}", 0, None)
-            sessions = [each.session_id for each in Importer(store, keep_source=False).import_path(path)]
+            sessions = [imported.session_id for imported in Importer(store, keep_source=False).import_path(path)]
         with closing(open_store(place, create=False, read_only=True)) as store:
             screen = f"/s/{sessions[0]}" if len(sessions) == 1 else "/"
-            yield Source(store=store, url=place, name=path.name, option=None), screen
+            yield Explored(store=store, url=place, name=path.name, option=None), screen
 
 
 _SCRATCH = "palaver-open-"

@@ -14,9 +14,9 @@ from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
 from palaver.store import MemoryStore, Store, open_store
 
 if TYPE_CHECKING:
-    from palaver.browsing.places import Found
+    from palaver.browsing.places import Location
 
-__all__ = ["found", "opened", "tokens"]  # and the options
+__all__ = ["located", "opened", "tokens"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
@@ -75,9 +75,9 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False, read_
 
 
 @contextmanager
-def found(
+def located(
     reference: str, url: str | None, *, writes: bool = False, read_only: bool = False, entries: bool = False
-) -> Iterator[Found]:
+) -> Iterator[Location]:
     """Open the store and return what a text names in it; the path of a transcript is read into memory.
 
     Args:

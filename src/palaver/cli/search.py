@@ -29,7 +29,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Search messages, tool arguments and tool results, the best hit first. `show` and `view` take the handle of a hit."""
+    """Search messages, tool arguments and tool results, the best hit first. Pass the handle of a hit to `show` or `view`."""
     if not words(query):
         raise BadParameter("it has no letter, digit or pictograph to search for.", param_hint="QUERY")
     with opened(store) as source:

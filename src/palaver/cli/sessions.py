@@ -1,4 +1,4 @@
-"""palaver sessions: what the store holds."""
+"""palaver sessions: the sessions of the store."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Option
 
-from palaver.browsing.sessions import SessionRow, sessions
+from palaver.browsing.sessions import StoredSessionRow, sessions
 from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
 from palaver.cli.terminal import money, paged, print_rows, say, short, when
 
-_COLUMNS: Mapping[str, Callable[[SessionRow], str]] = {
+_COLUMNS: Mapping[str, Callable[[StoredSessionRow], str]] = {
     "session": lambda row: row["session"][:12],
     "active": lambda row: when(row["updated_at"]),
     "msgs": lambda row: short(row["messages"]),

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from palaver.browsing.entries import entry_row, is_handle, length, originals, recorded, text_of, who_of
 from palaver.browsing.places import numbered
-from palaver.cli.options import JsonOption, StoreOption, found, opened
+from palaver.cli.options import JsonOption, StoreOption, located, opened
 from palaver.cli.terminal import paged, print_json, say, write
 from palaver.log import Entry, MessageEntry
 from palaver.messages import ToolCallContent
@@ -47,7 +47,7 @@ def run(
                 for piece in () if json else recalled(source, named):
                     write(piece)
                 return
-    with found(what, store) as (_, dialog, _, _), paged(data=json):
+    with located(what, store) as (_, dialog, _, _), paged(data=json):
         if json or entries:
             _list(dialog, last, json=json)
             return
@@ -87,7 +87,7 @@ def recalled(store: Store, text: str) -> Iterator[str]:
         Erased: It was there and was erased.
     """
     named = originals(store, text)
-    for one in named:
-        found_ = one.found()
-        head = f"{one.handle}  {who_of(found_)}\n" if len(named) > 1 else ""
-        yield f"{head}{text_of(found_)}\n{head and chr(10)}"
+    for original in named:
+        entry = original.found()
+        head = f"{original.handle}  {who_of(entry)}\n" if len(named) > 1 else ""
+        yield f"{head}{text_of(entry)}\n{head and chr(10)}"

@@ -93,11 +93,14 @@ def sweep_(
         age = age_of(older_than)
         done = sweep(source, older_than=age) if yes else None
         orphans = sweepable(source, older_than=age) if done is None else done.removed
-    pending, size = list(done.pending) if done else [], sum(one.size for one in orphans)
-    rows = [{"payload": one.blob_id, "bytes": one.size, "age": one.age} for one in orphans]
+    pending, size = list(done.pending) if done else [], sum(orphan.size for orphan in orphans)
+    rows = [{"payload": orphan.blob_id, "bytes": orphan.size, "age": orphan.age} for orphan in orphans]
     what = f"{counted(len(orphans), 'orphaned payload')} ({counted(size, 'byte')})"
     said = f"Removed {what}." if yes else f"Would remove {what}; nothing was written."
-    lines = [*listed([f"  {one.blob_id} ({counted(one.size, 'byte')})" for one in orphans], _SHOWN), *_pending(pending)]
+    lines = [
+        *listed([f"  {orphan.blob_id} ({counted(orphan.size, 'byte')})" for orphan in orphans], _SHOWN),
+        *_pending(pending),
+    ]
     emit(json, {"preview": not yes, "payloads": rows, "bytes": size, "pending": pending}, said, *lines)
     return Exit.FOUND if pending else Exit.OK
 
@@ -120,7 +123,7 @@ def retain_(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Move unused sessions to the trash, and erase old trash. Erasures give receipts.
+    """Move unused sessions to the trash, and erase old trash. Erasures leave receipts.
 
     A session on hold (`palaver store hold`) stays and is listed.
     """
@@ -128,17 +131,27 @@ def retain_(
         emptied = None if empty_trash is None else age_of(empty_trash)
         plan = retention(source, older_than=age_of(older_than), subject=subject, empty_trash=emptied)
         done = retain(source, plan) if yes else None
-    kept = [{**_record(one.record), "reason": one.reason} for one in plan.kept]
-    stays = [f"  kept: {one.record.session_id[:12]}  {one.record.name} ({one.reason})" for one in plan.kept]
+    kept = [{**_record(session.record), "reason": session.reason} for session in plan.kept]
+    stays = [
+        f"  kept: {session.record.session_id[:12]}  {session.record.name} ({session.reason})" for session in plan.kept
+    ]
     if done is not None:
         pending = list(done.receipts[-1].pending) if done.receipts else []
-        row = {"trashed": list(done.trashed), "receipts": [one.to_dict() for one in done.receipts], "kept": kept}
+        row = {
+            "trashed": list(done.trashed),
+            "receipts": [receipt.to_dict() for receipt in done.receipts],
+            "kept": kept,
+        }
         said = f"{len(done.trashed):,} put into the trash, {len(done.receipts):,} erased."
         emit(json, row, said, *stays, *_pending(pending))
         return Exit.FOUND if pending else Exit.OK
     going = {"to_trash": plan.to_trash, "to_erase": plan.to_erase}
-    rows = {name: [_record(one) for one in records] for name, records in going.items()}
-    names = [f"  {name.replace('_', ' ')}: {one.session_id[:12]}  {one.name}" for name in going for one in going[name]]
+    rows = {name: [_record(record) for record in records] for name, records in going.items()}
+    names = [
+        f"  {name.replace('_', ' ')}: {record.session_id[:12]}  {record.name}"
+        for name in going
+        for record in going[name]
+    ]
     said = f"Would put {len(plan.to_trash):,} into the trash and erase {len(plan.to_erase):,}; nothing was written."
     emit(json, {"preview": True, "before": plan.before, **rows, "kept": kept}, said, *listed(names, _SHOWN), *stays)
     return Exit.OK
@@ -156,7 +169,7 @@ def hold(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Keep a session from retention, whatever its age."""
+    """Keep a session from retention at any age."""
     if release == bool(reason):
         raise BadParameter("say why it is held, or end the hold with --release.", param_hint="--reason")
     with opened(store, writes=True) as source:
@@ -177,12 +190,14 @@ def receipts(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check receipts of erasures. Nothing that they name may be there, and their tombstones must. Ends with 1 when one does not hold."""
+    """Check receipts of erasures. Nothing that they name may be there, and their tombstones must. Ends with 1 when one is not true."""
     if output is not None and receipt is None:
         raise BadParameter("name the receipt to write.", param_hint="--output")
     with opened(store) as source:
-        texts = [one.receipt_id for one in erasing_store(source).receipts()] if receipt is None else [_text(receipt)]
-        verdicts = [verify_receipt(source, one) for one in texts]
+        texts = (
+            [stored.receipt_id for stored in erasing_store(source).receipts()] if receipt is None else [_text(receipt)]
+        )
+        verdicts = [verify_receipt(source, text) for text in texts]
     for verdict in verdicts:
         told = {"problems": verdict.problems, "notes": verdict.notes, "pending": verdict.pending}
         row: dict[str, Any] = {"receipt": verdict.receipt.id, "at": verdict.receipt.at, "holds": verdict.holds}

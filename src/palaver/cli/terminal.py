@@ -176,7 +176,7 @@ def table(
         if sum(least[at] + _GAP for at in shown) > room:
             shown.remove(titles.index(title))
     for at in (at for at in map(titles.index, cut) if at in shown):
-        over = sum(widths[each] + _GAP for each in shown) - room
+        over = sum(widths[column] + _GAP for column in shown) - room
         widths[at] = max(least[at], widths[at] - max(over, 0))
     figures = [all(_FIGURE.fullmatch(cell) for cell in column[1:]) for column in columns]
     for line in lines:
@@ -249,7 +249,7 @@ def when(seconds: float) -> str:
 # --- a person who waits ---------------------------------------------------------------------------------------------------------------
 
 _ELAPSED = 10
-"""Characters of the time beside a bar, with the spaces around it."""
+"""Characters of the time next to a bar, with the spaces around it."""
 
 
 @contextmanager
@@ -286,7 +286,7 @@ def paged(*, data: bool = False) -> Iterator[None]:
     """Show what is printed inside in the user's pager, where both ends are a terminal. `less` shows a short text without stopping.
 
     Args:
-        data: Whether what is printed is for a program; then there is no pager.
+        data: Whether a program reads the output; then there is no pager.
     """
     words = shlex.split(os.environ.get("PAGER", "less"))
     if data or not (sys.stdin.isatty() and sys.stdout.isatty()) or not words or not shutil.which(words[0]):

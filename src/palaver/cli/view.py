@@ -10,7 +10,7 @@ from typer import BadParameter, Option
 
 from palaver.browsing.calls import ImportedCall, call_at, calls
 from palaver.browsing.seen import OmissionRow, Seen, omissions, seen, sent
-from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption, found
+from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption, located
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.log.redaction import PatternRedactor
@@ -51,9 +51,9 @@ def run(
     """Show what a model sees of a session: by default what the recorded agent saw, with --whole everything.
 
     Of an entry, what a model saw after it. With --call the request of a recorded call, to the byte; of an imported session, what was said before
-    that response. Exit code 6, with a breakdown, means that the budget cannot hold what must be sent.
+    that response. Exit code 6, with a breakdown, means that what must be sent exceeds the budget.
     """
-    with found(session, store, entries=True) as there:
+    with located(session, store, entries=True) as there:
         dialog = _redacted(there.dialog) if redact else there.dialog
         past = None if call is None else call_at(calls(dialog), call)
         at = there.handle and there.handle.seq
@@ -117,7 +117,11 @@ def _why(row: OmissionRow) -> str:
 
 
 def _explained(shown: Seen, named: str) -> Iterator[str]:
-    said = (one for one in omissions(shown.view) if "shown" in one or one.get("messages") or one.get("bytes"))
+    said = (
+        omission
+        for omission in omissions(shown.view)
+        if "shown" in omission or omission.get("messages") or omission.get("bytes")
+    )
     rows = list(said)  # without changes of a model or a mode, which say nothing to it
     messages = sum(exchange.messages for exchange in shown.view.exchanges)
     tokens, before = shown.sizes()

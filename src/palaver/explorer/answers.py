@@ -7,16 +7,16 @@ from importlib.metadata import version
 from itertools import islice
 from typing import Any
 
-from palaver.browsing.calls import CallRow, before, call_at, call_row, calls, is_recorded, saw
+from palaver.browsing.calls import ModelCallRow, before, call_at, call_row, calls, is_recorded, saw
 from palaver.browsing.composition import in_view, marks, windows
 from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
-from palaver.browsing.outline import ItemRow, LabelRow, first_words, outline
+from palaver.browsing.outline import ItemRow, WordsRow, first_words, outline
 from palaver.browsing.search import hits
 from palaver.browsing.sessions import dialogs, session_row, sessions
 from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
-from palaver.explorer.api import Answer, Raw, Route, Source, number
+from palaver.explorer.api import Answer, Endpoint, Explored, Raw, number
 from palaver.ids import BlobId, SessionId
 from palaver.log import Handle
 from palaver.messages import Usage
@@ -44,13 +44,13 @@ _ROWS = 2_000
 """Entries in a line of an answer."""
 
 
-def dialog_of(source: Source, dialog: str) -> Dialog:
+def dialog_of(source: Explored, dialog: str) -> Dialog:
     """Return the dialog that the page names."""
     dialog_id = source.store.resolve(dialog)
     return Session.open(source.store, source.store.node(dialog_id).session_id).dialog(dialog_id)
 
 
-def _session(source: Source, reference: str) -> SessionId:
+def _session(source: Explored, reference: str) -> SessionId:
     """Return the session that an address names, as commands do: by its id, its first digits, or its name."""
     return find_session(source.store, reference).record.session_id
 
@@ -66,21 +66,21 @@ def _page(start: str, stop: str) -> range:
 # --- sessions -------------------------------------------------------------------------------------------------------------------------
 
 
-def about(source: Source) -> Answer:
+def about(source: Explored) -> Answer:
     """Return which palaver this is, what a command needs to find the store, and the policies."""
     return {"version": version(DISTRIBUTION), "option": source.option, "policies": list(POLICIES)}
 
 
-def session_list(source: Source, limit: str = "", after: str = "") -> Answer:
+def session_list(source: Explored, limit: str = "", after: str = "") -> Answer:
     """Return a page of sessions, the newest activity first."""
     most = min(number(limit, "limit", _PAGE), _PAGE)
-    found = sessions(source.store, limit=most + 1, after=SessionId(after) if after else None)
-    rows = [row | _more(source, row["session"]) for row in islice(found, most)]
-    return {"rows": rows, "more": next(found, None) is not None}
+    listed = sessions(source.store, limit=most + 1, after=SessionId(after) if after else None)
+    rows = [row | _more(source, row["session"]) for row in islice(listed, most)]
+    return {"rows": rows, "more": next(listed, None) is not None}
 
 
-def _more(source: Source, session: SessionId) -> dict[str, Any]:
-    """Return what the list says besides the row of `palaver sessions`."""
+def _more(source: Explored, session: SessionId) -> dict[str, Any]:
+    """Return what the list adds to the row of `palaver sessions`."""
     store = source.store
     agents = {origin.identity.partition(":")[0] for origin in store.sources(session)}
     compacted = sum(1 for node in store.nodes(session) for _ in store.latest_of_kind(node.dialog_id, "compaction"))
@@ -89,7 +89,7 @@ def _more(source: Source, session: SessionId) -> dict[str, Any]:
     return {**row, "seen": source.marks.get(session)}
 
 
-def session_of(source: Source, session: str) -> Answer:
+def session_of(source: Explored, session: str) -> Answer:
     """Return a session and the tree of its dialogs."""
     record = find_session(source.store, session).record
     tree = [
@@ -99,12 +99,12 @@ def session_of(source: Source, session: str) -> Answer:
     return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
 
 
-def updated(source: Source, session: str) -> Answer:
+def updated(source: Explored, session: str) -> Answer:
     """Return when a session last changed."""
     return {"updated_at": find_session(source.store, session).record.updated_at}
 
 
-def whole(source: Source, session: str) -> Answer:
+def whole(source: Explored, session: str) -> Answer:
     """Return the entries of a session that are missing or damaged. Reads all of it."""
     store = source.store
     nodes = store.nodes(_session(source, session))
@@ -112,8 +112,8 @@ def whole(source: Source, session: str) -> Answer:
     return {"damaged": damaged}
 
 
-def branches(source: Source, session: str, one: str, other: str) -> Answer:
-    """Return what each of two branches holds alone."""
+def branches(source: Explored, session: str, one: str, other: str) -> Answer:
+    """Return what only one of two branches has."""
     opened, store = Session.open(source.store, _session(source, session)), source.store
     row: dict[str, Any] = {
         **dialogs_row(
@@ -135,37 +135,37 @@ def branches(source: Source, session: str, one: str, other: str) -> Answer:
 # --- entries --------------------------------------------------------------------------------------------------------------------------
 
 
-def entry_list(source: Source, dialog: str) -> Answer:
+def entry_list(source: Explored, dialog: str) -> Answer:
     """Yield how many entries there are, then the rows, many in a line."""
-    found = dialog_of(source, dialog)
+    opened = dialog_of(source, dialog)
 
     def lines() -> Iterator[Any]:
-        yield {"total": length(found)}
-        rows = entries(found)
+        yield {"total": length(opened)}
+        rows = entries(opened)
         while part := list(islice(rows, _ROWS)):
             yield part
 
     return lines()
 
 
-def entry_labels(source: Source, dialog: str, start: str = "", stop: str = "") -> Answer:
+def entry_labels(source: Explored, dialog: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of entries."""
     page = _page(start, stop)
     found = dialog_of(source, dialog)
     return list(first_words(found.session, [row["handle"] for row in entries(found, page.start, page.stop)]))
 
 
-def entry_marks(source: Source, dialog: str) -> Answer:
+def entry_marks(source: Explored, dialog: str) -> Answer:
     """Return where to jump to."""
     return {**marks(dialog_of(source, dialog))}
 
 
-def entry(source: Source, handle: str) -> Answer:
+def entry(source: Explored, handle: str) -> Answer:
     """Return the original that a handle names."""
     return originals(source.store, handle)[0].to_dict()
 
 
-def blob(source: Source, blob: str) -> Answer:
+def blob(source: Explored, blob: str) -> Answer:
     """Return an image."""
     data = source.store.blob(BlobId(blob))
     kind = sniff(data, "image")
@@ -177,26 +177,26 @@ def blob(source: Source, blob: str) -> Answer:
 # --- calls ----------------------------------------------------------------------------------------------------------------------------
 
 
-def call_list(source: Source, dialog: str) -> Answer:
+def call_list(source: Explored, dialog: str) -> Answer:
     """Return the calls of a dialog, in dollars only what the provider reported."""
     return [dict(call_row(call, priced=False)) for call in source.calls(dialog_of(source, dialog))]
 
 
-def call(source: Source, dialog: str, call: str) -> Answer:
+def call(source: Explored, dialog: str, call: str) -> Answer:
     """Return what a model saw at a call, message by message, with the first words of the first rows."""
     found = dialog_of(source, dialog)
     seen = seen_at(source, found, number(call, "call"))
     return {**seen, "labels": labelled(found, seen["items"][:LABELS])}
 
 
-def seen_at(source: Source, found: Dialog, call: int) -> dict[str, Any]:
+def seen_at(source: Explored, dialog: Dialog, call: int) -> dict[str, Any]:
     """Return what a model saw at a call, message by message."""
-    known = source.calls(found)
-    one = call_at(known, call)
-    made = rebuilt(found, one) if is_recorded(one) else None
-    view = before(found, one) if made is None or made.request.view is None else made.request.view
+    known = source.calls(dialog)
+    seen = call_at(known, call)
+    made = rebuilt(dialog, seen) if is_recorded(seen) else None
+    view = before(dialog, seen) if made is None or made.request.view is None else made.request.view
     return {
-        **shown(view, call_row(one)),
+        **shown(view, call_row(seen)),
         "of": len(known),
         "recorded": made is not None,
         "proved": made and made.proved,
@@ -204,7 +204,7 @@ def seen_at(source: Source, found: Dialog, call: int) -> dict[str, Any]:
     }
 
 
-def shown(view: View, row: CallRow) -> dict[str, Any]:
+def shown(view: View, row: ModelCallRow) -> dict[str, Any]:
     """Return what a view shows at a call, message by message."""
     meter = Meter(counter(row["model"]))
     size = meter.estimate(view)
@@ -217,14 +217,14 @@ def shown(view: View, row: CallRow) -> dict[str, Any]:
     }
 
 
-def call_labels(source: Source, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
+def call_labels(source: Explored, dialog: str, call: str, start: str = "", stop: str = "") -> Answer:
     """Return the first words of what a call saw, for the rows from `start` to `stop` (exclusive)."""
     found = dialog_of(source, dialog)
     one, page = call_at(source.calls(found), number(call, "call")), _page(start, stop)
     return labelled(found, islice(outline(saw(found, one)), page.start, page.stop))
 
 
-def labelled(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
+def labelled(dialog: Dialog, rows: Iterable[ItemRow]) -> list[WordsRow]:
     """Return the first words of what a call saw."""
     return [
         {"label": row.get("text", "")[:_PAGE], "tools": [], "error": False}
@@ -234,45 +234,53 @@ def labelled(dialog: Dialog, rows: Iterable[ItemRow]) -> list[LabelRow]:
     ]
 
 
-def wire(source: Source, dialog: str, call: str) -> Answer:
+def wire(source: Explored, dialog: str, call: str) -> Answer:
     """Return the request of a call: the bytes that were sent, or as it is compiled today; where it was not recorded, for OpenAI Chat."""
     found = dialog_of(source, dialog)
     made = rebuilt(found, call_at(source.calls(found), number(call, "call")))
     return Raw(made.request.data, "application/json")
 
 
-def comparison(source: Source, dialog: str, a: str, b: str) -> Answer:
+def comparison(source: Explored, dialog: str, a: str, b: str) -> Answer:
     """Return what the second of two calls saw differently, what its provider reported, and what reading anew cost more."""
-    found = dialog_of(source, dialog)
-    known = source.calls(found)
-    one, other = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
-    return {**_shortened(calls_row(found, one, other)), "price": _anew(call_row(other))}
+    opened = dialog_of(source, dialog)
+    known = source.calls(opened)
+    first, second = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
+    return {**_shortened(calls_row(opened, first, second)), "price": _anew(call_row(second))}
 
 
 def _shortened(row: CallsRow) -> dict[str, Any]:
     """Return a difference with the first words of what was recorded, whose place leads to the whole; two views may differ in a hundred megabytes."""
 
-    def block(one: BlockRow, *, whole: bool = False) -> dict[str, Any]:
-        before, after = one["before"], one["after"]
-        if one["place"] is not None:
+    def block(difference: BlockRow, *, whole: bool = False) -> dict[str, Any]:
+        before, after = difference["before"], difference["after"]
+        if difference["place"] is not None:
             before, after = _begun(before), after if whole else _begun(after)
-        return {**one, "before": before, "after": after}
+        return {**difference, "before": before, "after": after}
 
     broken, instead = row["prefix"]["broken"], row["prefix"]["instead"]
     prefix = {**row["prefix"], "broken": _begun(broken), "instead": _begun(instead)}
-    blocks = {"entered": [block(one) for one in row["entered"]], "left": [block(one) for one in row["left"]]}
-    return {**row, **blocks, "changed": [block(one, whole=True) for one in row["changed"]], "prefix": prefix}
+    blocks = {
+        "entered": [block(difference) for difference in row["entered"]],
+        "left": [block(difference) for difference in row["left"]],
+    }
+    return {
+        **row,
+        **blocks,
+        "changed": [block(difference, whole=True) for difference in row["changed"]],
+        "prefix": prefix,
+    }
 
 
 def _begun(text: str | None) -> str | None:
     return text if text is None or len(text) <= _WORDS else f"{text[:_WORDS]}…"
 
 
-def _anew(row: CallRow) -> dict[str, Any]:
+def _anew(row: ModelCallRow) -> dict[str, Any]:
     """Return how many tokens a call read, how many of them from the provider's cache, and what the others cost more."""
     anew = max(row["read"] - row["cached"], 0)
     usage = (Usage(input_tokens=anew), Usage(input_tokens=anew, cache_read_tokens=anew))
-    dear, cheap = (cost_of(each, row["model"], row["at"]).cost or 0.0 for each in usage)
+    dear, cheap = (cost_of(used, row["model"], row["at"]).cost or 0.0 for used in usage)
     return {"read": row["read"], "cached": row["cached"], "dollars": max(dear - cheap, 0.0)}
 
 
@@ -288,11 +296,11 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
     }
 
 
-def composition(source: Source, dialog: str) -> Answer:
+def composition(source: Explored, dialog: str) -> Answer:
     """Return what filled the window at each call, and the calls before which something was compacted."""
-    found = dialog_of(source, dialog)
-    listed = [call_row(call) for call in source.calls(found)]
-    rows = list(windows(found, listed))
+    opened = dialog_of(source, dialog)
+    listed = [call_row(call) for call in source.calls(opened)]
+    rows = list(windows(opened, listed))
     compactions = [row["call"] for row in rows if row["compacted"]]
     return {"calls": rows, "compactions": compactions, "recorded": all(row["recorded"] for row in listed)}
 
@@ -300,43 +308,43 @@ def composition(source: Source, dialog: str) -> Answer:
 # --- search ---------------------------------------------------------------------------------------------------------------------------
 
 
-def search(source: Source, q: str, in_: str = "", limit: str = "") -> Answer:
+def search(source: Explored, q: str, in_: str = "", limit: str = "") -> Answer:
     """Return the best hits, and how many entries are not indexed yet."""
     if not words(q):
         raise InvalidInput("It has no letter, digit or pictograph to search for.")
     within = _session(source, in_) if in_ else None
-    found = [
+    rows = [
         {**row, "dialog": source.store.resolve(Handle.parse(row["handle"]).dialog)}
         for row in hits(source.store, q, within, min(number(limit, "limit", 50), _PAGE))
     ]
-    return {"hits": found, "lag": source.store.index_lag()}
+    return {"hits": rows, "lag": source.store.index_lag()}
 
 
-def in_view_at(source: Source, dialog: str, handle: str) -> Answer:
+def in_view_at(source: Explored, dialog: str, handle: str) -> Answer:
     """Return the calls in whose view an entry was."""
     found = dialog_of(source, dialog)
     return {"calls": in_view(found, found.session.place(handle), source.calls(found))}
 
 
-ROUTES: tuple[Route, ...] = (
-    Route("/api/about", about),
-    Route("/api/sessions", session_list),
-    Route("/api/sessions/{session}", session_of),
-    Route("/api/sessions/{session}/whole", whole),
-    Route("/api/sessions/{session}/updated", updated),
-    Route("/api/sessions/{session}/branches", branches),
-    Route("/api/dialogs/{dialog}/entries", entry_list),
-    Route("/api/dialogs/{dialog}/labels", entry_labels),
-    Route("/api/dialogs/{dialog}/marks", entry_marks),
-    Route("/api/dialogs/{dialog}/calls", call_list),
-    Route("/api/dialogs/{dialog}/calls/{call}", call),
-    Route("/api/dialogs/{dialog}/calls/{call}/labels", call_labels),
-    Route("/api/dialogs/{dialog}/calls/{call}/request", wire),
-    Route("/api/dialogs/{dialog}/compare", comparison),
-    Route("/api/dialogs/{dialog}/composition", composition),
-    Route("/api/dialogs/{dialog}/seen", in_view_at),
-    Route("/api/entries/{handle}", entry),
-    Route("/api/blobs/{blob}", blob),
-    Route("/api/search", search),
+ROUTES: tuple[Endpoint, ...] = (
+    Endpoint("/api/about", about),
+    Endpoint("/api/sessions", session_list),
+    Endpoint("/api/sessions/{session}", session_of),
+    Endpoint("/api/sessions/{session}/whole", whole),
+    Endpoint("/api/sessions/{session}/updated", updated),
+    Endpoint("/api/sessions/{session}/branches", branches),
+    Endpoint("/api/dialogs/{dialog}/entries", entry_list),
+    Endpoint("/api/dialogs/{dialog}/labels", entry_labels),
+    Endpoint("/api/dialogs/{dialog}/marks", entry_marks),
+    Endpoint("/api/dialogs/{dialog}/calls", call_list),
+    Endpoint("/api/dialogs/{dialog}/calls/{call}", call),
+    Endpoint("/api/dialogs/{dialog}/calls/{call}/labels", call_labels),
+    Endpoint("/api/dialogs/{dialog}/calls/{call}/request", wire),
+    Endpoint("/api/dialogs/{dialog}/compare", comparison),
+    Endpoint("/api/dialogs/{dialog}/composition", composition),
+    Endpoint("/api/dialogs/{dialog}/seen", in_view_at),
+    Endpoint("/api/entries/{handle}", entry),
+    Endpoint("/api/blobs/{blob}", blob),
+    Endpoint("/api/search", search),
 )
 """All that the page asks."""

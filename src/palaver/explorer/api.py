@@ -1,4 +1,4 @@
-"""The answers: each a plain function of an open store and the words of a request. The server sends them, and an exported file holds them."""
+"""The answers: each a plain function of an open store and the words of a request. The server sends them, and an exported file contains them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from palaver.browsing.calls import Calls, ImportedCall, calls
 from palaver.errors import Ambiguous, InfeasibleBudget, InvalidInput, PalaverError
-from palaver.explorer.seen import Marks
+from palaver.explorer.seen import LastSeen
 from palaver.session import Dialog
 from palaver.store import Store
 
-__all__ = ["LINES", "Answer", "Raw", "Route", "Source", "as_data", "as_json", "number"]
+__all__ = ["LINES", "Answer", "Endpoint", "Explored", "Raw", "as_data", "as_json", "number"]
 
 LINES = "application/x-ndjson"
 """The media type of JSON values, one a line."""
@@ -23,23 +23,23 @@ _LARGEST = 2**53 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """What is looked at.
+class Explored:
+    """The store that the page shows.
 
     Attributes:
         store: The store, opened read-only.
         url: Its address, for work in other processes.
         name: What the page calls it: no path, and no password.
-        option: What a command of the terminal needs besides to find the store; None where it cannot.
+        option: What a command of the terminal adds to find the store; None where it cannot.
         marks: What the user has seen.
-        numbered: The responses of the imported dialog whose calls were asked for last, by its state: to number those of 30,000 entries takes 0.2 s.
+        numbered: The responses of the imported dialog whose calls were asked for last, by its state: numbering those of 30,000 entries is 0.2 s of work.
     """
 
     store: Store
     url: str
     name: str
     option: str | None = ""
-    marks: Marks = field(default_factory=Marks)
+    marks: LastSeen = field(default_factory=LastSeen)
     numbered: dict[tuple[object, ...], list[ImportedCall]] = field(default_factory=dict, repr=False)
 
     def calls(self, dialog: Dialog) -> Calls:
@@ -48,11 +48,11 @@ class Source:
         known = self.numbered.get(state)
         if known is not None:
             return known
-        found = calls(dialog)
-        if isinstance(found, list):
+        numbered = calls(dialog)
+        if isinstance(numbered, list):
             self.numbered.clear()
-            self.numbered[state] = found
-        return found
+            self.numbered[state] = numbered
+        return numbered
 
 
 class Raw(NamedTuple):
@@ -66,11 +66,11 @@ Answer: TypeAlias = Raw | Iterator[Any] | dict[str, Any] | list[Any]
 """Bytes, JSON values of which each is sent as a line as soon as it is there, or one JSON value."""
 
 
-class Route(NamedTuple):
-    """Which function answers which requests.
+class Endpoint(NamedTuple):
+    """What the page can ask, and the function that answers.
 
     The function is called with the source and, by name, with the parts of the path and the words of the query; a parameter without a default must
-    be there. A trailing underscore is no part of a name: `in_` is the word `in`.
+    be there. A trailing underscore is not part of a name: `in_` is the word `in`.
 
     Attributes:
         pattern: The path, with the names of its parts in braces.
@@ -99,12 +99,12 @@ def number(word: str, name: str, default: int | None = None) -> int:
 
 
 def as_json(value: object) -> bytes:
-    """Return a value as JSON; what no JSON can hold is replaced: the name of a file need not be text."""
+    """Return a value as JSON; what JSON cannot express is replaced: the name of a file need not be text."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
 
 
 def as_data(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON values; of what is no error of palaver, only that it is one."""
+    """Return an error as JSON values; of an error that is not palaver's own, only that there was one."""
     if not isinstance(error, PalaverError):
         hint = "The terminal of `palaver open` has the details."
         return {"error": {"kind": "Defect", "message": "This is a defect of palaver.", "hint": hint}}

@@ -1,4 +1,4 @@
-"""The door: which requests are answered at all, and what every response carries.
+"""The door: which requests are answered at all, and the headers of every response.
 
 The server listens on this machine only, but any page that the user visits can send requests to it, and any program of another user can. The door
 answers requests that name this server, come from its own page or from the address bar, and have the cookie that a one-time token was changed for.
@@ -35,7 +35,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "Cross-Origin-Resource-Policy": "same-origin",
     }
 )
-"""What every response says, whatever it is."""
+"""The headers of every response."""
 
 _ASKING, _CHANGING = frozenset({"GET", "HEAD"}), frozenset({"POST"})
 _ALLOWED = ", ".join(sorted(_ASKING | _CHANGING))
@@ -86,7 +86,7 @@ class Door:
 
         try:
             await self._admitted(scope, receive, headed)
-        except Exception:  # noqa: BLE001 - whatever a defect raises
+        except Exception:  # noqa: BLE001 - a defect may raise anything
             traceback.print_exc(file=sys.stderr)
             if not started:
                 response = problem(
@@ -158,7 +158,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a body that was read, and then what comes after it."""
+    """Return a `receive` that repeats a body, then continues with the messages after it."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

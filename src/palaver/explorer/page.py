@@ -1,7 +1,7 @@
 """The page as one HTML file that opens from disk, without a server and without network: with the answers to all that it asks.
 
-The same input gives the same bytes. Whatever was said stands in gzipped parts, in base 85 (7 % smaller than base64), whose digits cannot end
-the element that holds them.
+The same input produces the same bytes. Everything that was said is in gzipped parts, in base 85 (7 % smaller than base64), whose digits cannot end
+the element around them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
-from palaver.browsing.calls import CallRow
+from palaver.browsing.calls import ModelCallRow
 from palaver.browsing.differences import compiled
 from palaver.browsing.outline import ItemRow
 from palaver.errors import PalaverError
 from palaver.explorer.answers import LABELS, ROUTES, labelled, seen_at, shown
-from palaver.explorer.api import Raw, Source, as_data, as_json
+from palaver.explorer.api import Explored, Raw, as_data, as_json
 from palaver.ids import DialogId, SessionId
 from palaver.session import Dialog, Session
 from palaver.store import Store
@@ -38,14 +38,14 @@ _Answers: TypeAlias = Iterator[tuple[str, Any]]
 
 
 class Chosen(NamedTuple):
-    """What a file holds: a session, perhaps with what the model saw at each call; or one call alone, or how two calls differ.
+    """What a file shows: a session, perhaps with what the model saw at each call; or one call alone, or how two calls differ.
 
     Attributes:
         session: The session.
         dialog: The dialog that is shown first, and whose calls are meant.
         call: The number of a call.
         compare: The numbers of two calls.
-        calls: Whether the file of a session holds what the model saw at each call.
+        calls: Whether the file of a session shows what the model saw at each call.
     """
 
     session: SessionId
@@ -73,10 +73,10 @@ def page(store: Store, chosen: Chosen) -> Iterator[bytes]:
     Raises:
         PalaverError: What was chosen cannot be shown.
     """
-    return _file(_answers(Source(store=store, url="", name="", option=None), chosen))
+    return _file(_answers(Explored(store=store, url="", name="", option=None), chosen))
 
 
-def replay_page(dialog: Dialog, view: View, row: CallRow, *, policy: str, of: int) -> Iterator[bytes]:
+def replay_page(dialog: Dialog, view: View, row: ModelCallRow, *, policy: str, of: int) -> Iterator[bytes]:
     """Return the file of what a policy would have shown at a call, piece by piece.
 
     Args:
@@ -87,7 +87,7 @@ def replay_page(dialog: Dialog, view: View, row: CallRow, *, policy: str, of: in
         of: How many calls there are.
     """
     chosen = Chosen(dialog.session_id, dialog.dialog_id, row["call"])
-    source = Source(store=dialog.store, url="", name="", option=None)
+    source = Explored(store=dialog.store, url="", name="", option=None)
     seen = {**shown(view, row), "of": of, "recorded": False, "proved": None, "report": [], "policy": policy}
     seen["labels"] = labelled(dialog, seen["items"][:LABELS])
     return _file(_replayed(_asking(source), chosen, dialog, view, seen))
@@ -116,7 +116,7 @@ def _file(answers: _Answers) -> Iterator[bytes]:
 
 
 def _element(name: str, members: list[bytes]) -> bytes:
-    """Return an element that holds a JSON object; no browser runs it."""
+    """Return an element with a JSON object; browsers do not run it."""
     packed = b85encode(gzip.compress(b"{" + b",".join(members) + b"}", mtime=0)).replace(b"<", b",")
     return f'<script type="application/octet-stream" id="{name}">'.encode() + packed + b"</script>\n"
 
@@ -124,7 +124,7 @@ def _element(name: str, members: list[bytes]) -> bytes:
 # --- the answers ----------------------------------------------------------------------------------------------------------------------
 
 
-def _asking(source: Source) -> _Ask:
+def _asking(source: Explored) -> _Ask:
     """Return what answers a path; that something was erased is an answer, too."""
 
     def ask(path: str) -> Any:  # noqa: ANN401 - JSON values
@@ -139,7 +139,7 @@ def _asking(source: Source) -> _Ask:
 _QUESTIONS = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.pattern)), route.function) for route in ROUTES]
 
 
-def answered(source: Source, path: str) -> Any:  # noqa: ANN401 - JSON values
+def answered(source: Explored, path: str) -> Any:  # noqa: ANN401 - JSON values
     """Return the answer to a GET of the page as JSON values.
 
     Raises:
@@ -155,7 +155,7 @@ def answered(source: Source, path: str) -> Any:  # noqa: ANN401 - JSON values
     return list(answer) if isinstance(answer, Iterator) else answer
 
 
-def _answers(source: Source, chosen: Chosen) -> _Answers:
+def _answers(source: Explored, chosen: Chosen) -> _Answers:
     """Yield each path that the page asks, and the answer."""
     ask = _asking(source)
     here, dialog = f"/api/sessions/{chosen.session}", f"/api/dialogs/{chosen.dialog}"
@@ -180,12 +180,12 @@ def _answers(source: Source, chosen: Chosen) -> _Answers:
         opened = Session.open(source.store, chosen.session).dialog(chosen.dialog)  # the view is not asked for again
         yield from _call(ask, path, opened, seen[path]["items"])
     else:
-        for each in (one["dialog"] for one in session["dialogs"]):
-            yield from _dialog(ask, f"/api/dialogs/{each}")
+        for other in (row["dialog"] for row in session["dialogs"]):
+            yield from _dialog(ask, f"/api/dialogs/{other}")
             if chosen.calls:
-                yield from _calls(source, Session.open(source.store, chosen.session).dialog(each))
-            if each != chosen.dialog:
-                path = f"{here}/branches?one={chosen.dialog}&other={each}"
+                yield from _calls(source, Session.open(source.store, chosen.session).dialog(other))
+            if other != chosen.dialog:
+                path = f"{here}/branches?one={chosen.dialog}&other={other}"
                 yield path, ask(path)
 
 
@@ -193,12 +193,12 @@ def _dialog(ask: _Ask, path: str) -> _Answers:
     """Yield what is shown of a dialog: its entries, and what filled the window at each call."""
     head, *rows = ask(f"{path}/entries")
     yield f"{path}/entries", [head, *rows]
-    yield from ((one, ask(one)) for one in (f"{path}/marks", f"{path}/calls", f"{path}/composition"))
+    yield from ((question, ask(question)) for question in (f"{path}/marks", f"{path}/calls", f"{path}/composition"))
     yield from _labels(ask, path, range(0, head["total"], LABELS))
     yield from _originals(ask, (row["handle"] for part in rows for row in part))
 
 
-def _calls(source: Source, dialog: Dialog) -> _Answers:
+def _calls(source: Explored, dialog: Dialog) -> _Answers:
     """Yield what the model saw at each call: how many of its first rows are those of the call before, and the others."""
     before: list[ItemRow] = []
     for number in range(1, len(source.calls(dialog)) + 1):
@@ -228,7 +228,7 @@ def _replayed(ask: _Ask, chosen: Chosen, dialog: Dialog, view: View, seen: Mappi
 
 
 def _call(ask: _Ask, path: str, dialog: Dialog, items: Sequence[ItemRow]) -> _Answers:
-    """Yield what is shown of a call besides its rows: their first words, and the originals, also of what the model did not see."""
+    """Yield what the page shows of a call after its rows: their first words, and the originals, also of what the model did not see."""
     for start in range(LABELS, len(items), LABELS):  # the first are there
         yield f"{path}/labels?start={start}&stop={start + LABELS}", labelled(dialog, items[start : start + LABELS])
     for item in items:
@@ -236,7 +236,7 @@ def _call(ask: _Ask, path: str, dialog: Dialog, items: Sequence[ItemRow]) -> _An
 
 
 def _handles(item: Mapping[str, Any]) -> Iterator[str | None]:
-    """Yield the originals that a row stands for: of a run that was left out, each of its entries."""
+    """Yield the originals of a row: of a run that was left out, each of its entries."""
     if item.get("entries", 1) == 1:
         yield item["handle"]
         return
@@ -253,19 +253,19 @@ def _labels(ask: _Ask, path: str, starts: range) -> _Answers:
 def _originals(ask: _Ask, handles: Iterator[str | None]) -> _Answers:
     """Yield entries and blocks, and their images."""
     for handle in filter(None, handles):
-        found = ask(f"/api/entries/{handle}")
-        yield f"/api/entries/{handle}", found
-        yield from ((path, ask(path)) for path in _pictures(found))
+        original = ask(f"/api/entries/{handle}")
+        yield f"/api/entries/{handle}", original
+        yield from ((path, ask(path)) for path in _pictures(original))
 
 
 def _pictures(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON values
-    """Yield the paths of the images that a message holds."""
+    """Yield the paths of the images in a message."""
     if isinstance(value, dict):
         if value.get("digest") and str(value.get("media_type")).startswith("image/") and not value.get("url"):
             yield f"/api/blobs/{value['digest']}"
         value = list(value.values())
-    for each in value if isinstance(value, list) else ():
-        yield from _pictures(each)
+    for part in value if isinstance(value, list) else ():
+        yield from _pictures(part)
 
 
 # --- the page itself ------------------------------------------------------------------------------------------------------------------
@@ -278,13 +278,13 @@ def shell() -> str:
     def text(name: str) -> str:
         return folder.joinpath(*name.split("/")).read_text("utf-8")
 
-    found = re.sub(r'<link rel="icon".*\n', "", text("index.html")).replace("<html ", "<html data-exported ")
-    found = re.sub(r'<link rel="stylesheet" href="(.+)">', lambda one: f"<style>{text(one[1])}</style>", found)
-    found = re.sub(r'<script src="(.+)" defer></script>', lambda one: f"<script>{text(one[1])}</script>", found)
+    whole = re.sub(r'<link rel="icon".*\n', "", text("index.html")).replace("<html ", "<html data-exported ")
+    whole = re.sub(r'<link rel="stylesheet" href="(.+)">', lambda match: f"<style>{text(match[1])}</style>", whole)
+    whole = re.sub(r'<script src="(.+)" defer></script>', lambda match: f"<script>{text(match[1])}</script>", whole)
     program = "".join(_modules("app.js", text, set()))
-    found = found.replace('<script src="app.js" type="module"></script>', f'<script type="module">{program}</script>')
+    whole = whole.replace('<script src="app.js" type="module"></script>', f'<script type="module">{program}</script>')
     allowed = {"script": "", "style": ""}
-    for name, inside in re.findall(r"<(script|style)[^>]*>(.*?)</\1>", found, re.DOTALL):
+    for name, inside in re.findall(r"<(script|style)[^>]*>(.*?)</\1>", whole, re.DOTALL):
         allowed[name] += f" 'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"
     policy = (
         f"default-src 'none'; script-src{allowed['script']}; style-src{allowed['style']}; img-src data:; "
@@ -292,8 +292,8 @@ def shell() -> str:
     )
     meta = '<meta charset="utf-8">\n'
     notice = f'<script type="text/plain" id="notice">{text("vendor/NOTICE")}</script>\n</body>'
-    found = found.replace(meta, f'{meta}<meta http-equiv="Content-Security-Policy" content="{policy}">\n')
-    return found.replace("</body>", notice)
+    whole = whole.replace(meta, f'{meta}<meta http-equiv="Content-Security-Policy" content="{policy}">\n')
+    return whole.replace("</body>", notice)
 
 
 def _modules(name: str, text: Callable[[str], str], known: set[str]) -> Iterator[str]:

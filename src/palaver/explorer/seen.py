@@ -12,7 +12,7 @@ from threading import Lock
 
 from palaver.errors import InvalidInput, StoreError
 
-__all__ = ["Marks"]
+__all__ = ["LastSeen"]
 
 _ID = 32
 """Digits of the id of a session."""
@@ -21,7 +21,7 @@ _MOST = 10_000
 """Sessions that are remembered, the newest marks."""
 
 
-class Marks:
+class LastSeen:
     """The marks of one user.
 
     Attributes:
@@ -60,9 +60,9 @@ class Marks:
 
     def _read(self) -> dict[str, int]:
         with suppress(OSError, ValueError, RecursionError):
-            found = {} if self.path is None else json.loads(self.path.read_bytes())
-            if isinstance(found, dict):
-                return {name: count for name, count in found.items() if isinstance(count, int)}
+            marks = {} if self.path is None else json.loads(self.path.read_bytes())
+            if isinstance(marks, dict):
+                return {name: count for name, count in marks.items() if isinstance(count, int)}
         return {}
 
     def _write(self, marks: Mapping[str, int]) -> None:

@@ -35,8 +35,7 @@ from palaver.errors import (
     StoreError,
 )
 from palaver.explorer.answers import ROUTES
-from palaver.explorer.api import LINES, Answer, Raw, Source, as_data, as_json
-from palaver.explorer.api import Route as Question
+from palaver.explorer.api import LINES, Answer, Endpoint, Explored, Raw, as_data, as_json
 from palaver.explorer.door import problem
 from palaver.explorer.work import WORK, Work
 from palaver.tools.workers import run_in_thread
@@ -44,7 +43,7 @@ from palaver.tools.workers import run_in_thread
 __all__ = ["application"]
 
 T = TypeVar("T")
-_Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+_Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _THREADS = 8
 """Answers that are made at once: as many connections as a store keeps."""
@@ -71,12 +70,14 @@ _STATUS: Mapping[type[PalaverError], int] = MappingProxyType(
 """The statuses of errors; any other is 400."""
 
 
-def application(source: Source, answers: Sequence[Question] = ROUTES) -> Starlette:
+def application(source: Explored, answers: Sequence[Endpoint] = ROUTES) -> Starlette:
     """Return the application that answers the requests of the page."""
     limiter, places = CapacityLimiter(_THREADS), CapacityLimiter(_PROCESSES)
     routes = [Route(f"/{path}", _file(data, path)) for path, data in _files(files("palaver.explorer") / "static")]
-    routes += [Route(one.pattern, _answering(one.function, source, limiter)) for one in answers]
-    routes += [Route(one.pattern, _working(one, source, places), methods=[one.method]) for one in WORK]
+    routes += [Route(question.pattern, _answering(question.function, source, limiter)) for question in answers]
+    routes += [
+        Route(question.pattern, _working(question, source, places), methods=[question.method]) for question in WORK
+    ]
     routes += [Route("/api/seen", _marking(source, limiter), methods=["POST"])]
     handlers: Mapping[Any, Any] = {PalaverError: _told, HTTPException: _missed}
     made = Starlette(routes=routes, exception_handlers=handlers)
@@ -105,16 +106,16 @@ async def _missed(request: Request, error: Exception) -> Response:
 
 def _files(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the files of the page by their paths; the page itself has the empty path, too."""
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _files(one, f"{above}{one.name}/")
+    for file in folder.iterdir():
+        if file.is_dir():
+            yield from _files(file, f"{above}{file.name}/")
             continue
-        yield f"{above}{one.name}", one.read_bytes()
-        if above + one.name == "index.html":
-            yield "", one.read_bytes()
+        yield f"{above}{file.name}", file.read_bytes()
+        if above + file.name == "index.html":
+            yield "", file.read_bytes()
 
 
-def _file(data: bytes, path: str) -> _Endpoint:
+def _file(data: bytes, path: str) -> _Handler:
     kind = _MEDIA.get(path.rpartition(".")[2] if path else "html", "text/plain")
     headers = {"ETag": f'"{sha256(data).hexdigest()}"', "Cache-Control": "no-cache"}
 
@@ -144,7 +145,7 @@ async def _threaded(work: Callable[[], T], limiter: CapacityLimiter) -> T:
     return done.result(0)
 
 
-def _answering(function: Callable[..., Answer], source: Source, limiter: CapacityLimiter) -> _Endpoint:
+def _answering(function: Callable[..., Answer], source: Explored, limiter: CapacityLimiter) -> _Handler:
     known = list(signature(function).parameters.values())[1:]
 
     async def endpoint(request: Request) -> Response:
@@ -162,7 +163,7 @@ def _answering(function: Callable[..., Answer], source: Source, limiter: Capacit
     return endpoint
 
 
-def _working(route: Question, source: Source, places: CapacityLimiter) -> _Endpoint:
+def _working(route: Endpoint, source: Explored, places: CapacityLimiter) -> _Handler:
     known = list(signature(route.function).parameters.values())[1:]
 
     async def endpoint(request: Request) -> Response:
@@ -178,11 +179,11 @@ def _words(request: Request, known: list[Parameter]) -> dict[str, str]:
     for name, word in (*request.query_params.multi_items(), *request.path_params.items()):
         given.setdefault(name, []).append(word)
     words: dict[str, str] = {}
-    for one in known:
-        named = given.pop(one.name.removesuffix("_"), [])
-        if len(named) > 1 or (not named and one.default is Parameter.empty):
-            raise InvalidInput(f"This request needs {one.name.removesuffix('_')} once.")
-        words.update((one.name, word) for word in named)
+    for parameter in known:
+        named = given.pop(parameter.name.removesuffix("_"), [])
+        if len(named) > 1 or (not named and parameter.default is Parameter.empty):
+            raise InvalidInput(f"This request needs {parameter.name.removesuffix('_')} once.")
+        words.update((parameter.name, word) for word in named)
     if given:
         raise InvalidInput(f"This request has no {', '.join(given)}.")
     return words
@@ -208,15 +209,15 @@ async def _lines(first: object, rest: Iterator[object], limiter: CapacityLimiter
 async def _sent(request: Request) -> dict[str, Any]:
     """Return the body of a request, an object of JSON."""
     try:
-        found = json.loads(await request.body())
+        body = json.loads(await request.body())
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        body = None
+    if not isinstance(body, dict):
         raise InvalidInput("The body of this request is not a JSON object.")
-    return found
+    return body
 
 
-def _marking(source: Source, limiter: CapacityLimiter) -> _Endpoint:
+def _marking(source: Explored, limiter: CapacityLimiter) -> _Handler:
     async def endpoint(request: Request) -> Response:
         said = await _sent(request)
         await _threaded(partial(source.marks.put, said.get("session"), said.get("messages")), limiter)

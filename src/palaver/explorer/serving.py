@@ -13,7 +13,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from palaver.explorer.api import Source
+from palaver.explorer.api import Explored
 from palaver.explorer.door import HOST, Door
 from palaver.explorer.server import application
 
@@ -56,15 +56,15 @@ class _Connection(H11Protocol):
             self._deadline = None
 
 
-def serve(source: Source, to: str, told: Callable[[str], None]) -> None:
+def serve(source: Explored, to: str, told: Callable[[str], None]) -> None:
     """Serve the explorer until Ctrl-C.
 
     Open connections and running work are cut off: nothing is written through this server that is not whole.
 
     Args:
-        source: What is looked at.
+        source: The store that the page shows.
         to: The screen that is opened, as the page names it, such as `/s/ID`.
-        told: Gets the address, when the server can be asked.
+        told: Called with the address when the server can be asked.
 
     Raises:
         KeyboardInterrupt: Ctrl-C.

@@ -1,4 +1,4 @@
-"""Work that takes long, each in a process of its own: it keeps no other answer waiting, and ends when its reader leaves.
+"""Slow answers, each made in a process of its own: it delays no other answer, and ends when its reader leaves.
 
 The process gets its question as a line of JSON on standard input and answers on standard output, which the server sends as it comes. It ends when
 its standard input does: the kernel closes that however the server ends.
@@ -25,7 +25,7 @@ from palaver.browsing.secrets import secrets
 from palaver.context import POLICIES
 from palaver.errors import NotFound, PalaverError
 from palaver.explorer.answers import dialog_of, proposal
-from palaver.explorer.api import LINES, Answer, Route, Source, as_data, as_json, number
+from palaver.explorer.api import LINES, Answer, Endpoint, Explored, as_data, as_json, number
 from palaver.explorer.page import Chosen, page
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
@@ -45,18 +45,18 @@ _ERROR = b'{"error":'
 # --- what can be done -----------------------------------------------------------------------------------------------------------------
 
 
-def whatif(source: Source, dialog: str, policy: str, call: str = "", budget: str = "") -> Iterator[Any]:
+def whatif(source: Explored, dialog: str, policy: str, call: str = "", budget: str = "") -> Iterator[Any]:
     """Yield how far it is, and what a policy would have made of a call, or without one would make of the next; nothing is written."""
     if policy not in POLICIES:
         raise NotFound(policy, what="policy", hint=f"Policies: {', '.join(POLICIES)}.")
     past, most = (number(word, name) if word else None for word, name in ((call, "call"), (budget, "budget")))
     yield {"done": 0, "of": 2, "what": "reading the session"}
-    found = dialog_of(source, dialog)
+    opened = dialog_of(source, dialog)
     yield {"done": 1, "of": 2, "what": f"composing with {policy}"}
-    yield {"result": proposal(found, past, policy, most)}
+    yield {"result": proposal(opened, past, policy, most)}
 
 
-def index(source: Source) -> Iterator[Any]:
+def index(source: Explored) -> Iterator[Any]:
     """Bring the search index up to date; yield how many of how many entries were added."""
     with closing(open_store(source.url, create=False)) as store:
         lag, done = store.index_lag(), 0
@@ -67,30 +67,30 @@ def index(source: Source) -> Iterator[Any]:
     yield {"result": {"indexed": done}}
 
 
-def review(source: Source, session: str) -> Iterator[Any]:
+def review(source: Explored, session: str) -> Iterator[Any]:
     """Yield the secrets that an export of a session leaves out."""
     yield from secrets(source.store, SessionId(session), PatternRedactor())
 
 
-def export(source: Source, session: str, dialog: str, call: str = "", a: str = "", b: str = "") -> Iterator[bytes]:
+def export(source: Explored, session: str, dialog: str, call: str = "", a: str = "", b: str = "") -> Iterator[bytes]:
     """Yield the page of a session, a call or a comparison as one file, without secrets."""
-    redactor, found = PatternRedactor(), dialog_of(source, dialog)
-    if found.session_id != session:
+    redactor, opened = PatternRedactor(), dialog_of(source, dialog)
+    if opened.session_id != session:
         raise NotFound(dialog, what="dialog of this session")
-    hidden = next(secrets(source.store, found.session_id, redactor), None) is not None
-    shown = redacted_copy(source.store, found.session_id, redactor) if hidden else source.store
-    one = number(call, "call") if call else None
+    hidden = next(secrets(source.store, opened.session_id, redactor), None) is not None
+    shown = redacted_copy(source.store, opened.session_id, redactor) if hidden else source.store
+    shown_call = number(call, "call") if call else None
     two = (number(a, "a"), number(b, "b")) if a or b else None
-    yield from page(shown, Chosen(found.session_id, found.dialog_id, one, two))
+    yield from page(shown, Chosen(opened.session_id, opened.dialog_id, shown_call, two))
 
 
-WORK: tuple[Route, ...] = (
-    Route("/api/dialogs/{dialog}/whatif", whatif),
-    Route("/api/sessions/{session}/secrets", review),
-    Route("/api/sessions/{session}/export", export, file="session.html"),
-    Route("/api/index", index, method="POST"),
+WORK: tuple[Endpoint, ...] = (
+    Endpoint("/api/dialogs/{dialog}/whatif", whatif),
+    Endpoint("/api/sessions/{session}/secrets", review),
+    Endpoint("/api/sessions/{session}/export", export, file="session.html"),
+    Endpoint("/api/index", index, method="POST"),
 )
-"""All that the page asks and that takes long. Each function returns bytes or JSON values, one a line; the last may be a result or an error."""
+"""All slow answers. Each function returns bytes or JSON values, one a line; the last may be a result or an error."""
 
 
 # --- the process ----------------------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ WORK: tuple[Route, ...] = (
 def main() -> None:
     """Answer the question that standard input asks, in a process that does nothing else."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a policy prints is no answer
+    os.dup2(2, 1)  # what a policy prints is not part of the answer
     asked = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     function = next(route.function for route in WORK if route.function.__name__ == asked["do"])
@@ -112,11 +112,11 @@ def main() -> None:
 
 
 def _values(function: Callable[..., Answer], url: str, words: Mapping[str, str]) -> Iterator[Any]:
-    """Yield what a function yields, and the error that ends it; in a file there is no place for that."""
+    """Yield what a function yields, and the error that ends it; a file has no place for one."""
     value: Any = None
     try:
         with closing(open_store(url, create=False, read_only=True)) as store:
-            for value in function(Source(store=store, url=url, name=""), **words):
+            for value in function(Explored(store=store, url=url, name=""), **words):
                 yield value
     except Exception as error:
         if isinstance(value, bytes):
@@ -142,7 +142,7 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from palaver.explorer.work i
 class Work(Response):
     """What a process answers, sent as it comes. When the client leaves, the process is killed; what it wrote to the store is whole."""
 
-    def __init__(self, route: Route, url: str, words: Mapping[str, str], places: anyio.CapacityLimiter) -> None:
+    def __init__(self, route: Endpoint, url: str, words: Mapping[str, str], places: anyio.CapacityLimiter) -> None:
         """Ask for work.
 
         Args:
@@ -178,7 +178,7 @@ class Work(Response):
         while part:
             await send({"type": "http.response.body", "body": part, "more_body": True})
             part = await anext(parts, b"")
-        if code := await process.wait():  # the response is cut off: whoever reads it must not take it for whole
+        if code := await process.wait():  # the response is cut off, so that nobody mistakes it for a whole one
             raise RuntimeError(f"{self._question.decode()} ended with exit code {code}.")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

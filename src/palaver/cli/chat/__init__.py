@@ -57,12 +57,12 @@ def run(
     screen = Screen(None if "memory:" in store_url(store) else data_folder() / "chat_history", COMMANDS)
     with ExitStack() as stack:
         source = stack.enter_context(closing(redacting(open_store(store_url(store)), redact)))
-        functions = [one for path in tools or () for one in tools_of(path)]
+        functions = [function for path in tools or () for function in tools_of(path)]
         for number, spelled in enumerate(mcp or (), 1):
             connect = import_module("palaver.tools.mcp").connect  # it needs a package that few installations have
             functions += stack.enter_context(entered(connect(server_of(number, spelled)))).functions
-        found, spec = dialog_of(source, session, model or "")
+        dialog, spec = dialog_of(source, session, model or "")
         agent = agent_of(source, spec, system, policy, budget, summarizer)
         agent.tools = tuple(Toolbox(functions))  # two tools of one name are refused
-        talk = Talk(agent, found, session or "", spec, screen, yes=yes)
+        talk = Talk(agent, dialog, session or "", spec, screen, yes=yes)
         return converse(talk, commands=commands or screen.terminal)

@@ -21,7 +21,7 @@ from palaver.transcripts.markdown import markdown
 __all__ = ["ANSWER", "COMMANDS", "QUIT", "run_command"]
 
 ANSWER, QUIT = "answer", "quit"
-"""What a command may ask for: that the turn goes on, or that the chat ends."""
+"""What a command may ask for: that the turn continues, or that the chat ends."""
 
 
 def run_command(talk: Talk, line: str) -> str:
@@ -38,7 +38,7 @@ def run_command(talk: Talk, line: str) -> str:
 
 
 def _agreed(talk: Talk, asked: str) -> bool:
-    """Return whether the user agrees to what was previewed. In a pipe it is done: all of it can be taken back."""
+    """Return whether the user agrees to what was previewed. In a pipe it is done: all of it can be undone."""
     return not talk.screen.terminal or talk.screen.lines.ask(f"{asked} y(es), n(o): ").lower() in {"y", "yes"}
 
 

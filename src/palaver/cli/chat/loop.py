@@ -82,7 +82,7 @@ def _obeyed(talk: Talk, line: str, *, commands: bool) -> str:
 
 
 def _answer(talk: Talk) -> Exit:
-    """Have the agent answer, ask about calls that need a decision, and show how it ended. Whatever fails, the chat goes on."""
+    """Have the agent answer, ask about calls that need a decision, and show how it ended. The chat survives every failure."""
     while True:
         try:
             trace = _turn(talk)

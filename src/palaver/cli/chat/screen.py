@@ -46,7 +46,7 @@ class Screen(TextIOBase):
         self._begun: Console | None = None  # where a line is not ended yet
 
     def more(self, part: str, text: str) -> None:
-        """Show more of a part: `text` is the answer; `thinking` and `printed` are shown beside it, each on lines of its own."""
+        """Show more of a part: `text` is the answer; `thinking` and `printed` are on lines of their own."""
         if part != self._part:
             self.end_line()
             self._part = part
@@ -64,7 +64,7 @@ class Screen(TextIOBase):
         self._show(self._out, f"{text}\n")
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Show a line beside the conversation."""
+        """Show a line that is not part of the conversation."""
         self.end_line()
         self._show(self._aside, f"{text}\n", style)
 

@@ -22,7 +22,7 @@ __all__ = ["agent_of", "dialog_of", "server_of", "tools_of"]
 
 
 def dialog_of(store: Store, name: str | None, spec: str) -> tuple[Dialog | None, str]:
-    """Return the dialog that was named, or the newest of the session; None for a new session; and the model's string: given or recorded.
+    """Return the dialog that was named, or the newest of the session; None for a new session; and the model's string, from the command line or as recorded.
 
     Raises:
         InvalidInput: No model is named, or the name is that of an entry.
@@ -34,11 +34,11 @@ def dialog_of(store: Store, name: str | None, spec: str) -> tuple[Dialog | None,
         if missing.what != "session":
             raise
         there = None
-    found = None if there is None else there.session.newest if there.whole else there.dialog
-    spec = spec or str(found.session.record.metadata.get(MODEL, "") if found is not None else "")
+    dialog = None if there is None else there.session.newest if there.whole else there.dialog
+    spec = spec or str(dialog.session.record.metadata.get(MODEL, "") if dialog is not None else "")
     if not spec:
         raise InvalidInput("No model is named.", hint="Give --model, such as openai/gpt-5-mini.")
-    return found, spec
+    return dialog, spec
 
 
 def agent_of(
@@ -90,13 +90,15 @@ def tools_of(path: Path) -> tuple[Function, ...]:
     spec = spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None or not path.is_file() or path.stem in sys.modules:
         raise InvalidInput(f"--tools {path} is not a Python file, or has the name of a loaded module.")
-    sys.path.insert(0, str(path.resolve().parent))  # the file imports what is beside it
+    sys.path.insert(0, str(path.resolve().parent))  # the file may import others of its folder
     module = sys.modules[path.stem] = module_from_spec(spec)  # tools in processes of their own find it by its name
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InvalidInput(f"{path} raised {type(error).__name__}: {error}") from error
-    found = {id(one): one for name, one in vars(module).items() if isinstance(one, Function) and name[:1] != "_"}
-    if not found:
+    functions = {
+        id(value): value for name, value in vars(module).items() if isinstance(value, Function) and name[:1] != "_"
+    }
+    if not functions:
         raise InvalidInput(f"{path} has no tools.", hint="Put @tool (from palaver import tool) over its functions.")
-    return tuple(found.values())
+    return tuple(functions.values())

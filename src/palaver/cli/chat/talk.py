@@ -73,7 +73,7 @@ class Talk:
             InvalidInput: There are fewer.
         """
         messages = self.dialog.messages
-        said = [index for index, one in enumerate(messages.bare()) if one.role is Role.USER]
+        said = [index for index, message in enumerate(messages.bare()) if message.role is Role.USER]
         if not 0 < back <= len(said):
             raise InvalidInput(f"This branch has {counted(len(said), 'message')} of yours.")
         place = messages.handle(said[-back])

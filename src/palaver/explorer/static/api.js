@@ -1,11 +1,11 @@
-// Where answers come from: the local server, or, in an exported file, the index that the file holds.
+// Where answers come from: the local server, or, in an exported file, the index in the file.
 
 import { useEffect, useState } from "./dom.js";
 
 /** Whether this page is an exported file. */
 export const exported = document.getElementById("answers") !== null;
 
-/** What is looked at: `/api/about`, known before anything is drawn. */
+/** What the server says of itself and the store: `/api/about`, known before anything is drawn. */
 export const about = {};
 
 /** Something that went wrong, in words. */
@@ -43,7 +43,7 @@ async function part(id) {
   return inflated.get(id);
 }
 
-/** Return an answer of an exported file. In the file of a session, a call holds only the rows after those that it shares with the call before. */
+/** Return an answer of an exported file. In the file of a session, a call has only the rows after those that it shares with the call before. */
 async function kept(path) {
   const [, call, start, stop] = path.match(/^(.*\/calls\/\d+)\/labels\?start=(\d+)&stop=(\d+)$/) ?? [];
   if (call && (await stored(call)).same !== undefined) return (await kept(call)).labels.slice(start, stop);
@@ -59,7 +59,7 @@ async function kept(path) {
   return answer.same === undefined ? answer : { ...answer, items, labels };
 }
 
-/** Return what an exported file holds: `answers` maps each path to the part with its answer. */
+/** Return an answer as an exported file stores it: `answers` maps each path to the part with its answer. */
 async function stored(path) {
   const index = await part("answers");
   if (!(path in index)) throw new Problem("left_out", "This is not in the exported file.", "Open the session with `palaver open` to see it.");

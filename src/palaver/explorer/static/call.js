@@ -80,7 +80,7 @@ function Side({ item }) {
   return item.handle ? html`<${Body} key=${item.handle} handle=${item.handle} head=${head} />` : html`<section class="body" tabindex="0" aria-label="Entry">${head}</section>`;
 }
 
-/** An omission: why, and each original it stands for. */
+/** An omission: why, and each original that is omitted. */
 function Recall({ omission }) {
   const [start, number] = [omission.handle.split(":").slice(0, 1), Number(omission.handle.split(":")[1])];
   const [at, setAt] = useState(number);
@@ -93,5 +93,5 @@ function Recall({ omission }) {
 
 function Wire({ path, recorded }) {
   const { value, problem, waiting } = useAnswer(path);
-  return value ? html`<div class="body" tabindex="0">${!recorded && html`<p>Not what was sent, which the file does not say: compiled for OpenAI Chat from what stands here.</p>`}<${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
+  return value ? html`<div class="body" tabindex="0">${!recorded && html`<p>Not what was sent, which the file does not say: compiled for OpenAI Chat from what is shown here.</p>`}<${Long} text=${JSON.stringify(value, null, 2)} /></div>` : html`<${State} ...${{ problem, waiting }} />`;
 }

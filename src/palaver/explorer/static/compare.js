@@ -76,7 +76,7 @@ function Rows({ found }) {
     <${Body} key=${selected} handle=${chosen?.place ?? null} head=${chosen && html`<${Sides} ...${chosen} place=${chosen.what === "changed" ? null : chosen.place} />`} /></div>`;
 }
 
-/** What was seen before and after, in words; of what stands in the log, only why. */
+/** What was seen before and after, in words; of an entry of the log, only why. */
 function Sides({ before, after, why, place }) {
   if (place !== null) return html`<p>${visible(why)}</p>`;
   return html`<p>${visible(why)}</p>${before !== null && html`<h2>Before</h2><${Long} text=${before} />`}${after !== null && html`<h2>After</h2><${Long} text=${after} />`}`;

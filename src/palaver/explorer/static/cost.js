@@ -7,7 +7,7 @@ import { address, dialogOf, go } from "./route.js";
 
 const PARTS = ["system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded"];
 const COLOURS = ["#7a6ff0", "#3f8fd8", "#c86dd0", "#a05a2c", "#d99a00", "#3aa76d", "#c2504d", "#8a8f98"];
-const UNRECORDED = "What the provider counted and the session does not hold, mostly instructions and tools, is unrecorded.";
+const UNRECORDED = "What the provider counted and the session lacks, mostly instructions and tools, is unrecorded.";
 const DEAR = 10;
 const WHOLE = [1, 2, 5].flatMap((step) => [step, step * 10, step * 100, step * 1000, step * 10000]).sort((one, other) => one - other); // steps between numbers of calls
 

@@ -60,7 +60,7 @@ export function safe(address) {
   return /^https?:\/\//i.test(String(address)) ? address : undefined;
 }
 
-/** The mark that stands wherever a call is shown. */
+/** The mark of every call that is shown. */
 export function Told({ recorded, proved, policy }) {
   const words = recorded ? (proved === false ? "recorded, cannot be proved" : "recorded") : "reconstructed";
   const why = recorded
@@ -70,7 +70,7 @@ export function Told({ recorded, proved, policy }) {
   return html`<span class=${`told ${recorded ? "recorded" : "reconstructed"}`} title=${why}>${words}</span>`;
 }
 
-/** What stands where something is loading, empty or wrong. */
+/** What is shown where something is loading, empty or wrong. */
 export function State({ problem, waiting, children }) {
   if (problem) {
     return html`<div class="state problem" role="alert"><p>${visible(problem.message)}</p>${problem.hint && html`<p>${visible(problem.hint)}</p>`}</div>`;

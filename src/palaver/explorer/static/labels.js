@@ -5,7 +5,7 @@ import { get } from "./api.js";
 
 const PAGE = 100; // labels that are asked for together
 
-/** Return a function that gives the label of a row, if it is there, and one that is told which rows are in sight; `first` is the first page, where it is known. */
+/** Return a function that returns the label of a row, if it is there, and one to call with the rows in sight; `first` is the first page, where it is known. */
 export function useLabels(path, first) {
   const kept = useMemo(() => new Map(), [path]);
   const [, setDrawn] = useState(0);

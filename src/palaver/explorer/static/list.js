@@ -5,7 +5,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./dom.js";
 const BEYOND = 8; // rows drawn above and below what is in sight
 
 /**
- * `row(index)` draws one row; `onSelect(index)` is told of arrows, `onOpen(index)` of Enter and clicks; without it `onSelect` is told of them;
+ * `row(index)` draws one row; arrows call `onSelect(index)`, Enter and clicks `onOpen(index)`, or without it `onSelect`;
  * `onSight(first, stop)` of what is drawn, so that its labels can be fetched.
  */
 export function List({ id, label, count, row, height = 30, selected = -1, onSelect, onOpen, onSight }) {

@@ -10,7 +10,7 @@ export function routed(hash) {
   return { first, session, screen, number: number === undefined ? null : Number(number), words: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Return the address of a screen; words that are empty are left out. None leads to what an exported file does not hold. */
+/** Return the address of a screen; words that are empty are left out. Undefined for a screen that an exported file lacks. */
 export function address(path, words = {}) {
   if (exported && !held(routed(path), words)) return undefined;
   const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "" && value !== null && value !== undefined));
@@ -19,7 +19,7 @@ export function address(path, words = {}) {
 
 function held({ first, screen, number }, { one, wire }) {
   if (first !== "s" || (screen === "compare" && one)) return true;
-  const only = routed(about.start).number; // the one call that the file holds
+  const only = routed(about.start).number; // the one call in the file
   return about.screens.includes(screen) && (screen !== "call" || (only === null ? !wire : number === only));
 }
 
