@@ -65,7 +65,7 @@ def test_what_stays_is_counted_once_after_a_compaction() -> None:
     assert len({row["tokens"]["system"] for row in rows}) == 1
     assert rows[0]["tokens"]["system"] > 100
     assert [row["compacted"] for row in rows] == [False, False, True, True]
-    assert rows[-1]["tokens"]["human"] <= 2 * rows[0]["tokens"]["human"]
+    assert rows[-1]["tokens"]["human"] <= 2 * (rows[0]["tokens"]["human"] + 1)  # times have more or fewer digits
 
 
 def test_answers_are_what_commands_print(palaver: Palaver) -> None:
