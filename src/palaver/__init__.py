@@ -28,8 +28,9 @@ Errors: `AgentFailure`, `Conflict`, `InfeasibleBudget`, `InvalidInput`, `NotFoun
 A room is loaded when one of its names is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.agent import (
@@ -106,10 +107,9 @@ if TYPE_CHECKING:
         Session as Session,
         rebuild as rebuild,
     )
-    from palaver.erasure.erase import erase as erase
-    from palaver.erasure.plan import preview_erasure as preview_erasure
-    from palaver.session.manager import SessionManager as SessionManager
-    from palaver.session.memory import (
+    from palaver.erasure import erase as erase, preview_erasure as preview_erasure
+    from palaver.compat.manager import SessionManager as SessionManager
+    from palaver.memory import (
         ArchivalMemory as ArchivalMemory,
         CoreMemory as CoreMemory,
         Files as Files,
@@ -134,46 +134,31 @@ if TYPE_CHECKING:
     from palaver.view import Plan as Plan, View as View
     from palaver.wire import Call as Call, Profile as Profile, Request as Request
 
-_ROOMS = {
-    "palaver.agent": "Agent AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Trace TurnStream decide subagent",
-    "palaver.compat.building": "build_agents",
-    "palaver.compat.config": "load_config",
-    "palaver.compat.tactic": "Tactic",
-    "palaver.context": "ContextManager Policy compose",
-    "palaver.context.fit": "Fit fit",
-    "palaver.context.presets.own": "DefaultContextManager",
-    "palaver.context.repo_map": "RepoMap",
-    "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",
-    "palaver.log": "Handle PatternRedactor",
-    "palaver.messages": "AssistantMessage AudioContent BranchSummaryMessage CompactionSummaryMessage CustomMessage ImageContent InvokeCost Media Message Role Speaker SystemMessage TextContent ThinkingContent ToolCallContent ToolMessage ToolResultContent Trust Usage UserMessage",
-    "palaver.providers": "Provider Retry ScriptedProvider TextDelta collect connect_model",
-    "palaver.prompts": "DefaultTagParser Format Prompt Runtime",
-    "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
-    "palaver.erasure.erase": "erase",
-    "palaver.erasure.plan": "preview_erasure",
-    "palaver.session.manager": "SessionManager",
-    "palaver.session.memory": "ArchivalMemory CoreMemory Files SubjectMemory",
-    "palaver.session.retention": "retain",
-    "palaver.store": "MemoryStore SqliteStore Store open_store redacting",
-    "palaver.tokens": "Budget",
-    "palaver.tools": "CallContext Function ToolReply Toolbox tool",
-    "palaver.view": "Plan View",
-    "palaver.wire": "Call Profile Request",
-}
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
-
-__all__ = sorted(_ROOM_OF)  # noqa: PLE0605 - type checkers read the aliases above
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
-    """Load the room that a name comes from."""
-    room = _ROOM_OF.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(room), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
+    __name__,
+    {
+        "palaver.agent": "Agent AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Trace TurnStream decide subagent",
+        "palaver.compat.building": "build_agents",
+        "palaver.compat.config": "load_config",
+        "palaver.compat.tactic": "Tactic",
+        "palaver.context": "ContextManager Policy compose",
+        "palaver.context.fit": "Fit fit",
+        "palaver.context.presets.own": "DefaultContextManager",
+        "palaver.context.repo_map": "RepoMap",
+        "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",
+        "palaver.log": "Handle PatternRedactor",
+        "palaver.messages": "AssistantMessage AudioContent BranchSummaryMessage CompactionSummaryMessage CustomMessage ImageContent InvokeCost Media Message Role Speaker SystemMessage TextContent ThinkingContent ToolCallContent ToolMessage ToolResultContent Trust Usage UserMessage",
+        "palaver.providers": "Provider Retry ScriptedProvider TextDelta collect connect_model",
+        "palaver.prompts": "DefaultTagParser Format Prompt Runtime",
+        "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
+        "palaver.erasure": "erase preview_erasure",
+        "palaver.compat.manager": "SessionManager",
+        "palaver.memory": "ArchivalMemory CoreMemory Files SubjectMemory",
+        "palaver.session.retention": "retain",
+        "palaver.store": "MemoryStore SqliteStore Store open_store redacting",
+        "palaver.tokens": "Budget",
+        "palaver.tools": "CallContext Function ToolReply Toolbox tool",
+        "palaver.view": "Plan View",
+        "palaver.wire": "Call Profile Request",
+    },
+)

@@ -1,18 +1,23 @@
-"""The names that LLLM's documents use: `from lllm... import X` becomes `from palaver.lllm import X`.
+"""The names that LLLM's documents use: `from lllm... import X` becomes `from palaver.lllm import X`."""
 
-A name comes from `palaver` itself, or from the room that `MOVED` lists.
-"""
-
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import palaver
+from palaver.doors import open_door
 
-MOVED = {
-    name: room
-    for room, names in {
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of the rooms below
+        """Return a name of LLLM's documents."""
+
+
+__all__ = open_door(  # noqa: PLE0605 - the names of other lists
+    __name__,
+    {
+        "palaver": " ".join(palaver.__all__),
         "palaver.agent": "InvokeResult",
         "palaver.compat.building": "build_invoker register_invoker",
+        "palaver.compat.manager": "SessionContext SessionEntry SessionTreeNode",
         "palaver.compat.tactic": "build_tactic",
         "palaver.compat.trace": "AgentCallSession TacticCallSession",
         "palaver.context.presets.assistants": "SummarizationConfig",
@@ -21,24 +26,6 @@ MOVED = {
             "APITypes AgentMessage AssistantContent BaseMessage Content FunctionCall LLMMessage MessageRole Modalities Roles"
             " StopReason SystemContent TokenLogprob ToolContent ToolKind UsageCost UserContent"
         ),
-        "palaver.prompts": ("DefaultHandler Handler StringFormatterRenderer get_default_runtime set_default_runtime"),
-        "palaver.session.manager": "SessionContext SessionEntry SessionTreeNode",
-    }.items()
-    for name in names.split()
-}
-"""The room of each name that is not in `palaver`."""
-
-__all__ = sorted({*palaver.__all__, *MOVED})  # noqa: PLE0605 - the names of another list
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a room
-    """Return a name of LLLM's documents."""
-    if name in MOVED:
-        return getattr(import_module(MOVED[name]), name)
-    if name in palaver.__all__:
-        return getattr(palaver, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+        "palaver.prompts": "DefaultHandler Handler StringFormatterRenderer get_default_runtime set_default_runtime",
+    },
+)

@@ -4,10 +4,9 @@ import pytest
 
 from palaver.erasure.erase import erase
 from palaver.errors import InvalidInput
+from palaver.memory import MemoryWarning, SubjectMemory, shared_memory
 from palaver.session import Session
-from palaver.session.memory import MemoryWarning, SubjectMemory, shared_memory
-from palaver.session.retention import retain, retention
-from palaver.session.session import HOLD
+from palaver.session.retention import HOLD, retain, retention
 from palaver.store import Store
 
 YEAR = 365 * 86_400.0

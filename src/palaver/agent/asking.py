@@ -28,7 +28,7 @@ from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallC
 from palaver.plurals import a_type, counted
 from palaver.providers import Assembly, Event
 from palaver.providers.retry import with_retries
-from palaver.session.head import stamped
+from palaver.session.incoming import stamped
 from palaver.session.refusals import blamed
 from palaver.store.redacting import RedactingStore
 from palaver.tokens.pricing import cost_of

@@ -11,9 +11,9 @@ from palaver.agent.options import CallSettings
 from palaver.agent.turn import TurnState
 from palaver.context import Policy
 from palaver.context.recall import RECALL_TOOLS
+from palaver.memory import core_memory_tools
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
-from palaver.session.memory import core_memory_tools
 from palaver.session.recall_tools import read_back, search_for
 from palaver.tools import CallContext, Function, Toolbox
 from palaver.tools.toolbox import without_clashes
@@ -83,11 +83,11 @@ def _recall_tools() -> tuple[Function, ...]:
     """Return `recall` and `search_history`, which read the dialog of the call."""
 
     def recall(context: CallContext, **args: Any) -> tuple[Any, ...]:  # noqa: ANN401 - the arguments of the tool
-        text, media = read_back(context.dialog, args)
+        text, media = read_back(context.dialog.marks, args)
         return (text, *media)
 
     def search(context: CallContext, **args: Any) -> str:  # noqa: ANN401 - as above
-        return search_for(context.dialog, args)
+        return search_for(context.dialog.marks, args)
 
     work = {"recall": recall, "search_history": search}
     return tuple(

@@ -13,9 +13,9 @@ from palaver.context import ContextManager
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
 from palaver.errors import InvalidInput
+from palaver.memory import CoreMemory, SubjectMemory
 from palaver.messages import APITypes, Message
 from palaver.providers.retry import Retry
-from palaver.session.memory import CoreMemory, SubjectMemory
 from palaver.tokens import Budget
 from palaver.tools import CallContext
 

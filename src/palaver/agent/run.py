@@ -22,7 +22,7 @@ from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStar
 from palaver.messages import Message, ToolMessage
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.session.head import stamped
+from palaver.session.incoming import stamped
 from palaver.tools import CallContext, Toolbox
 from palaver.wire import Memo, Request
 

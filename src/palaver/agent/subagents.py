@@ -18,7 +18,7 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Header, child_of, copy_of, lineage
 from palaver.messages import Role
 from palaver.session import Dialog, Session
-from palaver.session.head import rendered
+from palaver.session.incoming import rendered
 from palaver.tools import CallContext, Function, ToolReply
 
 __all__ = ["Inherits", "subagent"]

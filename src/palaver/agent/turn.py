@@ -24,7 +24,7 @@ from palaver.log.entries import (
     TurnStarted,
 )
 from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallContent, ToolResultContent
-from palaver.session.messages import REJECTED
+from palaver.session.costs import REJECTED
 from palaver.store.protocol import Store
 
 __all__ = [

@@ -11,9 +11,9 @@ from palaver.browsing.entries import length, spans
 from palaver.errors import InvalidInput, NotFound
 from palaver.log import Handle
 from palaver.plurals import counted
-from palaver.session import Dialog, Session, only_session
+from palaver.session import Dialog, Session
 from palaver.store import Store
-from palaver.store.connect import find_session
+from palaver.store.connect import find_session, only_session
 
 __all__ = ["Location", "locate", "numbered"]
 

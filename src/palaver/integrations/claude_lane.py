@@ -20,13 +20,14 @@ from palaver.log import (
     ModelChange,
     Node,
     Omitted,
+    Run,
     Source,
     Span,
+    apart,
     child_of,
+    messages_in,
     path_to,
-    stretches,
 )
-from palaver.session.tree import apart, runs_of
 from palaver.store import Store
 from palaver.view import Reason, fold
 
@@ -255,7 +256,7 @@ class Lane:
         return made
 
     def _fork(self, node: Node, ranges: tuple[Span, ...]) -> DialogId:
-        kept = stretches(self._store, ranges)[1]
+        kept = messages_in(self._store, ranges)
         child = child_of(node, ranges, kept, relation="fork", metadata=self._about())
         self._store.create_dialog(child)
         if not self._subpath:
@@ -282,14 +283,14 @@ def _compaction(store: Store, dialog_id: DialogId, summary: str, source: Source 
     """Return the checkpoint of a compaction in Claude Code: the state in force, and the summary."""
     state = fold(store, dialog_id).state
     gone = apart(spans_of(store, dialog_id), state)
-    derived = Derived(text=summary, label="summary", sources=runs_of(gone))
+    derived = Derived(text=summary, label="summary", sources=tuple(map(Run.of, gone)))
     omitted = [
-        Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=stretches(store, [span])[1])
-        for run, span in zip(runs_of(gone), gone, strict=True)
+        Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=messages_in(store, [span]))
+        for run, span in zip(map(Run.of, gone), gone, strict=True)
     ]
     return Compaction(
         base=store.last(dialog_id).seq,
-        pieces=(*runs_of(state), derived),
+        pieces=(*map(Run.of, state), derived),
         omitted=tuple(omitted),
         policy=NAME,
         foreign=True,

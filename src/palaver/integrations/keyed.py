@@ -10,7 +10,7 @@ from anyio import CapacityLimiter, to_thread
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId, SessionId, derive_id, new_session_id, now
 from palaver.log import Entry, Handle, Span, lineage
-from palaver.session.head import KnownHead
+from palaver.session import opened
 from palaver.store import SessionRecord, SourceRecord, Store
 
 __all__ = ["Keyed", "annotate", "append", "in_thread", "spans_of", "step"]
@@ -43,12 +43,13 @@ def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, 
     Raises:
         Conflict: Another writer was first; nothing was written.
     """
-    return KnownHead(store, dialog_id).append(entries)
+    headers = opened.append(store, dialog_id, entries, store.last(dialog_id).turn_head)
+    return tuple(Handle(dialog_id, header.seq) for header in headers)
 
 
 def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
     """Write an entry outside the turn, and return its handle."""
-    return KnownHead(store, dialog_id).annotate(entry)
+    return Handle(dialog_id, opened.annotate(store, dialog_id, entry).seq)
 
 
 def spans_of(store: Store, dialog_id: DialogId) -> tuple[Span, ...]:

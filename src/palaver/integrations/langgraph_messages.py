@@ -13,10 +13,9 @@ from palaver.errors import PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.integrations.keyed import append, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
-from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of, stretches
+from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of, messages_in, upto
 from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
-from palaver.session.tree import upto
 from palaver.store import Store
 
 __all__ = ["ThreadConversation", "is_conversation"]
@@ -107,7 +106,7 @@ class ThreadConversation:
     def _forked(self, dialog: DialogId, kept: int) -> DialogId:
         shared = self._marks[dialog][:kept]
         ranges = upto(spans_of(self._store, dialog), shared[-1].place) if shared else ()
-        messages = stretches(self._store, ranges)[1]
+        messages = messages_in(self._store, ranges)
         node = child_of(self._store.node(dialog), ranges, messages, relation="fork", metadata=self._about())
         return self._added(node, shared)
 

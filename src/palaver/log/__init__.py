@@ -60,22 +60,11 @@ from palaver.log.headers import (
     next_header,
     rule,
 )
-from palaver.log.lineage import (
-    Node,
-    Reader,
-    Stretch,
-    child_of,
-    clip,
-    gaps,
-    joined,
-    lineage,
-    part_of,
-    path_to,
-    stretches,
-)
+from palaver.log.lineage import Node, Reader, child_of, lineage, path_to
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
+from palaver.log.spans import Stretch, apart, clip, common, gaps, joined, last_of, messages_in, part_of, stretches, upto
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
@@ -129,9 +118,11 @@ __all__ = [
     "TurnEnded",
     "TurnStarted",
     "UnknownEntry",
+    "apart",
     "body_digest",
     "child_of",
     "clip",
+    "common",
     "copy_of",
     "count_messages",
     "decode_entry",
@@ -146,9 +137,11 @@ __all__ = [
     "gaps",
     "is_note",
     "joined",
+    "last_of",
     "letter",
     "lineage",
     "message_draft",
+    "messages_in",
     "next_header",
     "note",
     "originals",
@@ -159,4 +152,5 @@ __all__ = [
     "rule",
     "stand_in",
     "stretches",
+    "upto",
 ]

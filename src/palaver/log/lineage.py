@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log.handles import Handle, Span
@@ -142,68 +140,3 @@ def lineage(node: Node, length: int) -> tuple[Span, ...]:
 def path_to(reader: Reader, place: Handle) -> tuple[Span, ...]:
     """Return the path to an entry, inclusive: the content of its dialog when it was written."""
     return lineage(reader.node(place.dialog), place.seq + 1)
-
-
-def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Drop empty spans, and join those that touch."""
-    kept: list[Span] = []
-    for span in spans:
-        if not len(span):
-            continue
-        if kept and kept[-1].dialog == span.dialog and kept[-1].stop == span.start:
-            kept[-1] = Span(span.dialog, kept[-1].start, span.stop)
-        else:
-            kept.append(span)
-    return tuple(kept)
-
-
-def clip(spans: Iterable[Span], runs: Sequence[Span]) -> Iterator[Span]:
-    """Return the parts of `spans` that lie within `runs`, in the order of `spans`."""
-    for span in spans:
-        for run in runs:
-            if run.dialog == span.dialog:
-                start, stop = max(span.start, run.start), min(span.stop, run.stop)
-                if start < stop:
-                    yield Span(span.dialog, start, stop)
-
-
-def gaps(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return what lies between spans of one dialog, sorted: entries that a dialog with these spans does not hold."""
-    return tuple(
-        Span(span.dialog, span.stop, other.start)
-        for span, other in pairwise(sorted(spans))
-        if span.dialog == other.dialog and span.stop < other.start
-    )
-
-
-def part_of(place: Handle, between: Sequence[Span]) -> tuple[DialogId, int]:
-    """Return a key of the part in which a place lies, where `gaps` part what is held: equal for places of one part only."""
-    return place.dialog, bisect_left(between, Span(place.dialog, place.seq, place.seq)) if between else 0
-
-
-class Stretch(NamedTuple):
-    """A span of a dialog's lineage with its message counts.
-
-    Attributes:
-        span: The entries.
-        before: The number of messages before the span in its own dialog.
-        first: The number of messages before the span in the lineage.
-        messages: The number of messages that begin in the span.
-    """
-
-    span: Span
-    before: int
-    first: int
-    messages: int
-
-
-def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
-    """Return the spans with their counts, and the total number of messages. Read two headers per span."""
-    made: list[Stretch] = []
-    count = 0
-    for span in spans:
-        before = reader.header(span.dialog, span.start - 1).number if span.start else 0
-        begun = reader.header(span.dialog, span.stop - 1).number - before if len(span) else 0
-        made.append(Stretch(span, before, count, begun))
-        count += begun
-    return tuple(made), count

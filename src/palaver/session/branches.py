@@ -1,14 +1,16 @@
-"""Branches: rewind to an entry, and merge one branch into another. The log keeps every entry of both."""
+"""Branches: the entries that a fork shares, rewinds, and merges. The log keeps every entry of all branches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
+from palaver import context, tokens
 from palaver.errors import Conflict, InvalidInput
-from palaver.ids import DialogId
+from palaver.ids import DialogId, now
 from palaver.log import (
+    HOLDING,
     NOTHING,
     BranchSummary,
     Custom,
@@ -18,23 +20,38 @@ from palaver.log import (
     Reader,
     Run,
     Span,
+    Stretch,
+    apart,
     child_of,
+    clip,
+    common,
     entry_at,
-    stretches,
+    joined,
+    last_of,
+    messages_in,
+    rule,
+    upto,
 )
 from palaver.messages import ToolCallContent, Trust, thaw
 from palaver.plurals import counted
-from palaver.session.messages import Messages, message_line
+from palaver.session.messages import Messages, message_line, place_of_message
+from palaver.session.opened import OpenDialog, OpenSession, annotate
 from palaver.session.recall import whole
-from palaver.session.tree import apart, common, newest, runs_of, upto
-from palaver.tokens import Budget, counter
+from palaver.store.protocol import Store
 from palaver.view import Exchange, Fold, Reason, View
 
-if TYPE_CHECKING:
-    from palaver.session.dialog import Dialog
-    from palaver.session.session import Session
-
-__all__ = ["REWIND", "Rewind", "account", "lowest_trust", "merge", "record_of", "rewind", "undo_rewind", "view_of"]
+__all__ = [
+    "REWIND",
+    "Rewind",
+    "account",
+    "lowest_trust",
+    "merge",
+    "record_of",
+    "rewind",
+    "undo_rewind",
+    "view_of",
+    "window",
+]
 
 REWIND = "rewind"
 """The relation of a dialog that a rewind created to the original dialog."""
@@ -47,9 +64,80 @@ _WIDTH = 96
 _ROOM = 4_000
 """The window in tokens for which a branch's record is made. The record gets a fraction of it, and everything in it can be recalled."""
 
+D = TypeVar("D")
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------------------------
+
+
+def window(dialog: OpenDialog, last_n: int, first_k: int) -> tuple[tuple[Span, ...], int]:
+    """Return the spans and the number of the first `first_k` and the last `last_n` messages, or of all where `last_n` is 0.
+
+    An entry that is not a message belongs to the message before it, a fragment to the first fragment of its response. Of the omitted part,
+    entries with a lasting effect stay (instructions, pins, …), so that the same settings are in force. The cost does not depend on the length
+    of the log.
+    """
+    if last_n == 0 or first_k + last_n >= dialog.count:
+        return dialog.spans(), dialog.count
+    store, stretches = dialog.store, dialog.stretches()
+    spans = [stretch.span for stretch in stretches]
+    front, after, strays = _cut(store, stretches, first_k) if first_k else ([], spans, [])
+    before, back, late = _cut(store, stretches, dialog.count - last_n)
+    order = {span.dialog: index for index, span in enumerate(spans)}
+    between = [*strays, *_holding(store, list(clip(before, after)))]
+    between.sort(key=lambda span: (order[span.dialog], span.start))
+    return joined([*front, *between, *apart(back, late)]), last_n + first_k
+
+
+def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
+    """Yield the omitted entries that have a lasting effect."""
+    newest: set[str] = set()
+    for span in reversed(left_out):
+        for header in store.latest_of_kind(span.dialog, HOLDING, span.start, span.stop):
+            if header.kind not in newest:
+                yield Span(span.dialog, header.seq, header.seq + 1)
+            if rule(header.kind).holds == "newest":
+                newest.add(header.kind)
+
+
+def _cut(reader: Reader, stretches: Sequence[Stretch], index: int) -> tuple[list[Span], list[Span], list[Span]]:
+    """Split the spans where message `index` begins.
+
+    Returns:
+        The part before, the part from there on, and the entries of the latter that continue a message of the former.
+    """
+    at, seq = place_of_message(reader, stretches, index)
+    cut = stretches[at].span
+    front = [*(stretch.span for stretch in stretches[:at]), Span(cut.dialog, cut.start, seq)]
+    back = [Span(cut.dialog, seq, cut.stop), *(stretch.span for stretch in stretches[at + 1 :])]
+    return front, back, list(_strays(reader, joined(front), back))
+
+
+def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iterator[Span]:
+    """Yield the entries after a cut that continue the response before it. The response ends where the next one begins."""
+    if not front:
+        return
+    place = front[-1]
+    last = reader.header(place.dialog, place.stop - 1)
+    after = [span for span in back if span.dialog == place.dialog and len(span)]
+    if not last.response or not after:
+        return
+    stop = max(span.stop for span in after)
+    if reader.header(place.dialog, stop - 1).number - last.number == stop - 1 - last.seq:
+        return  # each entry begins a message, so none continues one
+    for seq in range(last.seq + 1, stop):  # one by one, because the next response is near
+        header = reader.header(place.dialog, seq)
+        if header.response != last.response:
+            return
+        if header.continues == "message":
+            yield from (Span(place.dialog, seq, seq + 1) for span in after if span.start <= seq < span.stop)
+
+
+# --- rewinds ----------------------------------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, kw_only=True)
-class Rewind:
+class Rewind(Generic[D]):
     """A previewed rewind; `apply` performs it.
 
     Attributes:
@@ -68,10 +156,10 @@ class Rewind:
     entries: int
     files: tuple[str, ...]
     _spans: tuple[Span, ...] = field(repr=False)
-    _session: Session = field(repr=False, compare=False)
+    _session: OpenSession[D] = field(repr=False, compare=False)
     _turn_head: int = field(repr=False)
 
-    def apply(self) -> Dialog:
+    def apply(self) -> D:
         """Rewind, and return the dialog that continues from there. The original dialog stays unchanged; `Session.undo_rewind` returns to it.
 
         Raises:
@@ -85,10 +173,10 @@ class Rewind:
             actual = store.last(left.dialog_id).turn_head
             if actual != self._turn_head:
                 raise Conflict(left.dialog_id, self._turn_head, actual, hint="Reload the dialog, and preview again.")
-            made = self._session._new_node(node)
+            made = self._session.new_dialog(node)
             if root:
-                store.update_session(left.session_id, root=made.dialog_id)
-        return self._session.dialog(made.dialog_id)
+                store.update_session(left.session_id, root=node.dialog_id)
+        return made
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Yield lines for people, with texts cut after `width` characters."""
@@ -104,64 +192,59 @@ class Rewind:
         return "\n".join(self.lines())
 
 
-def rewind(session: Session, dialog: Dialog, to: Handle | str | None) -> Rewind:
+def rewind(session: OpenSession[D], dialog: OpenDialog, to: Handle | str | None) -> Rewind[D]:
     """Preview going back to an entry; see `Session.rewind`."""
     store = session.store
     dialog.reload()
-    held = dialog._spans()
-    place = None if to is None else whole(store, dialog.session_id, to)._replace(block=None)
-    kept = () if place is None else upto(held, place)
-    gone = apart(held, kept)
+    spans = dialog.spans()
+    place = None if to is None else whole(store, session.session_id, to)._replace(block=None)
+    kept = () if place is None else upto(spans, place)
+    gone = apart(spans, kept)
     if not gone:
         raise InvalidInput(f"Nothing would leave: {place or 'nothing'} is the end of the dialog.")
-    leaving = Messages(store, *stretches(store, gone))
+    leaving = Messages.of(store, gone)
     return Rewind(
         dialog_id=dialog.dialog_id,
         to=place,
-        kept=stretches(store, kept)[1],
+        kept=messages_in(store, kept),
         leaving=leaving,
         entries=sum(map(len, gone)),
         files=tuple(dict.fromkeys(_files(leaving))),
         _spans=kept,
         _session=session,
-        _turn_head=store.last(dialog.dialog_id).turn_head,
+        _turn_head=dialog.last.turn_head,
     )
 
 
 def _files(messages: Messages) -> Iterator[str]:
-    from palaver.context.tool_effects import effect  # noqa: PLC0415 - as in `record_of`
-
     for message in messages.bare():
         for block in message.contents:
             if isinstance(block, ToolCallContent):
-                done = effect(block.name, thaw(block.args))
+                done = context.effect(block.name, thaw(block.args))
                 yield from (*done.reads, *done.writes)
 
 
-def undo_rewind(session: Session, dialog: Dialog) -> Dialog:
-    """Return to the dialog before a rewind; see `Session.undo_rewind`."""
-    store, node = session.store, session.store.node(dialog.dialog_id)
+def undo_rewind(session: OpenSession[D], dialog_id: DialogId) -> D:
+    """Return the dialog before a rewind; see `Session.undo_rewind`."""
+    store, node = session.store, session.store.node(dialog_id)
     if node.relation != REWIND or node.parent_id is None:
         raise InvalidInput(f"Dialog {node.dialog_id[:12]} was not made by a rewind.")
     left: Any = node.metadata.get(_FROM)
-    back = Custom(custom_type=_UNDONE, data={"dialog": node.dialog_id})
+    back = Custom(custom_type=_UNDONE, data={"dialog": node.dialog_id}, at=session.tick(now()))
     with store.transaction():
-        parent = session.dialog(node.parent_id)
-        parent.record(back, beside=True)  # now it has the newest entry again
+        annotate(store, node.parent_id, back)  # now the original dialog has the newest entry again
         if left and left["root"] and store.session(node.session_id).root == node.dialog_id:
             store.update_session(node.session_id, root=node.parent_id)
-    return parent.reload()
+    return session.dialog(node.parent_id)
 
 
-# --- merging ------------------------------------------------------------------------------------------------------------------------------
+# --- merges -----------------------------------------------------------------------------------------------------------------------------
 
 
-def merge(branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
+def merge(branch: OpenDialog, into: OpenDialog, summary: str | None = None) -> Handle:
     """Write into a dialog what happened on another branch; see `Session.merge`."""
-    if (branch.store, branch.session_id) != (into.store, into.session_id):
-        raise InvalidInput(f"Dialog {branch.dialog_id[:12]} is not part of session {into.session_id[:12]}.")
-    store, spans, others = branch.store, branch._spans(), into._spans()
-    new = apart(apart(spans, others), _told_before(store, others))
+    store, spans, others = branch.store, branch.spans(), into.spans()
+    new = apart(apart(spans, others), _merged_before(store, others))
     view = view_of(store, branch.dialog_id, new)
     if not view.exchanges:
         raise InvalidInput(
@@ -171,19 +254,16 @@ def merge(branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
     count = counted(len(view.exchanges), "exchange")
     head = f"[What happened on branch {branch.dialog_id[:12]}, {count}; recall {runs} for the originals]"
     text = f"{head}\n{record_of(view) if summary is None else summary}"
-    entry = account(branch.dialog_id, newest(common(spans, others)), text, new, lowest_trust(view.exchanges))
-    return into.record(entry, beside=True)[0]
+    entry = account(branch.dialog_id, last_of(common(spans, others)), text, new, lowest_trust(view.exchanges))
+    return into.annotate(entry)
 
 
 def record_of(view: View) -> str:
     """Return the record of a whole view: the human's messages, files, commands and the plan."""
-    from palaver.context.layout import Layout  # noqa: PLC0415 - a rewind needs no context manager
-    from palaver.context.meter import Meter  # noqa: PLC0415 - as above
-    from palaver.context.record import record  # noqa: PLC0415 - as above
-
-    layout = Layout.of(view, Budget.of_input(_ROOM), Meter(counter(view.model)))
-    told = record(layout.without(0, layout.end, Reason.FOLDED, keep=frozenset()))
-    return told.text.partition("\n")[2]  # without its first line, which counts the omissions of a view
+    meter = context.Meter(tokens.counter(view.model))
+    layout = context.Layout.of(view, tokens.Budget.of_input(_ROOM), meter)
+    whole_view = context.record(layout.without(0, layout.end, Reason.FOLDED, keep=frozenset()))
+    return whole_view.text.partition("\n")[2]  # without its first line, which counts the omissions of a view
 
 
 def account(
@@ -194,7 +274,7 @@ def account(
         summary=text,
         dialog=branch,
         left=None if parted is None else Place(dialog=parted.dialog, seq=parted.seq),
-        sources=runs_of(sources),
+        sources=tuple(map(Run.of, sources)),
         trust=trust.name.lower(),
     )
 
@@ -210,12 +290,12 @@ def lowest_trust(exchanges: tuple[Exchange, ...]) -> Trust:
     return min((block.trust for exchange in exchanges for block in exchange.blocks()), default=Trust.OUTSIDE)
 
 
-def _told_before(reader: Reader, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+def _merged_before(reader: Reader, spans: tuple[Span, ...]) -> tuple[Span, ...]:
     """Return the entries that branch summaries already cover."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for span in spans:
         for header in reader.headers(span.dialog, span.start, span.stop):
             if header.kind == "branch_summary":
                 entry = entry_at(reader, Handle(span.dialog, header.seq))
-                found += (entry.sources or ()) if isinstance(entry, BranchSummary) else ()
-    return tuple(Span(run.dialog, run.start, run.stop) for run in found)
+                runs += (entry.sources or ()) if isinstance(entry, BranchSummary) else ()
+    return tuple(Span(run.dialog, run.start, run.stop) for run in runs)

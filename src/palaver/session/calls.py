@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, overload
 
 from pydantic import TypeAdapter
 
-from palaver import providers
+from palaver import providers, wire
 from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import Entry, Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
+from palaver.log import Handle, Header, Invocation, MessageEntry, entry_at
 from palaver.messages import Usage, thaw
 from palaver.plurals import counted
-from palaver.session.head import KnownHead, require_unerased
+from palaver.session.opened import OpenDialog
 from palaver.store.protocol import Store
-from palaver.view import CALL_VERSION, Manifest, View, changed, fold, manifest, patched, restored, whole
-from palaver.wire import COMPILER, Call, Request
-from palaver.wire import compile as compile_request
+from palaver.view import (
+    CALL_VERSION,
+    Manifest,
+    View,
+    changed,
+    fold,
+    manifest,
+    patched,
+    restored,
+    whole,
+)
 
 __all__ = ["CallHistory", "ModelCall"]
 
@@ -77,7 +85,7 @@ class ModelCall:
         saw = _whole(self.store, self.handle, self._data)
         return restored(saw, fold(self.store, self.handle.dialog, saw["at"]))
 
-    def request(self) -> Request:
+    def request(self) -> wire.Request:
         """Return the request that was sent, byte for byte.
 
         Raises:
@@ -90,13 +98,13 @@ class ModelCall:
             call = _calls().validate_python(thaw(asked))
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
-        made = compile_request(
+        made = wire.compile(
             self.view(), providers.profile(name, model), call, lambda digest: self.store.blob(BlobId(digest))
         )
         if made.digest != digest:
-            version = f"Version {compiler} of the compiler made it; this one is {COMPILER}."
+            version = f"Version {compiler} of the compiler made it; this one is {wire.COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."
-            raise NotReproducible(version if compiler != COMPILER else same, request=made)
+            raise NotReproducible(version if compiler != wire.COMPILER else same, request=made)
         return made
 
     def usage(self) -> Usage | None:
@@ -122,23 +130,13 @@ class ModelCall:
 class CallHistory(Sequence[ModelCall]):
     """The model calls of a dialog in order, including those of its ancestors before the fork. Records the next call."""
 
-    def __init__(self, store: Store, node: Node, head: KnownHead, folded: Callable[[int], View]) -> None:
-        """Create the history; nothing is read yet.
-
-        Args:
-            store: The store.
-            node: The dialog.
-            head: The known state of the dialog.
-            folded: Returns the view of everything up to an own entry.
-        """
-        self._store = store
-        self._node = node
-        self._head = head
-        self._folded = folded
-        self._inherited: tuple[Handle, ...] | None = None
+    def __init__(self, dialog: OpenDialog) -> None:
+        """Create the history; nothing is read yet."""
+        self._dialog = dialog
+        self._store = dialog.store
         self._own: list[int] = []
         self._read = -1
-        self._changes = head.changes
+        self._changes = dialog.changes
         self._latest: _Latest | None = None
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
@@ -149,7 +147,7 @@ class CallHistory(Sequence[ModelCall]):
     def __len__(self) -> int:
         """Return the number of calls; read the headers of new ones."""
         self._catch_up()
-        return len(self._places(self._node.ranges)) + len(self._own)
+        return len(self._inherited) + len(self._own)
 
     @overload
     def __getitem__(self, index: int) -> ModelCall: ...
@@ -166,36 +164,34 @@ class CallHistory(Sequence[ModelCall]):
         return map(self._call, range(len(self)))
 
     def _call(self, number: int) -> ModelCall:
-        inherited = self._places(self._node.ranges)
-        own = number - len(inherited)
-        place = inherited[number] if own < 0 else Handle(self._node.dialog_id, self._own[own])
+        own = number - len(self._inherited)
+        place = self._inherited[number] if own < 0 else Handle(self._dialog.dialog_id, self._own[own])
         entry = entry_at(self._store, place)
         if not isinstance(entry, Invocation):
             raise NotFound(str(place), what="model call")
         return ModelCall(store=self._store, number=number + 1, handle=place, entry=entry)
 
     def _catch_up(self) -> None:
-        last = self._head.refresh()
-        if self._changes != self._head.changes:
+        last = self._dialog.refresh()
+        if self._changes != self._dialog.changes:
             self._own, self._read, self._latest = [], -1, None
-            self._changes = self._head.changes
+            self._changes = self._dialog.changes
         if last.seq > self._read:
-            new = self._store.latest_of_kind(self._node.dialog_id, "invocation", self._read + 1, last.seq + 1)
+            new = self._store.latest_of_kind(self._dialog.dialog_id, "invocation", self._read + 1, last.seq + 1)
             self._own += sorted(header.seq for header in new)
             self._read = last.seq
 
-    def _places(self, ranges: Sequence[Span]) -> tuple[Handle, ...]:
-        if self._inherited is None:
-            found: list[Handle] = []
-            for span in ranges:
-                headers = self._store.latest_of_kind(span.dialog, "invocation", span.start, span.stop)
-                found += sorted(Handle(span.dialog, header.seq) for header in headers)
-            self._inherited = tuple(found)
-        return self._inherited
+    @cached_property
+    def _inherited(self) -> tuple[Handle, ...]:
+        places: list[Handle] = []
+        for span in self._dialog.node.ranges:
+            headers = self._store.latest_of_kind(span.dialog, "invocation", span.start, span.stop)
+            places += sorted(Handle(span.dialog, header.seq) for header in headers)
+        return tuple(places)
 
     # --- recording --------------------------------------------------------------------------------------------------------------------
 
-    def record(self, request: Request) -> Handle:
+    def record(self, request: wire.Request) -> Handle:
         """Record a model call and its view, before the request is sent, so that a crash leaves a trace.
 
         The cost depends on the changes since the previous call.
@@ -204,21 +200,21 @@ class CallHistory(Sequence[ModelCall]):
             Conflict: Part of the dialog was erased after the request was compiled.
             InvalidInput: The request was not compiled from a view of this dialog.
         """
-        view, dialog_id = request.view, self._node.dialog_id
+        view, dialog_id = request.view, self._dialog.dialog_id
         if view is None or request.call is None or view.dialog_id != dialog_id:
             raise InvalidInput(
                 f"The request was not compiled from a view of dialog {dialog_id}.", hint="Use dialog.request()."
             )
         self._catch_up()
-        saw = manifest(view, self._folded(view.at))
+        saw = manifest(view, self._dialog.view(view.at))
         asked = thaw(_calls().dump_python(request.call, mode="json", exclude_defaults=True))
         before = self._latest or self._find_latest()
         data, depth = _recorded(request, saw, asked, before)
 
         def check(_: Header) -> None:
-            require_unerased(self._store, dialog_id, view.at, "the request")
+            self._dialog.require_unerased(view.at, "the request")
 
-        place = self._head.annotate(Invocation(model=request.model, manifest=data), check)
+        place = self._dialog.annotate(Invocation(model=request.model, manifest=data), check)
         self._latest = _Latest(place.seq, depth, saw, asked)
         return place
 
@@ -226,7 +222,7 @@ class CallHistory(Sequence[ModelCall]):
         """Return the newest own call that recorded its view, or None if its manifest cannot be read."""
         if not self._own:
             return None
-        place = Handle(self._node.dialog_id, self._own[-1])
+        place = Handle(self._dialog.dialog_id, self._own[-1])
         entry = entry_at(self._store, place)
         if not isinstance(entry, Invocation) or not _is_ours(entry):
             return None
@@ -253,14 +249,14 @@ class _Latest(NamedTuple):
     asked: _Data
 
 
-def _recorded(request: Request, saw: Manifest, asked: _Data, before: _Latest | None) -> tuple[dict[str, Any], int]:
+def _recorded(request: wire.Request, saw: Manifest, asked: _Data, before: _Latest | None) -> tuple[dict[str, Any], int]:
     """Return an entry's record of a call, and the number of differences before it."""
     figures = {
         "profile": request.profile.name,
         "model": request.model,
         "digest": request.digest,
         "bytes": len(request.data),
-        "compiler": COMPILER,
+        "compiler": wire.COMPILER,
     }
     data: dict[str, Any] = {"version": CALL_VERSION, "request": figures}
     if before is None or before.depth >= _DEEPEST:
@@ -269,8 +265,8 @@ def _recorded(request: Request, saw: Manifest, asked: _Data, before: _Latest | N
     return data | ({} if asked == before.asked else {"call": asked}), before.depth + 1
 
 
-def _is_ours(entry: Entry) -> bool:
-    data = entry.manifest if isinstance(entry, Invocation) else None
+def _is_ours(entry: Invocation) -> bool:
+    data = entry.manifest
     return isinstance(data, Mapping) and data.get("version") == CALL_VERSION and "saw" in data
 
 
@@ -296,14 +292,14 @@ def _whole(store: Store, place: Handle, data: _Data) -> Manifest:
 
 def _asked(place: Handle, chain: Iterable[_Data]) -> _Data:
     """Return the call of a record: its own, or that of the newest earlier record that has one."""
-    asked = next((one["call"] for one in chain if "call" in one), None)
+    asked = next((record["call"] for record in chain if "call" in record), None)
     if not isinstance(asked, Mapping):
         raise StoreDamaged(str(place), "the record of its call is lost")
     return asked
 
 
 def _patched(chain: Sequence[_Data]) -> Manifest:
-    *differences, first = [one["saw"] for one in chain]
+    *differences, first = [record["saw"] for record in chain]
     saw = whole(thaw(first))
     for difference in reversed(differences):
         saw = patched(thaw(difference), saw)
@@ -311,6 +307,6 @@ def _patched(chain: Sequence[_Data]) -> Manifest:
 
 
 @cache
-def _calls() -> TypeAdapter[Call]:
+def _calls() -> TypeAdapter[wire.Call]:
     """Return the codec of calls, created on first use."""
-    return TypeAdapter(Call)
+    return TypeAdapter(wire.Call)

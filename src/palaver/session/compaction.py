@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from palaver.context import DEFAULT_POLICY, Composed, ContextManager, Policy, compose, policy
-from palaver.context.meter import Meter
+from palaver import context, tokens, tools
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
-from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Header, Node, entry_at
-from palaver.prompts import Runtime
-from palaver.session.head import KnownHead, require_unerased
-from palaver.store.protocol import Store
-from palaver.tokens import Budget, counter
+from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Header, entry_at
+from palaver.session.opened import OpenDialog
 from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held, in_force
-
-if TYPE_CHECKING:
-    from palaver.context.summary import Summarizer
 
 __all__ = ["ATTEMPT", "BudgetLike", "CompactionPreview", "Compactions", "PolicyLike"]
 
-PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
+PolicyLike: TypeAlias = "context.ContextManager | str | Mapping[str, Any]"
 """A policy or context manager, its name, or its configuration."""
 
-BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
+BudgetLike: TypeAlias = "tokens.Budget | int | Mapping[str, object]"
 """A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `palaver.tokens.Budget`."""
 
-NO_LIMIT = Budget.of_input(2**53)
+_NO_LIMIT = 2**53
+"""The tokens of a plain context manager's request, which needs no budget."""
 
 _SUMMARY_SHARE = 4
 """A summary has at most a quarter of the limit (`palaver.context.summary`), which is kept free for it."""
 
 _SHARE = 0.5
-"""The share of its size that a view keeps at most, where nobody says how small it is to be (OpenHands: half)."""
+"""The share of its size that a view keeps at most, if neither caller nor policy says how small it must be (OpenHands: half)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +43,7 @@ class CompactionPreview:
     """
 
     before: View
-    composed: Composed
+    composed: context.Composed
     attempt: Mapping[str, Any] = field(default_factory=dict)
     _of: Compactions = field(repr=False, compare=False)
 
@@ -99,7 +93,7 @@ class CompactionPreview:
         """Commit it: one entry of the log, from which later views start. `undo` reverts it.
 
         Raises:
-            Conflict: Another compaction was committed meanwhile, or something that the dialog holds was erased.
+            Conflict: Another compaction was committed meanwhile, or part of the dialog was erased.
             InvalidInput: The view would not become smaller.
         """
         return self._of.commit(self.composed, attempt=self.attempt)
@@ -108,7 +102,7 @@ class CompactionPreview:
         """Leave the view as it is. Where a summarizer was asked, its cost is recorded; the entry is returned."""
         if "summary" not in self.attempt:
             return None
-        return self._of._head.annotate(Custom(custom_type=ATTEMPT, data={**self.attempt, "rejected": reason}))
+        return self._of.record_rejected({**self.attempt, "rejected": reason})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -135,29 +129,11 @@ def text_of(exchange: Exchange) -> str:
 class Compactions:
     """The compactions of a dialog: previewed, committed, undone and redone."""
 
-    def __init__(
-        self,
-        store: Store,
-        runtime: Runtime,
-        node: Node,
-        head: KnownHead,
-        seen: Callable[[], View],
-    ) -> None:
-        """Read nothing yet.
-
-        Args:
-            store: The store.
-            runtime: Resolves names of policies.
-            node: The dialog.
-            head: How far the dialog is known.
-            seen: Returns the view of everything.
-        """
-        self._store = store
-        self._runtime = runtime
-        self._node = node
-        self._head = head
-        self._seen = seen
-        self._meters: dict[str, Meter] = {}
+    def __init__(self, dialog: OpenDialog) -> None:
+        """Create the compactions; nothing is read yet."""
+        self._dialog = dialog
+        self._store = dialog.store
+        self._meters: dict[str, context.Meter] = {}
 
     # --- composing --------------------------------------------------------------------------------------------------------------------
 
@@ -168,41 +144,48 @@ class Compactions:
         *,
         model: str = "",
         view: View | None = None,
-    ) -> Composed:
+    ) -> context.Composed:
         """Return what a policy makes of the view: the smaller view, the plan, and both sizes. Nothing is written.
 
         Args:
-            asked: The policy; `palaver` when not given.
-            budget: What one request may occupy; the policy's own budget when not given. A plain context manager needs none. A number is the limit
-                as it is, unless a model is given, whose window it is compared with.
-            model: The model that counts tokens; the policy's, else the one in force, when not given.
+            asked: The policy. Default: `palaver`.
+            budget: The size of one request. Default: the policy's own budget; a plain context manager needs none. A number is the limit itself; with
+                a model, at most its window.
+            model: The model that counts tokens. Default: the policy's, or else the one in force.
             view: A view of this dialog to start from, in place of everything.
 
         Raises:
             InfeasibleBudget: What must be sent is larger than the budget.
             NotFound: There is no policy of this name.
             PolicyFailed: The policy raised.
-            InvalidInput: Neither the policy nor the caller gives a budget.
+            InvalidInput: Neither the policy nor the caller has a budget.
         """
-        seen = self._seen() if view is None else view
+        seen = self._dialog.view() if view is None else view
         manager, counting = self._manager(asked, model, seen)
-        return compose(seen, manager, self._budget(manager, budget, model, counting), self.meter(counting))
+        return context.compose(seen, manager, self._budget(manager, budget, model, counting), self.meter(counting))
 
-    def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[ContextManager, str]:
-        manager = policy(DEFAULT_POLICY if asked is None else asked, model, runtime=self._runtime)
+    def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[context.ContextManager, str]:
+        chosen = context.DEFAULT_POLICY if asked is None else asked
+        manager = context.policy(chosen, model, runtime=self._dialog.session.runtime)
         if manager is None:
             raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
         return manager, model or str(getattr(manager, "model_name", "")) or seen.model
 
-    def _budget(self, manager: ContextManager, budget: BudgetLike | None, model: str, counting: str) -> Budget:
+    def _budget(
+        self, manager: context.ContextManager, budget: BudgetLike | None, model: str, counting: str
+    ) -> tokens.Budget:
         if budget is None:
-            return manager.budget_for(counting) if isinstance(manager, Policy) else NO_LIMIT
-        return Budget.parse(budget, (model if isinstance(budget, int) else counting) or None)
+            return (
+                manager.budget_for(counting)
+                if isinstance(manager, context.Policy)
+                else tokens.Budget.of_input(_NO_LIMIT)
+            )
+        return tokens.Budget.parse(budget, (model if isinstance(budget, int) else counting) or None)
 
-    def meter(self, model: str = "") -> Meter:
+    def meter(self, model: str = "") -> context.Meter:
         """Return what counts tokens for a model; it remembers the sizes of exchanges."""
         if model not in self._meters:
-            self._meters = {model: Meter(counter(model))}
+            self._meters = {model: context.Meter(tokens.counter(model))}
         return self._meters[model]
 
     def preview(
@@ -216,8 +199,8 @@ class Compactions:
         """Preview a compaction, at any time: the view is made smaller even where it fits its budget.
 
         Args:
-            asked: The policy; `palaver` when not given.
-            budget: What one request may occupy then; half of what the view occupies now when not given, or the policy's target if that is less.
+            asked: The policy. Default: `palaver`.
+            budget: The size of one request after it. Default: half of the view's present size, or the policy's target if that is less.
             model: As for `compose`.
             trigger: Why it is made; recorded with it.
 
@@ -227,9 +210,9 @@ class Compactions:
         """
         return self._planned(asked, budget, model, trigger)[0]
 
-    async def apreview(  # noqa: PLR0913 - what `preview` takes, and what a summary is made of
+    async def apreview(  # noqa: PLR0913 - the arguments of `preview` and those of a summary
         self,
-        summarizer: Summarizer,
+        summarizer: context.Summarizer,
         asked: PolicyLike | None = None,
         budget: BudgetLike | None = None,
         *,
@@ -253,15 +236,12 @@ class Compactions:
             InfeasibleBudget: The part that every view must show is larger than the budget.
             NotFound: There is no policy of this name.
         """
-        from palaver.context.summary import HEADINGS, summarize  # noqa: PLC0415 - most compactions ask nobody
-        from palaver.tools import run_in_worker  # noqa: PLC0415 - as above; it loads an event loop
-
-        preview, manager, room, meter = await run_in_worker(
+        preview, manager, room, meter = await tools.run_in_worker(
             partial(self._planned, asked, budget, model, trigger, summary=True)
         )
-        headings = getattr(manager, "headings", ()) or HEADINGS
+        headings = getattr(manager, "headings", ()) or context.HEADINGS
         anew = anew or not getattr(manager, "incremental", True)
-        done = await summarize(
+        done = await context.summarize(
             preview.before, preview.composed, summarizer, room, meter, headings=headings, focus=focus, anew=anew
         )
         attempt = {**preview.attempt, **({"focus": focus} if focus else {}), "summary": done.account()}
@@ -269,46 +249,48 @@ class Compactions:
 
     def _planned(
         self, asked: PolicyLike | None, budget: BudgetLike | None, model: str, trigger: str, *, summary: bool = False
-    ) -> tuple[CompactionPreview, ContextManager, Budget, Meter]:
-        view = self._seen()
+    ) -> tuple[CompactionPreview, context.ContextManager, tokens.Budget, context.Meter]:
+        view = self._dialog.view()
         manager, counting = self._manager(asked, model, view)
         smaller = budget is None
         room = self._smaller(view, manager, counting) if smaller else self._budget(manager, budget, model, counting)
         meter = self.meter(counting)
         try:
             free = room.limit // _SUMMARY_SHARE if summary else 0
-            composed = compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
+            composed = context.compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
         except InfeasibleBudget:
-            composed = compose(view, manager, room, meter, manual=True)
+            composed = context.compose(view, manager, room, meter, manual=True)
         made = CompactionPreview(before=view, composed=composed, attempt={"trigger": trigger}, _of=self)
         return made, manager, room, meter
 
-    def _smaller(self, view: View, manager: ContextManager, model: str) -> Budget:
+    def _smaller(self, view: View, manager: context.ContextManager, model: str) -> tokens.Budget:
         """Return the budget of a compaction where nobody says how small the view is to be."""
         size = self.meter(model).view(view).total
         least = math.ceil(size * _SHARE)
-        if isinstance(manager, Policy) and (model or manager.model_name or manager.max_tokens):
+        if isinstance(manager, context.Policy) and (model or manager.model_name or manager.max_tokens):
             least = min(least, manager.budget_for(model).target or least)
-        return Budget.of_input(max(1, least))
+        return tokens.Budget.of_input(max(1, least))
 
     # --- committing -------------------------------------------------------------------------------------------------------------------
 
-    def commit(self, made: Composed | View, *, model: str = "", attempt: Mapping[str, Any] | None = None) -> Handle:
+    def commit(
+        self, made: context.Composed | View, *, model: str = "", attempt: Mapping[str, Any] | None = None
+    ) -> Handle:
         """Write a smaller view as one entry, from which later views start.
 
         Args:
             made: What `compose` returned, or a view made from this dialog's with a plan.
-            model: The model that counts the tokens of a view; the one in force when not given.
-            attempt: How it came about, kept with the entry; JSON values.
+            model: The model that counts the tokens of a view. Default: the one in force.
+            attempt: How it came about, stored with the entry; JSON values.
 
         Raises:
-            Conflict: Another compaction was committed since the view was made, or something that the dialog holds was erased.
+            Conflict: Another compaction was committed since the view was made, or part of the dialog was erased.
             InvalidInput: It is a view of another dialog, or not smaller.
         """
-        view = made.view if isinstance(made, Composed) else made
-        if view.dialog_id != self._node.dialog_id:
-            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self._node.dialog_id}.")
-        if isinstance(made, Composed):
+        view = made.view if isinstance(made, context.Composed) else made
+        if view.dialog_id != self._dialog.dialog_id:
+            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self._dialog.dialog_id}.")
+        if isinstance(made, context.Composed):
             before, after = made.before.total, made.after.total
         else:
             meter = self.meter(model or view.model)
@@ -341,18 +323,22 @@ class Compactions:
         Raises:
             Conflict: As for `commit`.
         """
-        dialog_id, base = self._node.dialog_id, view.at
+        dialog_id, base = self._dialog.dialog_id, view.at
         spans = held(self._store, dialog_id, base)
         entry = checkpoint(view, spans, policy=policy, tokens_before=before, tokens_after=after)
         said = {name: value for name, value in kept.items() if value is not None}
         if said:
             entry = Compaction.model_validate({**dict(entry), **said})
-        return self._head.annotate(entry, lambda header: self._require_current(header, base))
+        return self._dialog.annotate(entry, lambda header: self._require_current(header, base))
+
+    def record_rejected(self, attempt: Mapping[str, Any]) -> Handle:
+        """Write how a rejected compaction came about, outside the turn."""
+        return self._dialog.annotate(Custom(custom_type=ATTEMPT, data=attempt))
 
     def _require_current(self, header: Header, at: int) -> None:
         """Refuse a compaction, just written, of a view in which something changed meanwhile."""
-        dialog_id = self._node.dialog_id
-        require_unerased(self._store, dialog_id, at, "the view")
+        dialog_id = self._dialog.dialog_id
+        self._dialog.require_unerased(at, "the view")
         known = header_at(self._store, dialog_id, at).view_base
         newest = header_at(self._store, dialog_id, header.seq - 1).view_base
         if newest != known:
@@ -387,37 +373,37 @@ class Compactions:
             Conflict: As for `undo`.
             InvalidInput: The last compaction entry is not an undo.
         """
-        seq, entry = self._newest(self._head.refresh().view_base)
+        seq, entry = self._newest(self._dialog.refresh().view_base)
         while entry is not None and entry.undone is not None and self._is_undo(entry.undone):
-            seq, entry = self._before(entry.undone)  # a redo: what stood before the undo that it took back
+            seq, entry = self._before(entry.undone)  # a redo: the entry before the undo that it reverted
         if entry is None or entry.undone is None:
             raise InvalidInput("There is no undo to redo: the newest compaction entry is not one.")
         return self._take_back(seq)
 
     def _in_force(self) -> tuple[int, Compaction | None]:
         """Return the newest compaction that is not undone; undoing it restores what was in force before."""
-        seq, entry = self._newest(self._head.refresh().view_base)
+        seq, entry = self._newest(self._dialog.refresh().view_base)
         while entry is not None and entry.undone is not None:
             seq, entry = self._before(entry.undone)
         return seq, entry
 
     def _newest(self, base: int) -> tuple[int, Compaction | None]:
         """Return the newest compaction up to a number that was not erased; None where it cannot be read, or there is none."""
-        seq, entry = in_force(self._store, self._node.dialog_id, base)
+        seq, entry = in_force(self._store, self._dialog.dialog_id, base)
         return seq, entry if isinstance(entry, Compaction) else None
 
     def _is_undo(self, seq: int) -> bool:
-        entry = entry_at(self._store, Handle(self._node.dialog_id, seq))
+        entry = entry_at(self._store, Handle(self._dialog.dialog_id, seq))
         return isinstance(entry, Compaction) and entry.undone is not None
 
     def _before(self, seq: int) -> tuple[int, Compaction | None]:
         """Return the compaction in force before another one."""
-        return self._newest(header_at(self._store, self._node.dialog_id, seq - 1).view_base)
+        return self._newest(header_at(self._store, self._dialog.dialog_id, seq - 1).view_base)
 
     def _take_back(self, seq: int) -> Handle:
         """Choose the view as it was before a compaction entry."""
-        view, known = fold(self._store, self._node.dialog_id, seq - 1), self._head.last.seq
+        view, known = fold(self._store, self._dialog.dialog_id, seq - 1), self._dialog.last.seq
         entry: Entry = checkpoint(
             view, held(self._store, view.dialog_id, view.at), policy="undo", tokens_before=0, tokens_after=0
         ).model_copy(update={"undone": seq})
-        return self._head.annotate(entry, lambda header: self._require_current(header, known))
+        return self._dialog.annotate(entry, lambda header: self._require_current(header, known))

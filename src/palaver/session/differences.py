@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from palaver import wire
 from palaver.ids import DialogId
-from palaver.log import Handle, Span, stretches
+from palaver.log import Handle, Span, apart, common, last_of, messages_in
 from palaver.messages import Content
 from palaver.plurals import counted
 from palaver.session.calls import ModelCall
 from palaver.session.messages import Messages, message_line
-from palaver.session.tree import apart, common, newest
-from palaver.store.protocol import Store
+from palaver.session.opened import OpenDialog
 from palaver.view import Block, Omission, View
-from palaver.wire import Request, broken_at, units
 
 __all__ = ["BranchDifference", "CallDifference", "Difference", "Side", "branch_difference", "compare"]
 
@@ -79,21 +78,20 @@ class BranchDifference:
                 yield f"{sign} {message_line(index, message, width)}"
 
 
-def branch_difference(
-    store: Store, one: DialogId, spans: Sequence[Span], other: DialogId, others: Sequence[Span]
-) -> BranchDifference:
-    """Compare two branches, given by their spans. The cost depends on their forks, not their lengths."""
+def branch_difference(first: OpenDialog, second: OpenDialog) -> BranchDifference:
+    """Compare two branches. The cost depends on their forks, not their lengths."""
+    spans, others = first.spans(), second.spans()
     shared = common(spans, others)
-
-    def side(dialog_id: DialogId, alone: tuple[Span, ...]) -> Side:
-        return Side(dialog_id=dialog_id, spans=alone, messages=Messages(store, *stretches(store, alone)))
-
     return BranchDifference(
-        ancestor=newest(shared),
-        common=stretches(store, shared)[1],
-        one=side(one, apart(spans, others)),
-        other=side(other, apart(others, spans)),
+        ancestor=last_of(shared),
+        common=messages_in(first.store, shared),
+        one=_side(first, apart(spans, others)),
+        other=_side(second, apart(others, spans)),
     )
+
+
+def _side(dialog: OpenDialog, alone: tuple[Span, ...]) -> Side:
+    return Side(dialog_id=dialog.dialog_id, spans=alone, messages=Messages.of(dialog.store, alone))
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------------------------
@@ -146,16 +144,16 @@ class CallDifference:
         return bool(self.entered or self.left or self.changed or self.tools or self.broken)
 
 
-def compare(first: ModelCall | Request, second: ModelCall | Request) -> CallDifference:
+def compare(first: ModelCall | wire.Request, second: ModelCall | wire.Request) -> CallDifference:
     """Compare the views and requests of two calls. For a call that was not recorded, pass a recompiled request.
 
     Raises:
         NotReproducible: A call cannot be rebuilt.
     """
-    one, other = (each if isinstance(each, Request) else each.request() for each in (first, second))
-    earlier, later = _view_of(one), _view_of(other)
+    sent, resent = (call if isinstance(call, wire.Request) else call.request() for call in (first, second))
+    earlier, later = _view_of(sent), _view_of(resent)
     before, after = _blocks(earlier), _blocks(later)
-    kept, broken, unit = _prefix(one, other)
+    kept, broken, unit = _prefix(sent, resent)
     both = [key for key in before if key in after and after[key].content != before[key].content]
     return CallDifference(
         entered=tuple(
@@ -172,19 +170,19 @@ def compare(first: ModelCall | Request, second: ModelCall | Request) -> CallDiff
     )
 
 
-def _view_of(request: Request) -> View:
+def _view_of(request: wire.Request) -> View:
     assert request.view is not None  # noqa: S101 - a call's request is compiled from its view
     return request.view
 
 
 def _blocks(view: View) -> Mapping[Key, Block]:
-    found: dict[Key, Block] = {}
+    blocks: dict[Key, Block] = {}
     for block in (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())):
         key: Key = block.origin or (block.derived, block.content, 0)
-        while key in found and not isinstance(key, Handle):
+        while key in blocks and not isinstance(key, Handle):
             key = (*key[:2], key[2] + 1)
-        found[key] = block
-    return found
+        blocks[key] = block
+    return blocks
 
 
 def _difference(key: Key, before: Block | None, after: Block | None, why: str) -> Difference:
@@ -228,18 +226,18 @@ def _reason(gone: Omission) -> str:
     return f"{gone.reason.value.replace('_', ' ')} by {gone.by}"
 
 
-def _tools(one: View, other: View) -> Iterator[str]:
-    before, after = {tool.name: tool for tool in one.tools}, {tool.name: tool for tool in other.tools}
+def _tools(earlier: View, later: View) -> Iterator[str]:
+    before, after = {tool.name: tool for tool in earlier.tools}, {tool.name: tool for tool in later.tools}
     yield from (f"-{name}" for name in before if name not in after)
     yield from (f"+{name}" for name in after if name not in before)
     yield from (f"~{name}" for name in after if name in before and before[name] != after[name])
 
 
-def _prefix(first: Request, second: Request) -> tuple[int, bytes | None, bytes]:
+def _prefix(first: wire.Request, second: wire.Request) -> tuple[int, bytes | None, bytes]:
     if first.profile.name != second.profile.name:
         return 0, None, b""
-    earlier, later = units(first), units(second)
-    place = broken_at(first, second)
+    earlier, later = wire.units(first), wire.units(second)
+    place = wire.broken_at(first, second)
     if place is None:
         return len(earlier), None, b""
     return place, earlier[place], later[place] if place < len(later) else b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +10,7 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Entry, Handle, Label, Node, Pin, Place, Quarantine, Span, entry_at, lineage
 from palaver.plurals import counted
+from palaver.session.opened import OpenDialog
 from palaver.session.recall import blocks_of, whole
 from palaver.store.protocol import Store
 
@@ -17,58 +18,53 @@ __all__ = ["Marks", "holders", "labels_of"]
 
 
 class Marks:
-    """The marks in force in a dialog. A fork starts with its parent's marks."""
+    """The marks in force in a dialog. A fork starts with its parent's marks.
 
-    def __init__(
-        self, store: Store, node: Node, spans: Callable[[], Sequence[Span]], write: Callable[[Entry], Handle]
-    ) -> None:
-        """Create the marks; nothing is read yet.
+    Attributes:
+        store: The store.
+        session_id: The session of the dialog.
+    """
 
-        Args:
-            store: The store.
-            node: The dialog.
-            spans: Returns the spans of the dialog.
-            write: Adds an entry outside the turn.
-        """
-        self._store = store
-        self._node = node
-        self._spans = spans
-        self._write = write
+    def __init__(self, dialog: OpenDialog) -> None:
+        """Create the marks; nothing is read yet."""
+        self.store = dialog.store
+        self.session_id = dialog.node.session_id
+        self._dialog = dialog
 
     @property
     def labels(self) -> Mapping[Handle, str]:
         """The labels in force. Reads the headers of the whole dialog, including entries that a fork left out."""
-        held = self._spans()
-        found: dict[Handle, str] = {}
-        for entry, place in _labels(self._store, _with_gaps(self._store, held)):
+        spans = self._dialog.spans()
+        labels: dict[Handle, str] = {}
+        for entry, place in _labels(self.store, _with_gaps(self.store, spans)):
             target = _handle(entry.target)
-            if any(place in span or target in span for span in held):
-                _set(found, target, entry.label)
-        return MappingProxyType(found)
+            if any(place in span or target in span for span in spans):
+                _set(labels, target, entry.label)
+        return MappingProxyType(labels)
 
     @property
     def pins(self) -> tuple[Handle, ...]:
         """The pinned entries, in the order of pinning."""
-        found: dict[Handle, bool] = {}
-        for entry in self._holding("pin"):
+        pins: dict[Handle, bool] = {}
+        for entry in self._entries("pin"):
             if isinstance(entry, Pin):
-                _set(found, _handle(entry.target)._replace(block=None), entry.pinned or None)
-        return tuple(found)
+                _set(pins, _handle(entry.target)._replace(block=None), entry.pinned or None)
+        return tuple(pins)
 
     @property
     def quarantined(self) -> Mapping[Handle, str]:
         """The blocks and entries in quarantine, each with its reason."""
-        found: dict[Handle, str] = {}
-        for entry in self._holding("quarantine"):
+        reasons: dict[Handle, str] = {}
+        for entry in self._entries("quarantine"):
             if isinstance(entry, Quarantine):
-                _set(found, _handle(entry.target), None if entry.lifted else entry.reason)
-        return MappingProxyType(found)
+                _set(reasons, _handle(entry.target), None if entry.lifted else entry.reason)
+        return MappingProxyType(reasons)
 
-    def _holding(self, kind: str) -> Iterator[Entry]:
+    def _entries(self, kind: str) -> Iterator[Entry]:
         """Yield the entries of a kind, oldest first, including those that a fork left out."""
-        for span in self._spans():
-            headers = list(self._store.latest_of_kind(span.dialog, kind, span.start, span.stop))
-            yield from (entry_at(self._store, Handle(span.dialog, one.seq)) for one in reversed(headers))
+        for span in self._dialog.spans():
+            headers = list(self.store.latest_of_kind(span.dialog, kind, span.start, span.stop))
+            yield from (entry_at(self.store, Handle(span.dialog, header.seq)) for header in reversed(headers))
 
     def label(self, handle: Handle | str, label: str | None) -> Handle:
         """Label an entry for people; None removes the label. No model sees it.
@@ -77,7 +73,7 @@ class Marks:
             InvalidInput: It is not a handle.
             NotFound: The session has no such dialog.
         """
-        return self._write(Label(target=self._place(handle), label=label))
+        return self._dialog.annotate(Label(target=self._place(handle), label=label))
 
     def pin(self, handle: Handle | str, *, pinned: bool = True) -> Handle:
         """Pin an entry in every view; `pinned=False` unpins it.
@@ -86,7 +82,7 @@ class Marks:
             InvalidInput: It is not a handle.
             NotFound: The session has no such dialog.
         """
-        return self._write(Pin(target=self._place(handle), pinned=pinned))
+        return self._dialog.annotate(Pin(target=self._place(handle), pinned=pinned))
 
     def quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
         """Set aside a block that a provider refuses: views show a placeholder with its handle, and `recall` returns the original.
@@ -102,7 +98,7 @@ class Marks:
             NotFound: The session has no such entry or block.
         """
         place = self._place(handle)
-        entry = entry_at(self._store, _handle(place))
+        entry = entry_at(self.store, _handle(place))
         count = len(blocks_of(entry))
         if not count:
             raise InvalidInput(
@@ -112,7 +108,7 @@ class Marks:
         if place.block is not None and place.block >= count:
             hint = f"The entry has {counted(count, 'block')}, numbered from 0."
             raise NotFound(str(_handle(place)), what="block", hint=hint)
-        return self._write(Quarantine(target=place, reason=reason))
+        return self._dialog.annotate(Quarantine(target=place, reason=reason))
 
     def lift(self, handle: Handle | str, reason: str = "") -> Handle:
         """End a quarantine.
@@ -122,23 +118,23 @@ class Marks:
             NotFound: The session has no such dialog.
         """
         place = self._place(handle)
-        standing = self.quarantined
-        if _handle(place) not in standing:
-            near = [str(one) for one in standing if (one.dialog, one.seq) == (place.dialog, place.seq)]
+        in_force = self.quarantined
+        if _handle(place) not in in_force:
+            near = [str(other) for other in in_force if other[:2] == (place.dialog, place.seq)]
             hint = f"In quarantine: {', '.join(near)}." if near else "`dialog.marks.quarantined` lists all quarantines."
             raise InvalidInput(f"{_handle(place)} is not in quarantine here.", hint=hint)
-        return self._write(Quarantine(target=place, reason=reason, lifted=True))
+        return self._dialog.annotate(Quarantine(target=place, reason=reason, lifted=True))
 
     def _place(self, handle: Handle | str) -> Place:
-        found = whole(self._store, self._node.session_id, handle)
-        return Place(dialog=found.dialog, seq=found.seq, block=found.block)
+        dialog, seq, block = whole(self.store, self.session_id, handle)
+        return Place(dialog=dialog, seq=seq, block=block)
 
 
-def _set(found: dict[Handle, Any], place: Handle, value: object) -> None:
+def _set(marks: dict[Handle, Any], place: Handle, value: object) -> None:
     """Set the newest mark of a place; None removes it."""
-    found.pop(place, None)
+    marks.pop(place, None)
     if value is not None:
-        found[place] = value
+        marks[place] = value
 
 
 def _handle(place: Place) -> Handle:
@@ -156,21 +152,21 @@ def _labels(store: Store, spans: Iterable[Span]) -> Iterator[tuple[Label, Handle
 def labels_of(store: Store, nodes: Iterable[Node]) -> dict[Handle, str]:
     """Return the labels in force in several dialogs; the newest by time wins."""
     own = (Span(node.dialog_id, 0, store.last(node.dialog_id).seq + 1) for node in nodes)
-    found: dict[Handle, str] = {}
-    for entry, _ in sorted(_labels(store, own), key=lambda one: one[0].at):
-        _set(found, _handle(entry.target), entry.label)
-    return found
+    labels: dict[Handle, str] = {}
+    for entry, _ in sorted(_labels(store, own), key=lambda labelled: labelled[0].at):
+        _set(labels, _handle(entry.target), entry.label)
+    return labels
 
 
 def _with_gaps(store: Store, spans: Sequence[Span]) -> list[Span]:
     """Return all entries up to the end of some spans, including those that forks left out."""
-    found: list[Span] = []
-    place = spans[-1] if spans else None
-    while place is not None:
-        found.append(Span(place.dialog, 0, place.stop))
-        ranges = store.node(place.dialog).ranges
-        place = ranges[-1] if ranges else None
-    return found[::-1]
+    entries: list[Span] = []
+    last = spans[-1] if spans else None
+    while last is not None:
+        entries.append(Span(last.dialog, 0, last.stop))
+        ranges = store.node(last.dialog).ranges
+        last = ranges[-1] if ranges else None
+    return entries[::-1]
 
 
 def holders(store: Store, session_id: SessionId, place: Handle) -> tuple[DialogId, ...]:

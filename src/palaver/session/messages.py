@@ -18,11 +18,11 @@ from palaver.log import (
     decoded,
     every_body,
     repeated,
+    stretches,
 )
 from palaver.messages import (
     Content,
     ImageContent,
-    InvokeCost,
     Message,
     TextContent,
     ToolCallContent,
@@ -32,24 +32,17 @@ from palaver.messages import (
 from palaver.plurals import counted
 from palaver.store.protocol import Store
 
-__all__ = [
-    "REJECTED",
-    "Messages",
-    "cost_of_messages",
-    "message_line",
-    "own_messages",
-    "place_of_message",
-]
+__all__ = ["Messages", "message_line", "own_messages", "place_of_message"]
 
 
-def place_of_message(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:
-    """Return where message `index` begins: the index of its stretch in `held`, and the entry's number in its dialog.
+def place_of_message(reader: Reader, parts: Sequence[Stretch], index: int) -> tuple[int, int]:
+    """Return where message `index` begins: the index of its stretch in `parts`, and the entry's number in its dialog.
 
     An entry begins at most one message, which bounds the place from both sides. If every entry is a message this reads nothing; otherwise it
     bisects headers.
     """
-    at = bisect_right(held, index, key=lambda stretch: stretch.first) - 1
-    span, before, first, count = held[at]
+    at = bisect_right(parts, index, key=lambda stretch: stretch.first) - 1
+    span, before, first, count = parts[at]
     wanted = before + index - first + 1
     low = span.start + index - first
     high = span.stop - (count - (index - first))
@@ -68,9 +61,9 @@ class _Fragment(NamedTuple):
     begins: bool
 
 
-def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
+def _fragments(reader: Reader, parts: Iterable[Stretch]) -> Iterator[_Fragment]:
     """Yield the message entries in order."""
-    for span, number, _, _ in held:
+    for span, number, _, _ in parts:
         headers = reader.headers(span.dialog, span.start, span.stop)
         ahead = next(headers, None)
         for seq, body in every_body(reader, span):
@@ -98,7 +91,7 @@ def _merged(fragments: Sequence[_Fragment]) -> tuple[Handle, Message]:
     handle, first, _ = fragments[0]
     if len(fragments) == 1:
         return handle, first
-    parts = [each.message for each in fragments]
+    parts = [fragment.message for fragment in fragments]
     fields: dict[str, object] = {"contents": tuple(block for part in parts for block in part.contents)}
     for name in ("usage", "stop_reason", "error", "parsed"):
         fields[name] = next((value for part in reversed(parts) if (value := getattr(part, name))), getattr(first, name))
@@ -114,15 +107,15 @@ def _joined(fragments: Iterable[_Fragment]) -> Iterator[tuple[Handle, Message]]:
     the dialog is not a message of it.
     """
     growing: list[list[_Fragment]] = []
-    for each in fragments:
-        response = each.message.response_id
-        if each.begins:
+    for fragment in fragments:
+        response = fragment.message.response_id
+        if fragment.begins:
             if response or not (growing and growing[0][0].message.response_id):
                 yield from map(_merged, growing)
                 growing = []
-            growing.append([each])
+            growing.append([fragment])
         elif growing and growing[0][0].message.response_id == response:
-            growing[0].append(each)
+            growing[0].append(fragment)
     yield from map(_merged, growing)
 
 
@@ -132,10 +125,15 @@ class Messages(Sequence[Message]):
     Entries never change, and later appends are not included. Equal to any list or tuple of equal messages.
     """
 
-    def __init__(self, store: Store, held: Sequence[Stretch], count: int) -> None:
+    def __init__(self, store: Store, parts: Sequence[Stretch]) -> None:
         self._store = store
-        self._held = held
-        self._count = count
+        self._stretches = parts
+        self._count = parts[-1].first + parts[-1].messages if parts else 0
+
+    @classmethod
+    def of(cls, store: Store, spans: Iterable[Span]) -> Messages:
+        """Return the messages in spans."""
+        return cls(store, stretches(store, spans))
 
     def __len__(self) -> int:
         return self._count
@@ -164,12 +162,12 @@ class Messages(Sequence[Message]):
 
     def placed(self) -> Iterator[tuple[Handle, Message]]:
         """Yield the messages without the bytes of their media, each with the handle of the entry that begins it."""
-        return _joined(_fragments(self._store, self._held))
+        return _joined(_fragments(self._store, self._stretches))
 
     def handle(self, index: int) -> Handle:
         """Return the handle of the entry that begins a message."""
-        at, seq = place_of_message(self._store, self._held, range(self._count)[index])
-        return Handle(self._held[at].span.dialog, seq)
+        at, seq = place_of_message(self._store, self._stretches, range(self._count)[index])
+        return Handle(self._stretches[at].span.dialog, seq)
 
     def __eq__(self, other: object) -> bool:
         """Compare with another sequence of messages, one by one."""
@@ -187,18 +185,18 @@ class Messages(Sequence[Message]):
 
     def _after(self, index: int) -> tuple[Stretch, ...]:
         """Return the stretches from the entry that begins message `index` on."""
-        at, seq = place_of_message(self._store, self._held, index)
-        span, before, first, count = self._held[at]
+        at, seq = place_of_message(self._store, self._stretches, index)
+        span, before, first, count = self._stretches[at]
         passed = index - first
         rest = Stretch(Span(span.dialog, seq, span.stop), before + passed, index, count - passed)
-        return (rest, *self._held[at + 1 :])
+        return (rest, *self._stretches[at + 1 :])
 
 
 def own_messages(store: Store, node: Node) -> Iterator[Message]:
     """Yield the messages of a dialog's own entries, without those that a rewritten file repeats."""
     last, again = store.last(node.dialog_id), repeated(store, node)
     own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
-    return (said for handle, said in Messages(store, (own,), last.number).placed() if handle.seq not in again)
+    return (said for handle, said in Messages(store, (own,)).placed() if handle.seq not in again)
 
 
 def message_line(index: int, message: Message, max_length: int) -> str:
@@ -220,15 +218,3 @@ def _gist(block: Content) -> str:
             return "[image]" if len(images) == 1 else f"[{len(images)} images]"
         case _:
             return f"[{block.type}]"
-
-
-REJECTED = "palaver.attempt"
-"""The type of the custom entry with an answer that did not become a message."""
-
-
-def cost_of_messages(messages: Iterable[Message]) -> InvokeCost:
-    """Return the tokens and dollars of messages. Dollars are estimated if the provider reported none."""
-    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs need prices, which load slowly
-
-    costs = (cost_of(each.usage, each.model or "", each.timestamp) for each in messages if each.usage)
-    return sum(costs, InvokeCost())

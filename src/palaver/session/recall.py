@@ -37,20 +37,20 @@ def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
         InvalidInput: The text is not a handle.
         NotFound: The session has no such dialog.
     """
-    found = Handle.parse(handle) if isinstance(handle, str) else handle
-    if not isinstance(found, Handle):
+    place = Handle.parse(handle) if isinstance(handle, str) else handle
+    if not isinstance(place, Handle):
         raise InvalidInput(
             f"{handle!r} is not a handle, but {a_type(handle)}.",
             hint="Writes return handles; their printed form works too.",
         )
     try:
-        dialog = found.dialog if len(found.dialog) == _ID_DIGITS else store.resolve(found.dialog, session_id)
+        dialog = place.dialog if len(place.dialog) == _ID_DIGITS else store.resolve(place.dialog, session_id)
         ours = store.node(dialog).session_id == session_id
     except NotFound as error:
-        raise NotFound(str(found), what="entry") from error
+        raise NotFound(str(place), what="entry") from error
     if not ours:
-        raise NotFound(str(found), what="entry", hint="It belongs to another session.")
-    return Handle(DialogId(dialog), found.seq, found.block)
+        raise NotFound(str(place), what="entry", hint="It belongs to another session.")
+    return Handle(DialogId(dialog), place.seq, place.block)
 
 
 def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry | Content:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from palaver import wire
 from palaver.ids import BlobId
 from palaver.log import Handle
 from palaver.messages import (
@@ -21,8 +22,6 @@ from palaver.messages import (
 )
 from palaver.store.protocol import Store
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire import Request
-from palaver.wire import compile as compile_request
 
 __all__ = ["blamed"]
 
@@ -35,7 +34,7 @@ _MARK = "palaver-block-{}-"
 _MESSAGE_STEPS = 2  # the list, and the number in it
 
 
-def blamed(store: Store, request: Request, words: str) -> Handle | None:
+def blamed(store: Store, request: wire.Request, words: str) -> Handle | None:
     """Return the block that a provider's refusal names by its place in the request, as in `messages.3.content.0: …`.
 
     Args:
@@ -49,11 +48,11 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
     """
     if request.view is None or request.call is None:
         return None
-    paths = [_STEP.findall(found.group()) for found in _PATH.finditer(words)]
+    paths = [_STEP.findall(path.group()) for path in _PATH.finditer(words)]
     if not paths:
         new = _new_media(request, request.view) if _MEDIA.search(words) is not None else []
         return new[0] if len(new) == 1 else None
-    marked = compile_request(
+    marked = wire.compile(
         _marked(request.view), request.profile, request.call, lambda digest: store.blob(BlobId(digest))
     )
     origins = {_MARK.format(origin): origin for origin in _origins(request.view)}
@@ -65,13 +64,13 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
             len(path), _MESSAGE_STEPS - 1, -1
         ):  # a place inside a call's arguments is not in the marked request
             text = str(_at(marked.body, path[:upto]))
-            found = [origin for mark, origin in origins.items() if mark in text]
-            if len(found) == 1:
-                return found[0]
+            shown = [origin for mark, origin in origins.items() if mark in text]
+            if len(shown) == 1:
+                return shown[0]
     return None
 
 
-def _new_media(request: Request, view: View) -> list[Handle]:
+def _new_media(request: wire.Request, view: View) -> list[Handle]:
     """Return the images and sounds after the newest answer of the same model, which accepted the earlier ones; or all if there are none after it."""
     shown: list[Handle] = []
     new: list[Handle] = []
@@ -79,9 +78,9 @@ def _new_media(request: Request, view: View) -> list[Handle]:
         for turn in exchange.turns:
             if turn.role is Role.ASSISTANT and turn.model == request.model:
                 new.clear()
-            found = [block.origin for block in turn.blocks if block.origin is not None and _shows_media(block.content)]
-            shown += found
-            new += found
+            media = [block.origin for block in turn.blocks if block.origin is not None and _shows_media(block.content)]
+            shown += media
+            new += media
     return new or shown
 
 
@@ -119,13 +118,14 @@ def _origins(view: View) -> Iterator[Handle]:
 def _marked(view: View) -> View:
     """Return the view with each block's content replaced by its handle. The order stays the same."""
 
-    def turn(one: Turn) -> Turn:
-        return replace(one, blocks=tuple(map(_mark, one.blocks)))
+    def marked(turn: Turn) -> Turn:
+        return replace(turn, blocks=tuple(map(_mark, turn.blocks)))
 
-    def exchange(one: Exchange) -> Exchange:
-        return Exchange.of(tuple(map(turn, one.turns)), runs=one.runs, open=one.open, derived=one.derived)
-
-    return replace(view, system=tuple(map(_mark, view.system)), exchanges=tuple(map(exchange, view.exchanges)))
+    exchanges = tuple(
+        Exchange.of(tuple(map(marked, was.turns)), runs=was.runs, open=was.open, derived=was.derived)
+        for was in view.exchanges
+    )
+    return replace(view, system=tuple(map(_mark, view.system)), exchanges=exchanges)
 
 
 def _mark(block: Block) -> Block:

@@ -9,15 +9,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palaver.erasure.erase import erase
-from palaver.erasure.receipts import Receipt
+from palaver import erasure
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import now
-from palaver.session.memory.subject import MEMORY
-from palaver.session.session import HOLD
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["Kept", "Retained", "RetentionPlan", "age_of", "retain", "retention"]
+__all__ = ["HOLD", "MEMORY", "Kept", "Retained", "RetentionPlan", "age_of", "retain", "retention"]
+
+HOLD = "palaver.hold"
+"""The key in a session's metadata that exempts it from retention; its value is the reason."""
+
+MEMORY = "palaver_memory"
+"""The key in a session's metadata that marks it as memory, which stays as long as a session of its subject."""
 
 _AGE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?P<unit>[smhdwy])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
@@ -29,10 +32,10 @@ def age_of(text: str) -> float:
     Raises:
         InvalidInput: The text is not an age.
     """
-    found = _AGE.fullmatch(text.strip())
-    if found is None:
+    age = _AGE.fullmatch(text.strip())
+    if age is None:
         raise InvalidInput(f"{text!r} is not an age.", hint="Write a number and one of s, m, h, d, w, y: 90d.")
-    return float(found["number"]) * _SECONDS[found["unit"]]
+    return float(age["number"]) * _SECONDS[age["unit"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ class Retained:
     """
 
     trashed: tuple[str, ...]
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[erasure.Receipt, ...]
 
 
 def retention(
@@ -110,7 +113,7 @@ def retention(
         old = store.sessions(subject=subject, trashed=True)
         due += [record for record in old if max(record.trashed_at or moment, record.updated_at) < lain]
     kept = _kept(store, due)
-    staying = {one.record.session_id for one in kept}
+    staying = {stays.record.session_id for stays in kept}
     going = [record for record in due if record.session_id not in staying]
     to_trash = tuple(record for record in going if trash and record.trashed_at is None)
     to_erase = tuple(record for record in going if record not in to_trash)
@@ -130,7 +133,9 @@ def retain(store: Store, plan: RetentionPlan, *, thorough: bool = True) -> Retai
         store.update_session(record.session_id, trashed_at=now())
         trashed.append(str(record.session_id))
     going = _unchanged(store, plan.to_erase)
-    receipts = [erase(store, session=one.session_id, thorough=thorough and one is going[-1]) for one in going]
+    receipts = [
+        erasure.erase(store, session=record.session_id, thorough=thorough and record is going[-1]) for record in going
+    ]
     return Retained(trashed=tuple(trashed), receipts=tuple(receipts))
 
 
@@ -139,24 +144,24 @@ def _unchanged(store: Store, records: Sequence[SessionRecord]) -> list[SessionRe
     same = []
     for record in records:
         try:
-            found = store.session(record.session_id)
+            current = store.session(record.session_id)
         except (Erased, NotFound):
             continue
-        if (found.updated_at, found.trashed_at) == (record.updated_at, record.trashed_at):
-            same.append(found)
-    staying = {one.record.session_id for one in _kept(store, same)}
+        if (current.updated_at, current.trashed_at) == (record.updated_at, record.trashed_at):
+            same.append(current)
+    staying = {stays.record.session_id for stays in _kept(store, same)}
     return [record for record in same if record.session_id not in staying]
 
 
 def _kept(store: Store, due: Sequence[SessionRecord]) -> list[Kept]:
     """Return the sessions that stay, and why. Memory is read without being written, so it stays as long as a session of its subject."""
     leaving = {record.session_id for record in due if HOLD not in record.metadata}
-    found = []
+    kept = []
     for record in due:
         if HOLD in record.metadata:
-            found.append(Kept(record=record, reason=f"held: {record.metadata[HOLD]}"))
+            kept.append(Kept(record=record, reason=f"held: {record.metadata[HOLD]}"))
         elif record.metadata.get(MEMORY):
             others = store.sessions(subject=record.subject or None)
-            if any(not one.metadata.get(MEMORY) and one.session_id not in leaving for one in others):
-                found.append(Kept(record=record, reason="memory of a subject whose sessions stay"))
-    return found
+            if any(not other.metadata.get(MEMORY) and other.session_id not in leaving for other in others):
+                kept.append(Kept(record=record, reason="memory of a subject whose sessions stay"))
+    return kept

@@ -1,80 +1,58 @@
-"""The session: one conversation with all its branches, as a store keeps it."""
+"""Sessions and dialogs: a conversation with all its branches, and one branch of it, which only grows."""
 
 from __future__ import annotations
 
 import os
-import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self, TextIO, overload
 
-from palaver.errors import Ambiguous, InvalidInput, NotFound, PalaverError
-from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
-from palaver.log import Compaction, Custom, Entry, Handle, Node, Span, TurnEnded, decode_entry
-from palaver.messages import Content, InvokeCost, Message, Usage
+from palaver import erasure, providers, wire
+from palaver.errors import InvalidInput, NotFound
+from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
+from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, ToolSpec, TurnEnded, child_of, rule
+from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.messages.frozen import EMPTY
-from palaver.prompts import Runtime, get_default_runtime
-from palaver.session.dialog import Dialog
-from palaver.session.head import SessionClock
-from palaver.session.marks import holders, labels_of
-from palaver.session.messages import REJECTED, cost_of_messages, own_messages
+from palaver.plurals import a_type
+from palaver.prompts import Prompt, Runtime
+from palaver.session import branches
+from palaver.session.calls import CallHistory
+from palaver.session.compaction import BudgetLike, Compactions, PolicyLike
+from palaver.session.costs import cost_of_messages, cost_of_session
+from palaver.session.differences import BranchDifference, branch_difference
+from palaver.session.incoming import SdkObject, is_one, media_from, messages_of, rendered, stamped, tools_of
+from palaver.session.marks import Marks, holders, labels_of
+from palaver.session.messages import Messages, message_line
+from palaver.session.opened import RECORDED, OpenDialog, OpenSession, Top, new_session
 from palaver.session.recall import recall, searchable, whole
-from palaver.session.tree import Tree, tree_lines, tree_of
-from palaver.store import Hit, SessionRecord, Store
-from palaver.store.connect import StoreLike, find_session, opened_store
-from palaver.store.redacting import RedactLike, redacting
-from palaver.transfer.landing import ReplayLogWarning, land
+from palaver.session.recall_tools import answered, with_recall
+from palaver.session.retention import HOLD
+from palaver.session.tree import DialogTreeNode, Tree, tree_lines, tree_of
+from palaver.store.connect import StoreLike, find_session, only_session, opened_store
+from palaver.store.memory import MemoryStore
+from palaver.store.protocol import Hit, SessionRecord, Store
+from palaver.store.redacting import RedactingStore, RedactLike, redacting
+from palaver.transfer.landing import land
+from palaver.transfer.records import from_list, to_json
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
+from palaver.transfer.writer import family, stream
+from palaver.view import View
 
-if TYPE_CHECKING:
-    from palaver.erasure.receipts import Receipt
-    from palaver.session.branches import Rewind
-    from palaver.session.differences import BranchDifference
-
-__all__ = ["Extent", "Session", "only_session", "rebuild"]
-
-HOLD = "palaver.hold"
-"""The key in a session's metadata that keeps it from retention; its value says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How many entries a session has, and how many of them can be read.
-
-    Attributes:
-        dialogs: The number of its dialogs.
-        total: The number of its entries.
-        damaged: Runs of entries whose bytes are missing or differ from what was written; empty unless `verified`.
-        cut_off: Entries of dialogs whose ancestors are missing.
-        verified: Whether every entry's bytes were compared with their digest.
-    """
-
-    dialogs: int
-    total: int
-    damaged: tuple[Span, ...] = ()
-    cut_off: int = 0
-    verified: bool = False
-
-    @property
-    def reachable(self) -> int:
-        """The number of entries that can be read."""
-        return self.total - self.cut_off - sum(map(len, self.damaged))
+__all__ = ["Dialog", "Session", "rebuild"]
 
 
 class Session:
     """One conversation and all its branches.
 
-    A session that was given an address opened the store itself, and closes it with `close` or at the end of a `with` block; one that was given
-    a store leaves it open.
+    A session that opened its store by an address closes it with `close` or at the end of a `with` block. A store that was passed stays open.
 
     Attributes:
-        store: Where it is.
+        store: The store.
         session_id: The opaque id.
-        runtime: Resolves paths of prompts.
-        found_by: How `open` found it: `id`, `name` or `prefix`; empty for a session that was just made.
-        others: How many other sessions have the same name, where it was found by name; it is the one that was active last.
+        opened: What the session shares with its dialogs, for code that extends palaver.
+        found_by: How `open` found it: `id`, `name` or `prefix`; empty for a new session.
+        others: The number of other sessions with its name, if it was found by name. `open` chooses the last active one.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first four by keyword
@@ -90,34 +68,15 @@ class Session:
     ) -> None:
         self.store = store
         self.session_id = session_id
-        self.runtime = runtime or get_default_runtime()
+        self.opened = OpenSession(store, session_id, self._dialog, runtime, follower)
         self.found_by = found_by
         self.others = others
         self._owned = owned
-        self._follower = follower
-        self._dialogs: dict[DialogId, Dialog] = {}
-        self._clock = SessionClock(store, session_id)
 
-    @classmethod
-    def _made(
-        cls,
-        store: Store,
-        name: str = "",
-        *,
-        owner: str = "assistant",
-        runtime: Runtime | None = None,
-        follower: Follower | None = None,
-        owned: bool = False,
-        **fields: Any,  # noqa: ANN401 - of a `SessionRecord`
-    ) -> Session:
-        """Make a session with its root, in one step; nothing is followed yet."""
-        at, made = now(), new_session_id()
-        known = name or f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{made[:6]}"
-        root = Node(dialog_id=new_dialog_id(made), session_id=made, owner=owner, created_at=at)
-        store.create_session(SessionRecord(session_id=made, name=known, created_at=at, **fields), root)
-        return cls(store, made, runtime, follower, owned=owned)
+    def _dialog(self, node: Node) -> Dialog:
+        return Dialog(within=self, node=node)
 
-    # --- making, finding, listing -----------------------------------------------------------------------------------------------------
+    # --- creating, opening, listing ---------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(  # noqa: PLR0913 - all but the first two by keyword
@@ -133,18 +92,18 @@ class Session:
         log_base: LogBase | None = None,
         redact: RedactLike = False,
     ) -> Session:
-        """Make a session with its first dialog, in one step.
+        """Create a session with its first dialog, in one step.
 
         Args:
-            store: A store, or the address of one; in memory when not given.
-            name: A name for people, which need not be unique; made from the time when not given.
+            store: A store, or the address of one. Default: in memory.
+            name: A name for people, which need not be unique. Default: made from the time.
             owner: The agent that owns the first dialog.
             subject: Whose data it is.
             workdir: The working folder it is about.
-            metadata: Kept with it; JSON values.
-            runtime: Resolves paths of prompts; the default one when not given.
+            metadata: JSON values, stored with it.
+            runtime: Resolves paths of prompts. Default: the default runtime.
             log_base: A replay log that follows, or the folder for one.
-            redact: Removes secrets from all that is written, before it is durable: a redactor, or True for one that knows the usual keys and
+            redact: Removes secrets from everything before it is written: a redactor, or True for one that recognizes the usual keys and
                 tokens. The model sees what was written.
 
         Raises:
@@ -152,18 +111,10 @@ class Session:
             StoreError: The store cannot be opened or written.
         """
         known, owned = opened_store(store, create=True)
-        made = cls._made(
-            redacting(known, redact),
-            name,
-            owner=owner,
-            subject=subject,
-            workdir=workdir,
-            metadata=metadata or EMPTY,
-            runtime=runtime,
-            follower=follower_of(log_base),
-            owned=owned,
-        )
-        made._follow_all()
+        known = redacting(known, redact)
+        about = {"subject": subject, "workdir": workdir, "metadata": metadata or EMPTY}
+        made = cls(known, new_session(known, name, owner=owner, **about), runtime, follower_of(log_base), owned=owned)
+        made.opened.follow_all()
         return made
 
     @classmethod
@@ -182,37 +133,38 @@ class Session:
 
         Args:
             store: A store, or the address of one.
-            reference: Its id; or its name, of which the last active one is opened; or the first digits of its id, at least 6.
-            create: Whether to make a session of this name where there is none. Of several processes that do so at once, one makes it.
-            owner: The agent that owns the first dialog of a session that is made.
-            runtime: Resolves paths of prompts; the default one when not given.
+            reference: Its id; its name, of which the last active session is opened; or the first digits of its id, at least 6.
+            create: Whether to create a session of this name if there is none. Of several processes that do so at once, one creates it.
+            owner: The agent that owns the first dialog of a session that is created.
+            runtime: Resolves paths of prompts. Default: the default runtime.
             log_base: A replay log that follows, or the folder for one; it begins with what is there.
-            redact: As for `create`, of what is written from here on.
+            redact: As for `create`, for everything that is written from now on.
 
         Raises:
-            InvalidInput: The reference is no text, or empty.
-            NotFound: There is none; `close` has names that look like it.
-            Erased: There was one of this id, and it was erased.
+            InvalidInput: The reference is not a text, or is empty.
+            NotFound: There is none; `close` has similar names.
+            Erased: The session of this id was erased.
             Ambiguous: Several ids begin with these digits.
             StoreError: The store cannot be opened or read.
         """
         given: object = reference
         if not isinstance(given, str) or not given:
-            raise InvalidInput(f"The session is {given!r}.", hint="Give its name or its id.")
+            raise InvalidInput(f"The session is {given!r}.", hint="Pass its name or its id.")
         known, owned = opened_store(store, create=create)
         known = redacting(known, redact)
         if create:
             with known.transaction(lock=f"session {reference}"):
                 if not any(True for _ in known.sessions(name=reference, limit=1)):
-                    cls._made(known, reference, owner=owner)
+                    new_session(known, reference, owner=owner)
         try:
             record, by, others = find_session(known, reference)
         except NotFound as missing:
             missing.hint = missing.hint or f"Session.open(store, {reference!r}, create=True) makes one of this name."
             raise
-        found = cls(known, record.session_id, runtime, follower_of(log_base), found_by=by, others=others, owned=owned)
-        found._follow_all()
-        return found
+        follower = follower_of(log_base)
+        session = cls(known, record.session_id, runtime, follower, found_by=by, others=others, owned=owned)
+        session.opened.follow_all()
+        return session
 
     @classmethod
     def list(
@@ -232,8 +184,8 @@ class Session:
             name: Only sessions of exactly this name.
             subject: Only sessions about exactly this subject.
             trashed: Whether to list the trash instead.
-            limit: At most so many.
-            after: The last session of the page before.
+            limit: The maximum number.
+            after: The last session of the previous page.
         """
         known, owned = opened_store(store, create=False)
         try:
@@ -245,9 +197,14 @@ class Session:
     # --- what it is -------------------------------------------------------------------------------------------------------------------
 
     @property
+    def runtime(self) -> Runtime:
+        """The runtime, which resolves paths of prompts."""
+        return self.opened.runtime
+
+    @property
     def record(self) -> SessionRecord:
         """Its record in the store: name, subject, working folder, times."""
-        return self.store.session(self.session_id)
+        return self.opened.record
 
     @property
     def name(self) -> str:
@@ -256,12 +213,12 @@ class Session:
 
     @property
     def dialogs(self) -> tuple[Dialog, ...]:
-        """All its dialogs, in the order in which they were made."""
-        return tuple(Dialog._of(self, node.dialog_id, node) for node in self.store.nodes(self.session_id))
+        """All its dialogs, in the order of creation."""
+        return tuple(self.opened.dialog(node.dialog_id, node) for node in self.store.nodes(self.session_id))
 
     @property
     def root(self) -> Dialog:
-        """The dialog to go on with: the first one; after an import or a rewind, the one that the conversation went on in.
+        """The dialog to continue: the first one; after an import or a rewind, the one in which the conversation continued.
 
         Raises:
             NotFound: The session has no dialog.
@@ -269,7 +226,7 @@ class Session:
         root = self.record.root
         if root is None:
             raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
-        return Dialog._of(self, root)
+        return self.opened.dialog(root)
 
     @property
     def newest(self) -> Dialog:
@@ -282,16 +239,16 @@ class Session:
         if not nodes:
             return self.root
         last = max(nodes, key=lambda node: (max(self.store.last(node.dialog_id).at, node.created_at), node.order))
-        return Dialog._of(self, last.dialog_id, last)
+        return self.opened.dialog(last.dialog_id, last)
 
     def dialog(self, reference: str) -> Dialog:
         """Return a dialog by its id, or by the first digits of it, at least 6.
 
         Raises:
-            NotFound: The session has none.
+            NotFound: The session has no such dialog.
             Ambiguous: Several ids begin with these digits.
         """
-        return Dialog._of(self, self.store.resolve(reference, self.session_id))
+        return self.opened.dialog(self.store.resolve(reference, self.session_id))
 
     @property
     def tree(self) -> Tree:
@@ -299,144 +256,104 @@ class Session:
         return tree_of(self.store.nodes(self.session_id))
 
     def tree_overview(self) -> str:
-        """Return the whole tree for people, a line a dialog."""
+        """Return the whole tree for people, a line for each dialog."""
         roots = [node for node in self.tree.values() if node.is_root]
-        return "\n".join(line for root in roots for line in tree_lines(root, self._count))
-
-    def _count(self, dialog_id: str) -> int:
-        """Return the number of a dialog's messages as the store has it now."""
-        known = DialogId(dialog_id)
-        return self.store.node(known).inherited + self.store.last(known).number
+        return "\n".join(line for root in roots for line in tree_lines(root, self.opened.count))
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of everything that was paid for in it: all answers, those of sub-agents and refused ones, too, and summaries.
+        """Tokens and dollars of all answers, including those of sub-agents and refused ones, and of summaries.
 
-        An answer that branches share, or that a rewritten file repeats, counts once. Reads all messages. As for dialogs, some dollars are
+        An answer that branches share, or that a rewritten file repeats, counts once. Reads all messages. Dollars that no provider reported are
         estimated. `Trace.cost` counts the same for one call of an agent.
         """
-        total = InvokeCost()
-        for node in self.store.nodes(self.session_id):
-            total += cost_of_messages(own_messages(self.store, node))
-            own = Span(node.dialog_id, 0, self.store.last(node.dialog_id).seq + 1)
-            total = sum(_paid_beside(self.store, own), total)
-        return total
-
-    def extent(self, *, verify: bool = False) -> Extent:
-        """Count its entries.
-
-        Args:
-            verify: Whether to read every entry and compare it with its digest; else a header for each dialog is read.
-        """
-        nodes = self.store.nodes(self.session_id)
-        lengths = {node.dialog_id: self.store.last(node.dialog_id).seq + 1 for node in nodes}
-        whole_ = {
-            node.dialog_id
-            for node in nodes
-            if (node.parent_id is None or node.parent_id in lengths)
-            and all(span.stop <= lengths.get(span.dialog, 0) for span in node.ranges)
-        }
-        damaged = (
-            [span for dialog in lengths if dialog in whole_ for span in self.store.verify(dialog)] if verify else []
-        )
-        cut_off = sum(length for one, length in lengths.items() if one not in whole_)
-        total = sum(lengths.values())
-        return Extent(dialogs=len(nodes), total=total, damaged=tuple(damaged), cut_off=cut_off, verified=verify)
+        return cost_of_session(self.store, self.session_id)
 
     def __repr__(self) -> str:
         return f"<Session {self.session_id[:12]} name={self.name!r}>"
 
-    # --- going on ---------------------------------------------------------------------------------------------------------------------
+    # --- continuing -------------------------------------------------------------------------------------------------------------------
 
     def resume(self, dialog: str | None = None) -> Dialog:
-        """Return the dialog to go on with: the one named, or the newest.
+        """Return the dialog to continue: the one named, or the newest.
 
         A turn that was left open, because its process died, is ended as `interrupted`, so that the next one can start.
 
         Raises:
             NotFound: There is none.
-            Conflict: Its turn is going on in another process.
+            Conflict: Another process is in its turn.
         """
-        found = (self.newest if dialog is None else self.dialog(dialog)).reload()
-        if self.store.last(found.dialog_id).open_turn >= 0:
-            found.record(TurnEnded(outcome="interrupted"))
-        return found
+        resumed = (self.newest if dialog is None else self.dialog(dialog)).reload()
+        if self.store.last(resumed.dialog_id).open_turn >= 0:
+            resumed.record(TurnEnded(outcome="interrupted"))
+        return resumed
 
     def fork(self, dialog: str | None = None, last_n: int = 0, first_k: int = 1) -> Dialog:
         """Branch off from the dialog named, or the newest; as `Dialog.fork`."""
         return (self.newest if dialog is None else self.dialog(dialog)).fork(last_n, first_k)
 
     def new_dialog(self, owner: str, metadata: Mapping[str, object] | None = None) -> Dialog:
-        """Make a dialog that shares nothing with the others, for another agent."""
+        """Create a dialog that shares nothing with the others, for another agent."""
         dialog_id = new_dialog_id(self.session_id)
-        node = self._new_node(
+        made = self.opened.new_dialog(
             Node(dialog_id=dialog_id, session_id=self.session_id, owner=owner, metadata=metadata or EMPTY)
         )
         if self.record.root is None:
-            self.store.update_session(self.session_id, root=node.dialog_id)
-        made = Dialog._of(self, node.dialog_id, node)
+            self.store.update_session(self.session_id, root=made.dialog_id)
         made.top_prompt = None
         return made
 
-    def _new_node(self, node: Node) -> Node:
-        """Write a node, made now, and return it as the store has it."""
-        return self.store.create_dialog(replace(node, created_at=self._clock.tick(now())))
-
-    def rewind(self, to: Handle | str | None, dialog: Dialog | None = None) -> Rewind:
+    def rewind(self, to: Handle | str | None, dialog: Dialog | None = None) -> branches.Rewind[Dialog]:
         """Preview going back to an entry: nothing is written before `apply()` on the result.
 
         Args:
             to: The last entry that stays; None to go back before the first.
-            dialog: The dialog; the newest when not given.
+            dialog: The dialog. Default: the newest.
 
         Raises:
-            NotFound: The dialog does not hold it.
+            NotFound: The dialog does not contain it.
             InvalidInput: It is the newest entry: nothing would leave.
         """
-        from palaver.session.branches import rewind  # noqa: PLC0415 - few programs rewind
-
-        return rewind(self, dialog or self.newest, to)
+        return branches.rewind(self.opened, (dialog or self.newest).opened, to)
 
     def undo_rewind(self, dialog: Dialog | None = None) -> Dialog:
-        """Go back to the dialog that a rewind left. What was said since stays where it was said.
+        """Return to the dialog before a rewind. What was said since stays in the dialog where it was said.
 
         Raises:
             InvalidInput: The dialog was not made by a rewind.
         """
-        from palaver.session.branches import undo_rewind  # noqa: PLC0415 - as above
-
-        return undo_rewind(self, dialog or self.newest)
+        return branches.undo_rewind(self.opened, (dialog or self.newest).dialog_id).reload()
 
     def merge(self, branch: Dialog, into: Dialog, summary: str | None = None) -> Handle:
-        """Write into a dialog what happened on another branch, by one entry beside the turn, and return its handle.
+        """Write into a dialog what happened on another branch, by one entry outside the turn, and return its handle.
 
-        The entry names the branch, the place where the two part, and the entries it was made from. It speaks as a summary, with the lowest
-        trust among them. What the branch says later can be merged later; nothing is told twice.
+        The entry names the branch, the fork point, and the entries that the text is made from. It speaks as a summary, with the lowest trust
+        among them. What the branch says later can be merged later; nothing is written twice.
 
         Args:
             branch: The branch.
-            into: The dialog that is told.
-            summary: What happened; a record written by code when not given.
+            into: The dialog to write into.
+            summary: What happened. Default: a record written by code.
 
         Raises:
-            InvalidInput: One of them is of another session, or the branch says nothing that the dialog does not hold.
+            InvalidInput: A dialog belongs to another session, or the branch has no entries that the dialog lacks.
         """
-        from palaver.session.branches import merge  # noqa: PLC0415 - as above
+        self._require_own(branch, into)
+        return branches.merge(branch.opened, into.opened, summary)
 
-        return merge(branch, into, summary)
-
-    def diff(self, one: Dialog, other: Dialog) -> BranchDifference:
-        """Compare two branches: what both begin with, and what each holds alone.
+    def diff(self, first: Dialog, second: Dialog) -> BranchDifference:
+        """Compare two branches: their common beginning, and what only one of them has.
 
         Raises:
-            InvalidInput: One of them is of another session.
+            InvalidInput: A dialog belongs to another session.
         """
-        from palaver.session.differences import branch_difference  # noqa: PLC0415 - as above
+        self._require_own(first, second)
+        return branch_difference(first.opened, second.opened)
 
-        for each in (one, other):
-            if (each.store, each.session_id) != (self.store, self.session_id):
-                raise InvalidInput(f"Dialog {each.dialog_id[:12]} is not of session {self.session_id[:12]}.")
-        return branch_difference(self.store, one.dialog_id, one._spans(), other.dialog_id, other._spans())
+    def _require_own(self, *dialogs: Dialog) -> None:
+        for dialog in dialogs:
+            if (dialog.store, dialog.session_id) != (self.store, self.session_id):
+                raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} is not of session {self.session_id[:12]}.")
 
     # --- places in it -----------------------------------------------------------------------------------------------------------------
 
@@ -451,9 +368,9 @@ class Session:
             InvalidInput: It is not a handle.
             NotFound: The session has no such entry.
         """
-        found = whole(self.store, self.session_id, handle)
-        self.store.header(found.dialog, found.seq)
-        return found
+        place = whole(self.store, self.session_id, handle)
+        self.store.header(place.dialog, place.seq)
+        return place
 
     @property
     def labels(self) -> Mapping[Handle, str]:
@@ -461,34 +378,33 @@ class Session:
         return labels_of(self.store, self.store.nodes(self.session_id))
 
     def quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
-        """Set a block aside in every dialog of the session that holds it; as `Marks.quarantine`.
+        """Set a block aside in every dialog of the session that contains it; as `Marks.quarantine`.
 
         Returns:
-            The entries that say so, one for each dialog in which it was not set aside before.
+            The new entries, one for each dialog in which the block was not set aside before.
         """
         place = self.place(handle)
-        return tuple(
-            one.marks.quarantine(place, reason) for one in self._holding(place) if place not in one.marks.quarantined
-        )
+        return tuple(marks.quarantine(place, reason) for marks in self._marks(place) if place not in marks.quarantined)
 
     def lift(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
-        """Show again, in every dialog of the session, what was set aside; as `Marks.lift`.
+        """End a quarantine in every dialog of the session; as `Marks.lift`.
 
         Raises:
             InvalidInput: No dialog has it in quarantine.
         """
         place = self.place(handle)
-        lifted = tuple(one.marks.lift(place, reason) for one in self._holding(place) if place in one.marks.quarantined)
+        lifted = tuple(marks.lift(place, reason) for marks in self._marks(place) if place in marks.quarantined)
         if not lifted:
             raise InvalidInput(f"{place} is not in quarantine in any dialog of this session.")
         return lifted
 
-    def _holding(self, place: Handle) -> Iterable[Dialog]:
-        found = holders(self.store, self.session_id, place._replace(block=None))
-        return [Dialog._of(self, one) for one in found]
+    def _marks(self, place: Handle) -> Iterator[Marks]:
+        """Yield the marks of the dialogs that contain an entry."""
+        for dialog_id in holders(self.store, self.session_id, place._replace(block=None)):
+            yield self.opened.dialog(dialog_id).marks
 
     def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
-        """Return the entries that hold all words of `query`, best first. New entries are indexed first.
+        """Return the entries that contain all words of `query`, best first. New entries are indexed first.
 
         Raises:
             StoreError: The store has no full text (reason `unsupported`).
@@ -507,7 +423,7 @@ class Session:
         self.store.update_session(self.session_id, workdir=workdir)
 
     def delete(self) -> None:
-        """Put it into the trash, where no list and no search shows it; `restore` takes it out again."""
+        """Move it to the trash, where no list and no search shows it; `restore` undoes this."""
         self.store.update_session(self.session_id, trashed_at=now())
 
     def restore(self) -> None:
@@ -515,7 +431,7 @@ class Session:
         self.store.update_session(self.session_id, trashed_at=None)
 
     def hold(self, reason: str | None) -> None:
-        """Keep it from retention, whatever its age; None no longer. An erasure that names it still happens."""
+        """Exempt it from retention, at any age; None ends this. An erasure that names it still happens."""
         with self.store.transaction():
             kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
             self.store.update_session(self.session_id, metadata=kept if reason is None else {**kept, HOLD: reason})
@@ -529,54 +445,34 @@ class Session:
         tombstones: bool = False,
         files: Iterable[str | os.PathLike[str]] = (),
         thorough: bool = True,
-    ) -> Receipt:
-        """Erase the session, or a dialog or entries of it, for good; as `palaver.erase`.
+    ) -> erasure.Receipt:
+        """Permanently erase the session, or a dialog or entries of it; as `palaver.erase`.
 
         Args:
-            dialog: A dialog, by its id or the first digits of it; the whole session when neither this nor entries are named.
+            dialog: A dialog, by its id or the first digits of it. Default: the whole session, if `entries` is empty.
             entries: Entries, by their handles.
-            children: With a dialog, erase what grew from it, too.
-            tombstones: With a dialog, leave tombstones for what grew from it.
-            files: Files to delete, of those that `preview_erasure` listed.
-            thorough: Whether to rewrite the storage where bytes stay otherwise.
+            children: With a dialog, also erase its branches.
+            tombstones: With a dialog, leave tombstones in its branches.
+            files: Files to delete, among those that `preview_erasure` lists.
+            thorough: Whether to rewrite the storage if bytes would stay otherwise.
 
         Raises:
-            InvalidInput: Others grew from the dialog, and neither `children` nor `tombstones` says what becomes of them.
+            InvalidInput: The dialog has branches, and neither `children` nor `tombstones` is set.
             NotFound: The session has no such entry.
-            Erased: It was erased before.
+            Erased: It was already erased.
             Ambiguous: The whole session was opened by a name that other sessions have, too; nothing is erased.
         """
-        from palaver.erasure.erase import erase  # noqa: PLC0415 - few programs erase
-        from palaver.erasure.plan import ErasureScope  # noqa: PLC0415 - few programs erase
-
         places = [self.place(entry) for entry in entries]
-        scope: ErasureScope = {"entries": places, "children": children, "tombstones": tombstones}
+        scope: erasure.ErasureScope = {"entries": places, "children": children, "tombstones": tombstones}
         if dialog is not None:
             scope["dialog"] = self.store.resolve(dialog, self.session_id)
         elif not places:
-            if self.others:  # opened by a name that was not its alone
+            if self.others:  # opened by a name that other sessions had, too
                 only_session(self.store, self.name)
             scope["session"] = self.session_id
-        receipt = erase(self.store, files=files, thorough=thorough, **scope)
-        self._dialogs.clear()
-        if self._follower is not None:
-            self._follower.forget(self.store, self.session_id)
+        receipt = erasure.erase(self.store, files=files, thorough=thorough, **scope)
+        self.opened.forget()
         return receipt
-
-    # --- the replay log ---------------------------------------------------------------------------------------------------------------
-
-    def _follow(self, node: Node, upto: int) -> None:
-        """Bring the follower up to a dialog's own entry `upto`."""
-        if self._follower is not None:
-            self._follower.follow(self.store, node, upto)
-
-    def _follow_all(self) -> None:
-        """Bring the follower up to date with every dialog; its failures are warnings."""
-        try:
-            for node in self.store.nodes(self.session_id) if self._follower is not None else ():
-                self._follow(node, self.store.last(node.dialog_id).seq)
-        except PalaverError as error:
-            warnings.warn(f"The replay log could not be brought up to date: {error}", ReplayLogWarning, stacklevel=3)
 
     def close(self) -> None:
         """Close the store, if this session opened it."""
@@ -592,18 +488,518 @@ class Session:
         self.close()
 
 
-def only_session(store: Store, reference: str) -> SessionRecord:
-    """Return the one session of an id, a name or the first digits of an id, for whoever destroys something.
+class Dialog:
+    """One branch of a conversation, owned by one agent.
 
-    Raises:
-        NotFound: There is none.
-        Ambiguous: Several have this name; the error lists their ids.
+    A dialog knows the log up to its own last write, or to the last `reload`. If another writer continued the turn first, a write raises
+    `Conflict`, nothing is written, and the caller chooses between `reload()` and `fork()`. Entries of others outside the turn, and erasures,
+    show in the next view. Several threads may use one object, one at a time.
+
+    Attributes:
+        session: The session, with all its branches.
+        store: The store of the log.
+        dialog_id: The opaque id, 32 hexadecimal digits.
+        session_id: The session's opaque id.
+        owner: The agent that owns it.
+        opened: The log as far as this process knows it, for code that extends palaver.
+        marks: Labels, pins and quarantines.
     """
-    record, _, others = find_session(store, reference)
-    if others:
-        named = [one.session_id for one in store.sessions(name=reference)]
-        raise Ambiguous(reference, named, hint="Name the session by its id.")
-    return record
+
+    def __init__(  # noqa: PLR0913 - the last two by keyword, and only for a session
+        self,
+        owner: str = "assistant",
+        session_name: str | None = None,
+        top_prompt: Prompt | None = None,
+        runtime: Runtime | None = None,
+        store: Store | None = None,
+        log_base: LogBase | None = None,
+        *,
+        within: Session | None = None,
+        node: Node | None = None,
+    ) -> None:
+        """Create a session with this one dialog.
+
+        Args:
+            owner: The agent that owns it.
+            session_name: The session's name. Default: made from the time.
+            top_prompt: The prompt in force for the model's next turn.
+            runtime: Resolves paths of prompts. Default: the default runtime.
+            store: The store. Default: in memory.
+            log_base: A replay log that follows, or the folder for one.
+            within: A session that already has the dialog, and to which it calls itself; then the arguments above are not used.
+            node: The place of such a dialog in the tree.
+
+        Raises:
+            InvalidInput: The store is an address: `Session.open` and `Session.create` accept one.
+        """
+        prompt: Top = RECORDED
+        if within is None or node is None:
+            _require_store(store, session_name or owner)
+            known, prompt = store or MemoryStore(), top_prompt
+            made = new_session(known, session_name or "", owner=owner)
+            within = Session(known, made, runtime, follower_of(log_base))
+            (node,) = known.nodes(made)
+        self.session = within
+        self.store = within.store
+        self.dialog_id = node.dialog_id
+        self.session_id = node.session_id
+        self.owner = node.owner
+        self.opened = OpenDialog(within.opened, node, prompt)
+        self.marks = Marks(self.opened)
+        self._asked: tuple[wire.Request, int] | None = None
+        within.opened.dialogs[node.dialog_id] = self
+
+    # --- what it is -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def session_name(self) -> str:
+        """The session's name."""
+        return self.session.name
+
+    @property
+    def top_prompt(self) -> Prompt | None:
+        """The prompt in force for the model's next turn: the last one put, or a temporary one for a text that was put.
+
+        A registered prompt stays in force in later processes. If their runtime does not have it, a warning says so and this is None.
+        """
+        return self.opened.prompt.prompt()
+
+    @top_prompt.setter
+    def top_prompt(self, prompt: Prompt | None) -> None:
+        self.opened.prompt.value = prompt
+
+    def __repr__(self) -> str:
+        return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self.opened.count}>"
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> Messages:
+        """All messages, oldest first: a read-only snapshot."""
+        return Messages(self.store, self.opened.stretches())
+
+    @property
+    def head(self) -> Message | None:
+        """The first message, or None."""
+        return self.messages[0] if self.opened.count else None
+
+    @property
+    def tail(self) -> Message | None:
+        """The last message, or None."""
+        return self.messages[-1] if self.opened.count else None
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of all messages; reads all of them. Dollars that no provider reported are estimated, and also in `estimated`."""
+        return cost_of_messages(self.messages.bare())
+
+    def overview(
+        self,
+        remove_tail: bool = False,  # noqa: FBT001, FBT002 - a public signature of the sources
+        max_length: int = 100,
+        stream: TextIO | None = None,
+        divider: bool = False,  # noqa: FBT001, FBT002 - as above
+    ) -> str:
+        """Return the messages for people, a line for each.
+
+        Args:
+            remove_tail: Whether to leave out the last message.
+            max_length: How many characters of a message to show; a longer one ends in `...`.
+            stream: Where the text is also written to.
+            divider: Whether to put a ruler between the lines.
+        """
+        messages = zip(range(self.opened.count - remove_tail), self.messages.bare(), strict=False)
+        lines = (message_line(index, message, max_length) for index, message in messages)
+        text = ("\n" + "-" * 40 + "\n" if divider else "\n").join(lines)
+        if stream is not None:
+            stream.write(text + "\n")
+        return text
+
+    def recall(self, handle: Handle | str) -> Entry | Content:
+        """Return what a handle names, an entry or one block, from any branch of the session.
+
+        Raises:
+            InvalidInput: The text is not a handle.
+            NotFound: The session has no such entry or block.
+            Erased: It was erased.
+        """
+        return recall(self.store, self.session_id, handle)
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------------
+
+    @overload
+    def append(self, message: Message | Mapping[str, Any] | SdkObject) -> Message: ...
+    @overload
+    def append(self, message: Iterable[Message | Mapping[str, Any] | SdkObject]) -> tuple[Message, ...]: ...
+    def append(self, message: object) -> Message | tuple[Message, ...]:
+        """Append a message, or several at once, all or none.
+
+        The stored message has this dialog's id in its metadata; the caller's object does not change. A message with the results of several
+        calls is stored as one message for each.
+
+        Args:
+            message: A `Message`; a dict of OpenAI's Chat Completions or Responses, Anthropic's or Gemini's interface; an answer as a provider's
+                SDK returns it, with its content, usage and ids; or several of them. If the dialog made the request that an answer answers,
+                and nothing was appended since, the call is also recorded.
+
+        Returns:
+            The message as it is stored; the last one of a message with several results; a tuple for several messages.
+
+        Raises:
+            TypeError: It is not a message.
+            InvalidMessage: A dict is not a message of any interface.
+            ProviderError: An answer reports a failure, or stops before its end.
+            Conflict: Another writer was first; nothing was written.
+            MissingFile: It refers to media whose bytes neither it nor the store has.
+        """
+        asked, at = self._asked or (None, -1)
+        request = asked if at == self.opened.last.seq else None
+        given = tuple(messages_of(message, request))
+        stored = tuple(part for said, _ in given for part in stamped(said, self.dialog_id, self.store))
+        if request is not None and any(answered for _, answered in given):
+            self.calls.record(request)
+        stored = self._write(*stored)
+        return stored[-1] if is_one(message) else stored
+
+    def _write(self, *messages: Message) -> tuple[Message, ...]:
+        """Append messages that have this dialog's id, and return them as they are stored."""
+        self._asked = None
+        entries = tuple(MessageEntry(message=message) for message in messages)
+        self.record(*entries)
+        if isinstance(self.store, RedactingStore):
+            entries = tuple(map(self.store.stored, entries))
+        return tuple(entry.message for entry in entries)
+
+    def put_text(
+        self,
+        text: str,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | str = Role.USER,
+    ) -> Message:
+        """Append a text verbatim: it is not a template. A temporary prompt without tools or parser comes into force.
+
+        Args:
+            text: The text.
+            name: The sender. Default: the role's.
+            metadata: Stored with the message.
+            role: Who speaks.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text is a str, not {a_type(text)}.")
+        return self._put(self._message(text, name, metadata, role), text)
+
+    def put_prompt(
+        self,
+        prompt: Prompt | str,
+        prompt_args: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | str = Role.USER,
+    ) -> Message:
+        """Render a prompt and append the text; the prompt comes into force for the next turn.
+
+        Args:
+            prompt: The prompt, or its path in the runtime.
+            prompt_args: The template's variables.
+            name: As for `put_text`.
+            metadata: As for `put_text`.
+            role: As for `put_text`.
+
+        Raises:
+            NotFound: The runtime has no prompt of this path.
+            InvalidInput: Variables are missing, or a prompt without variables has arguments; nothing was appended.
+        """
+        chosen = self.session.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
+        if not isinstance(chosen, Prompt):
+            raise TypeError(f"prompt is a Prompt or a path, not {a_type(prompt)}.")
+        return self._put(self._message(rendered(chosen, prompt_args), name, metadata, role), chosen)
+
+    def _put(self, message: Message, prompt: Prompt | str) -> Message:
+        """Append a message and put a prompt into force, both or neither."""
+        before, self.opened.prompt.value = self.opened.prompt.value, prompt
+        try:
+            return self._write(message)[0]
+        except BaseException:
+            self.opened.prompt.value = before
+            raise
+
+    def put_image(
+        self,
+        image: object,
+        caption: str | None = None,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | str = Role.USER,
+    ) -> Message:
+        """Append an image; the prompt in force stays.
+
+        Args:
+            image: A path, bytes, base64, a `data:` or `http(s):` address, or a Pillow image.
+            caption: A text before the image, also in the metadata.
+            name: As for `put_text`.
+            metadata: As for `put_text`.
+            role: As for `put_text`.
+
+        Raises:
+            MissingFile: It names no file.
+            InvalidMessage: It is not an image that palaver knows.
+        """
+        blocks: tuple[Content, ...] = (ImageContent(images=(media_from(image),)),)
+        message = self._message(blocks, name, metadata, role)
+        if caption is not None:
+            about = {**message.metadata, "caption": caption}
+            message = self._message((TextContent(content=caption), *blocks), name, about, role)
+        return self.append(message)
+
+    def _message(
+        self, said: str | tuple[Content, ...], name: str | None, metadata: Mapping[str, Any] | None, role: Role | str
+    ) -> Message:
+        """Return a message that has the dialog's id, as `stamped` would return it."""
+        about = {**({} if metadata is None else metadata), "dialog_id": self.dialog_id}
+        if role == Role.TOOL:  # what a tool says is a result
+            return Message(role=role, content=said, name=name, metadata=about)
+        blocks = (TextContent(content=said),) if isinstance(said, str) else said
+        return Message(role=role, contents=blocks, name=name, metadata=about)
+
+    def record(self, *entries: Entry, beside: bool = False) -> tuple[Handle, ...]:
+        """Append entries of the log, all or none, and return their handles.
+
+        Kinds that belong to a turn continue it. Kinds outside a turn (labels, decisions, late results, …) do not continue it, and never conflict
+        with another writer.
+
+        Args:
+            entries: The entries.
+            beside: Whether kinds that may be either are written outside the turn.
+
+        Raises:
+            Conflict: Another writer was first; nothing was written.
+            InvalidInput: One of them may not follow.
+        """
+        if beside or any(not rule(entry.kind).turn for entry in entries):
+            if len(entries) == 1:
+                return (self.opened.annotate(entries[0]),)
+            with self.store.transaction():
+                return tuple(map(self.opened.annotate, entries))
+        return self.opened.append(map(self.opened.prompt.on, entries))
+
+    def reload(self) -> Self:
+        """Read what other writers have appended, and return the dialog itself."""
+        self.opened.reload()
+        self.opened.prompt.reload()
+        return self
+
+    # --- views and requests ------------------------------------------------------------------------------------------------------------
+
+    def view(
+        self,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        *,
+        model: str = "",
+    ) -> View:
+        """Return what the model is to see: everything, or what a policy makes of it. Nothing is written.
+
+        Args:
+            policy: A policy or context manager, its name or its configuration. Default: `palaver`, if there is a budget.
+            budget: The size of one request, in tokens.
+            at: The number of the last own entry to take into account, for an earlier view. Default: the newest known one.
+            model: The model that counts tokens. Default: the one in force.
+
+        Raises:
+            InfeasibleBudget: What must be sent is larger than the budget.
+            NotFound: There is no policy of this name.
+            PolicyFailed: The policy raised.
+        """
+        seen = self.opened.view(at)
+        if policy is None and budget is None:
+            return seen
+        return self.compaction.compose(policy, budget, model=model, view=seen).view
+
+    def request(  # noqa: PLR0913 - all but the first two by keyword
+        self,
+        profile: wire.Profile | str,
+        model: str,
+        *,
+        tools: Iterable[Any] | None = None,
+        recall: bool = False,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        **call: Any,  # noqa: ANN401 - the fields of a Call
+    ) -> wire.Request:
+        """Compile the request for a provider; nothing is sent. It is a mapping: pass it to the provider's SDK as `**request`.
+
+        Args:
+            profile: `openai`, `openai-responses`, `anthropic` or `gemini`; or a profile.
+            model: The model.
+            tools: Schemas as providers write them, or functions. Default: the dialog's tools. If they or the `provider_tools` of the call
+                differ from the dialog's tools, they are recorded as its tools from now on, which is the only thing that is written.
+            recall: Whether `recall` and `search_history` are among the tools, with which the model reads what the view leaves out; `call_tool`
+                answers them.
+            policy: As for `view`.
+            budget: As for `view`.
+            at: As for `view`.
+            call: Further fields of `palaver.wire.Call`, such as `max_tokens` or `tool_choice`.
+
+        Raises:
+            InvalidInput: A `Call` has no such field; nothing was written.
+            NotFound: There is no profile of this name.
+            InfeasibleBudget: What must be sent is larger than the budget.
+            InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
+        """
+        known = providers.profile(profile, model) if isinstance(profile, str) else profile
+        for name in call.keys() - wire.Call.__dataclass_fields__.keys():
+            hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
+            raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
+        made = wire.Call(model=model, **call)
+        own = None if tools is None else tools_of(tools)
+        if recall:
+            own = with_recall(self.opened.view().tools if own is None else own)
+        self._declare(own, made.provider_tools, at)
+        view = self.view(policy, budget, at, model=model)
+        request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
+        request.check()
+        self._asked = None if at is not None else (request, self.opened.last.seq)
+        return request
+
+    def _declare(self, tools: tuple[ToolSpec, ...] | None, provided: Mapping[str, Any], at: int | None) -> None:
+        """Record the tools of a request if they are not the dialog's yet."""
+        if at is not None and tools is not None:
+            raise InvalidInput(
+                "A request for an earlier view has the tools of that time.",
+                hint="Leave out `at`, or `tools` and `recall`.",
+            )
+        seen = self.opened.view()
+        declared = seen.tools if tools is None else tools
+        if at is None and (declared, provided) != (seen.tools, seen.provided):
+            self.record(Toolset(tools=declared, provided=provided or None))
+
+    def call_tool(self, name: str, args: Mapping[str, Any] | str) -> str:
+        """Answer a call of `recall` or `search_history`, which `request(..., recall=True)` offers to the model.
+
+        Args:
+            name: The tool's name.
+            args: The arguments, as a mapping or as the JSON text that the model wrote.
+
+        Returns:
+            The text of the tool's result; for wrong arguments, what is wrong with them. `Dialog.recall` returns images and sounds.
+
+        Raises:
+            NotFound: The tool has another name.
+        """
+        return answered(self.marks, name, args)
+
+    @cached_property
+    def calls(self) -> CallHistory:
+        """The recorded model calls, and the way to record the next."""
+        return CallHistory(self.opened)
+
+    @cached_property
+    def compaction(self) -> Compactions:
+        """Smaller views: previewed, committed, undone and redone."""
+        return Compactions(self.opened)
+
+    # --- branches ----------------------------------------------------------------------------------------------------------------------
+
+    def fork(self, last_n: int = 0, first_k: int = 1) -> Dialog:
+        """Branch off: a child with all messages, or with the first `first_k` and the last `last_n`.
+
+        Nothing is copied: the child shares the entries, and later appends are separate. An entry that is not a message belongs to the message
+        before it. If another writer continued the turn, the child has what this object knows; `reload` first to have all.
+
+        Args:
+            last_n: How many of the last messages to keep; 0 keeps all.
+            first_k: How many of the first messages to keep, when `last_n` is not 0.
+
+        Raises:
+            TypeError: One of the numbers is not a whole number.
+            InvalidInput: One of them is negative.
+        """
+        for name, value in (("last_n", last_n), ("first_k", first_k)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} is a whole number of messages, not {a_type(value)}.")
+            if value < 0:
+                raise InvalidInput(f"{name} is {value}; a fork keeps 0 messages or more.")
+        self.opened.refresh()
+        ranges, kept = branches.window(self.opened, last_n, first_k)
+        node = child_of(self.opened.node, ranges, kept, relation="fork", window=(last_n, first_k))
+        child = self.session.opened.new_dialog(node)
+        child.opened.prompt.value = self.opened.prompt.value
+        return child
+
+    @property
+    def parent(self) -> Dialog | None:
+        """The dialog it was forked from, or None."""
+        above = self.opened.node.parent_id
+        return None if above is None else self.session.opened.dialog(above)
+
+    @property
+    def children(self) -> tuple[Dialog, ...]:
+        """The dialogs forked from it, in the order of the forks."""
+        below = (node for node in self.store.nodes(self.session_id) if node.parent_id == self.dialog_id)
+        return tuple(self.session.opened.dialog(node.dialog_id, node) for node in below)
+
+    @property
+    def tree_node(self) -> DialogTreeNode:
+        """Its place in the tree as it is now."""
+        return self.session.tree[self.dialog_id]
+
+    def tree_overview(self) -> str:
+        """Return the tree from this dialog down for people, a line for each dialog."""
+        return "\n".join(tree_lines(self.tree_node, self.session.opened.count))
+
+    # --- as a dictionary ---------------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dialog as JSON values: its ancestors, itself and all below it, media included.
+
+        `messages` is for readers; `log` is what `from_dict` restores.
+        """
+        kin = family(self.store, self.opened.node)
+        return {
+            "session_name": self.session_name,
+            "owner": self.owner,
+            "tree_node": self.tree_node.to_dict(),
+            "top_prompt_path": self.opened.prompt.path(),
+            "messages": [message.to_dict() for message in self.messages.bare()],
+            "log": list(map(to_json, stream(self.store, self.session_id, kin, payloads="there"))),
+        }
+
+    @classmethod
+    def from_dict(
+        cls,
+        fields: Mapping[str, Any],
+        log_base: LogBase | None = None,
+        runtime: Runtime | None = None,
+        store: Store | None = None,
+    ) -> Dialog:
+        """Read what `to_dict` returned: the same ids, entries and tree.
+
+        Args:
+            fields: The dictionary.
+            log_base: A replay log that follows from now on, beginning with what was read.
+            runtime: Resolves the path of the prompt. Default: the default runtime. An unknown path is a warning.
+            store: The store to write to. Default: in memory.
+
+        Raises:
+            InvalidInput: It is not a dialog's dictionary, or the store has the session already.
+        """
+        into = store or MemoryStore()
+        made = land(from_list(fields.get("log")), into).session_id
+        session = Session(into, made, runtime, follower_of(log_base))
+        session.opened.follow_all()
+        dialog = session.opened.dialog(DialogId(fields["tree_node"]["dialog_id"]))
+        dialog.top_prompt = dialog.opened.prompt.registered(fields.get("top_prompt_path"))
+        return dialog
+
+
+def _require_store(store: object, name: str) -> None:
+    """Refuse an address: a dialog would not know when to close the store."""
+    if isinstance(store, str | os.PathLike):
+        hint = f"Session.open({os.fspath(store)!r}, {name!r}, create=True).root is a dialog in it."
+        raise InvalidInput(f"store is {store!r}, not a store.", hint=hint)
 
 
 def rebuild(
@@ -617,35 +1013,15 @@ def rebuild(
 
     Args:
         log_base: The log's folder.
-        store: Where the session is written to, a store or the address of one; in memory when not given.
-        session_id: Which session, where the folder holds several.
-        runtime: Resolves paths of prompts; the default one when not given.
+        store: The store to write to, or the address of one. Default: in memory.
+        session_id: Which session, if the folder has several.
+        runtime: Resolves paths of prompts. Default: the default runtime.
 
     Raises:
         MissingFile: There is no log.
-        Ambiguous: The log holds several sessions, and none was named.
+        Ambiguous: The log has several sessions, and none was named.
         InvalidInput: The store has the session already.
     """
     records = read_log(log_base, session_id)
     known, owned = opened_store(store, create=True)
-    made = land(records, known, gaps=True).session_id
-    return Session(known, made, runtime, owned=owned)
-
-
-def _paid_beside(store: Store, span: Span) -> Iterator[InvokeCost]:
-    """Yield what was paid for in a stretch of a dialog besides its messages: summaries, and answers that did not become messages."""
-    from palaver.tokens.pricing import cost_of  # noqa: PLC0415 - few programs need prices, which load slowly
-
-    for header in store.headers(span.dialog, span.start, span.stop):
-        if header.kind not in {"compaction", "custom"}:
-            continue
-        entry = decode_entry(store.body(span.dialog, header.seq))
-        said = entry.attempt if isinstance(entry, Compaction) else entry.data if isinstance(entry, Custom) else None
-        if not isinstance(said, Mapping):
-            continue
-        summary, message = said.get("summary"), said.get("message")
-        if isinstance(summary, Mapping):
-            used = (Usage(one) for one in summary.get("usages", ()) if isinstance(one, Mapping))
-            yield from (cost_of(one, str(summary.get("model") or ""), entry.at) for one in used)
-        if isinstance(entry, Custom) and entry.custom_type == REJECTED and isinstance(message, Mapping):
-            yield cost_of_messages((Message.from_dict(message),))
+    return Session(known, land(records, known, gaps=True).session_id, runtime, owned=owned)

@@ -168,3 +168,17 @@ def find_session(store: Store, reference: str) -> FoundSession:
         hint=trash or few,
         close=get_close_matches(reference, sorted({record.name for record in store.sessions(limit=_COMPARED)})),
     )
+
+
+def only_session(store: Store, reference: str) -> SessionRecord:
+    """Return the one session of an id, a name or the first digits of an id, for callers that destroy something.
+
+    Raises:
+        NotFound: There is none.
+        Ambiguous: Several have this name; the error lists their ids.
+    """
+    record, _, others = find_session(store, reference)
+    if others:
+        named = [session.session_id for session in store.sessions(name=reference)]
+        raise Ambiguous(reference, named, hint="Name the session by its id.")
+    return record

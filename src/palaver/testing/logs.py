@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palaver.ids import SessionId, new_dialog_id, new_session_id
-from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule, stretches
+from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, messages_in, rule
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -36,7 +36,7 @@ class Log:
                 session_id=self.session,
                 parent_id=parent.dialog if parent else None,
                 ranges=ranges,
-                inherited=stretches(self.store, ranges)[1],
+                inherited=messages_in(self.store, ranges),
             )
         )
 

@@ -4,18 +4,24 @@ Everything works offline: tokenizer, windows and prices come with the packages. 
 estimates with a stated error bound for all others.
 """
 
-from palaver.tokens.budget import BUDGET_KEYS, SAFETY_BUFFER, Budget
-from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
-from palaver.tokens.counting import (
-    Counter,
-    ModelCounter,
-    count_block,
-    count_message,
-    count_request,
-    count_tools,
-    counter,
-)
-from palaver.tokens.families import FAMILIES, Family
+from typing import TYPE_CHECKING
+
+from palaver.doors import open_door
+
+if TYPE_CHECKING:
+    from palaver.tokens.budget import BUDGET_KEYS, SAFETY_BUFFER, Budget
+    from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
+    from palaver.tokens.counting import (
+        Counter,
+        ModelCounter,
+        count_block,
+        count_message,
+        count_request,
+        count_tools,
+        counter,
+    )
+    from palaver.tokens.families import FAMILIES, Family
+    from palaver.tokens.pricing import cost_of
 
 __all__ = [
     "BUDGET_KEYS",
@@ -27,6 +33,7 @@ __all__ = [
     "ModelCounter",
     "ModelInfo",
     "UnknownModelWarning",
+    "cost_of",
     "count_block",
     "count_message",
     "count_request",
@@ -34,3 +41,14 @@ __all__ = [
     "counter",
     "model_info",
 ]
+
+open_door(
+    __name__,
+    {
+        ".budget": "BUDGET_KEYS SAFETY_BUFFER Budget",
+        ".catalogue": "ModelInfo UnknownModelWarning model_info",
+        ".counting": "Counter ModelCounter count_block count_message count_request count_tools counter",
+        ".families": "FAMILIES Family",
+        ".pricing": "cost_of",
+    },
+)

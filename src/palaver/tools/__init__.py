@@ -3,16 +3,16 @@
 Modules that run tools are loaded on first use: a program that only stores conversations needs no event loop.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from palaver.tools.function import Function, ToolFunction, labelled, tool
-from palaver.tools.outcomes import CallContext, Ending, Progress, ToolOutcome, ToolReply
-from palaver.tools.toolbox import Toolbox
+from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.tools.execution import execute, execute_all
+    from palaver.tools.function import Function, ToolFunction, labelled, tool
+    from palaver.tools.outcomes import CallContext, Ending, Progress, ToolOutcome, ToolReply
     from palaver.tools.servers import MCP
+    from palaver.tools.toolbox import Toolbox
     from palaver.tools.workers import run_in_worker
 
 __all__ = [
@@ -32,16 +32,14 @@ __all__ = [
     "tool",
 ]
 
-_RUNNING = {
-    "MCP": "servers",
-    "execute": "execution",
-    "execute_all": "execution",
-    "run_in_worker": "workers",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of a module
-    """Load the module that a name comes from."""
-    if name not in _RUNNING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"palaver.tools.{_RUNNING[name]}"), name)
+open_door(
+    __name__,
+    {
+        ".execution": "execute execute_all",
+        ".function": "Function ToolFunction labelled tool",
+        ".outcomes": "CallContext Ending Progress ToolOutcome ToolReply",
+        ".servers": "MCP",
+        ".toolbox": "Toolbox",
+        ".workers": "run_in_worker",
+    },
+)

@@ -29,8 +29,8 @@ from palaver.log import (
     decode_entry,
     draft,
     draft_of,
+    messages_in,
     next_header,
-    stretches,
 )
 from palaver.log.values import LogValue
 from palaver.messages import Speaker, Trust
@@ -210,7 +210,7 @@ class _Arrival:
         self._lengths[node.dialog_id] = 0
 
     def _check_inherited(self, node: Node) -> None:
-        held = stretches(self._store, node.ranges)[1] if self._whole else node.inherited
+        held = messages_in(self._store, node.ranges) if self._whole else node.inherited
         if node.inherited != held:
             said = counted(node.inherited, "message")
             raise InvalidInput(f"Dialog {node.dialog_id[:12]} says that it shares {said}, and its ranges have {held}.")
@@ -231,7 +231,7 @@ class _Arrival:
         if missing or parent != node.parent_id:
             entries = counted(missing, "entry of its ancestors", "entries of its ancestors")
             _warn(f"Dialog {node.dialog_id} was restored without {entries}.")
-        return replace(node, ranges=ranges, parent_id=parent, inherited=stretches(self._store, ranges)[1])
+        return replace(node, ranges=ranges, parent_id=parent, inherited=messages_in(self._store, ranges))
 
     def _conflict(self, why: str) -> Conflict:
         session = self._require_session().session_id

@@ -8,13 +8,12 @@ from palaver.agent import Agent, ProviderInvoker
 from palaver.agent.turn import read_turn
 from palaver.cli.chat.screen import Screen
 from palaver.errors import InvalidInput
-from palaver.log.lineage import lineage
+from palaver.log import last_of, lineage
 from palaver.messages import Role
 from palaver.plurals import counted
 from palaver.providers import connect_model
 from palaver.session import Dialog, Session
 from palaver.session.branches import Rewind
-from palaver.session.tree import newest
 
 __all__ = ["MODEL", "Talk"]
 
@@ -66,7 +65,7 @@ class Talk:
             last = "" if dialog.tail is None else self.screen.cut(dialog.tail.text_content(), 72)
             self.screen.note(f"Branch {dialog.dialog_id[:8]}, {counted(len(dialog.messages), 'message')}: {last}")
 
-    def rewind(self, back: int) -> Rewind:
+    def rewind(self, back: int) -> Rewind[Dialog]:
         """Preview going back to before the user's last messages, so many of them.
 
         Raises:
@@ -78,7 +77,7 @@ class Talk:
             raise InvalidInput(f"This branch has {counted(len(said), 'message')} of yours.")
         place = messages.handle(said[-back])
         before = lineage(self.agent.store.node(place.dialog), place.seq)
-        return self.session.rewind(newest(before), self.dialog)
+        return self.session.rewind(last_of(before), self.dialog)
 
     def unfinished(self) -> str:
         """Return what is left of a turn: `open`, `interrupted`, `waiting`, `failed` or `unanswered`; empty where nothing is."""

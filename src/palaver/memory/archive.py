@@ -19,8 +19,8 @@ from typing import Protocol, TypeAlias
 
 from palaver.errors import InvalidInput
 from palaver.log import Handle
+from palaver.memory.notes import Data, HasPlace, Note, Notebook
 from palaver.messages.frozen import clean_text
-from palaver.session.memory.notes import Data, HasPlace, Note, Notes
 from palaver.tools.portal import run_sync
 
 __all__ = ["ArchivalMemory", "Embedder", "HashingEmbedder", "Passage"]
@@ -65,7 +65,7 @@ class Embedder(Protocol):
 class HashingEmbedder:
     """An embedder without a model or a network: each word and each trigram counts at the index of its hash.
 
-    Finds similar spelling, not similar meaning. The same text gives the same vector on every machine. (K. Weinberger et al., "Feature Hashing
+    Finds similar spelling, not similar meaning. The same text has the same vector on every machine. (K. Weinberger et al., "Feature Hashing
     for Large Scale Multitask Learning", ICML 2009: the sign keeps collisions from adding up.)
 
     Attributes:
@@ -117,6 +117,7 @@ class Passage:
         at: When it was inserted, in seconds since 1970-01-01 UTC.
         by: Who inserted it, or empty.
         score: Its similarity to the query, -1 to 1; 0 without a query.
+        vector: The name of the embedder that read it, and its vector, encoded.
     """
 
     handle: Handle
@@ -125,7 +126,7 @@ class Passage:
     at: float = 0.0
     by: str = ""
     score: float = 0.0
-    _vector: tuple[str, str] = field(default=("", ""), repr=False, compare=False)
+    vector: tuple[str, str] = field(default=("", ""), repr=False, compare=False)
 
 
 class ArchivalMemory:
@@ -142,7 +143,7 @@ class ArchivalMemory:
             dialog: The dialog.
             embedder: Makes vectors. Default: a `HashingEmbedder`.
         """
-        self._notes = Notes(dialog, _KIND, "passage", _passage)
+        self._notes = Notebook(dialog, _KIND, "passage", _passage)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
         self.embedder: Embedder = HashingEmbedder() if embedder is None else embedder
         self._vectors: dict[Handle, Vector] = {}  # of passages that another embedder made
@@ -229,17 +230,17 @@ class ArchivalMemory:
         return tuple(replace(passages[index], score=scores[index]) for index in best)
 
     async def _vectors_of(self, passages: Sequence[Passage]) -> list[Vector]:
-        found = [self._recorded(one) or self._vectors.get(one.handle) for one in passages]
-        missing = [one for one, vector in zip(passages, found, strict=True) if vector is None]
+        known = [self._recorded(passage) or self._vectors.get(passage.handle) for passage in passages]
+        missing = [passage for passage, vector in zip(passages, known, strict=True) if vector is None]
         for begin in range(0, len(missing), _BATCH):
             part = missing[begin : begin + _BATCH]
-            made = await _embedded(self.embedder, [one.text for one in part])
-            self._vectors.update(zip((one.handle for one in part), made, strict=True))
-        return [vector or self._vectors[one.handle] for one, vector in zip(passages, found, strict=True)]
+            made = await _embedded(self.embedder, [passage.text for passage in part])
+            self._vectors.update(zip((passage.handle for passage in part), made, strict=True))
+        return [vector or self._vectors[passage.handle] for passage, vector in zip(passages, known, strict=True)]
 
     def _recorded(self, passage: Passage) -> Vector | None:
         """Return the vector recorded with a passage; None if another embedder made it, or it cannot be read."""
-        name, encoded = passage._vector
+        name, encoded = passage.vector
         vector = array("f")
         try:
             vector.frombytes(b64decode(encoded, validate=True))
@@ -253,7 +254,7 @@ def _passage(note: Note) -> Passage:
     if not isinstance(data.get("text"), str):
         raise TypeError(f"{note.handle} has no passage.")
     tags, vector = tuple(map(str, data.get("tags", ()))), (str(data.get("embedder")), str(data.get("vector", "")))
-    return Passage(note.handle, data["text"], tags, note.at, str(data.get("by", "")), _vector=vector)
+    return Passage(note.handle, data["text"], tags, note.at, str(data.get("by", "")), vector=vector)
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
@@ -264,16 +265,16 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     """
     answer: object = await embedder(texts)
     try:
-        given = [list(map(float, vector)) for vector in answer]  # type: ignore[attr-defined]
+        vectors = [list(map(float, vector)) for vector in answer]  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"The embedder {embedder.name!r} returned no vectors: {error}.") from error
-    sizes = {len(vector) for vector in given} - {embedder.dimensions}
-    if len(given) != len(texts) or sizes or not all(math.isfinite(one) for vector in given for one in vector):
+    sizes = {len(vector) for vector in vectors} - {embedder.dimensions}
+    if len(vectors) != len(texts) or sizes or not all(math.isfinite(number) for vector in vectors for number in vector):
         raise InvalidInput(
-            f"The embedder {embedder.name!r} returned {len(given)} vectors for {len(texts)} texts, or one without "
+            f"The embedder {embedder.name!r} returned {len(vectors)} vectors for {len(texts)} texts, or one without "
             f"{embedder.dimensions} finite numbers."
         )
-    return [_unit(vector) for vector in given]
+    return [_unit(vector) for vector in vectors]
 
 
 def _unit(vector: list[float]) -> Vector:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from palaver import Store
 from palaver.errors import Conflict, InvalidInput, NotFound, PalaverError
 from palaver.log import Custom
-from palaver.session import Dialog, Session
-from palaver.session.memory import (
+from palaver.memory import (
     ArchivalMemory,
     CoreMemory,
     Files,
@@ -27,6 +26,7 @@ from palaver.session.memory import (
     file_tools,
     shared_memory,
 )
+from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function
 
 

@@ -14,7 +14,7 @@ from palaver.ids import DialogId
 from palaver.log import Custom, Handle, draft, entry_at, lineage
 from palaver.store.protocol import Store
 
-__all__ = ["Data", "HasPlace", "Note", "Notes", "replaced_once"]
+__all__ = ["Data", "HasPlace", "Note", "Notebook", "replaced_once"]
 
 Data: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Note(NamedTuple):
     data: Data
 
 
-class Notes(Generic[T]):
+class Notebook(Generic[T]):
     """The notes of one kind in a dialog, including its ancestors' before the fork. The newest note of a key is in force."""
 
     def __init__(self, dialog: HasPlace, custom_type: str, key: str, read: Callable[[Note], T]) -> None:
@@ -85,13 +85,13 @@ class Notes(Generic[T]):
 
     def in_force(self) -> dict[str, T]:
         """Return the values in force, by key."""
-        found: dict[str, T] = {}
-        for key, said in self._all():
-            if said is None:
-                found.pop(key, None)
+        values: dict[str, T] = {}
+        for key, value in self._all():
+            if value is None:
+                values.pop(key, None)
             else:
-                found[key] = said
-        return found
+                values[key] = value
+        return values
 
     def history(self, key: str) -> tuple[T, ...]:
         """Return all values of a key, oldest first."""

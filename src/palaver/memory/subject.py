@@ -12,18 +12,16 @@ from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
+from palaver.memory.archive import ArchivalMemory, Embedder
+from palaver.memory.core import CoreMemory
+from palaver.memory.files import Files
+from palaver.memory.notes import HasPlace
 from palaver.messages.frozen import EMPTY
-from palaver.session.memory.archive import ArchivalMemory, Embedder
-from palaver.session.memory.core import CoreMemory
-from palaver.session.memory.files import Files
-from palaver.session.memory.notes import HasPlace
-from palaver.session.session import Session
+from palaver.session import Session
+from palaver.session.retention import MEMORY
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["MEMORY", "MemoryWarning", "SubjectMemory", "shared_memory"]
-
-MEMORY = "palaver_memory"
-"""The key in a session's metadata that marks it as memory."""
+__all__ = ["MemoryWarning", "SubjectMemory", "shared_memory"]
 
 _OWNER = "memory"
 
@@ -80,10 +78,10 @@ class SubjectMemory:
         own = _StoredDialog(store, dialog.dialog_id)
         if not subject:
             return own
-        found = _memory(store, f"{self.name} of {subject}", subject)
-        if found.trashed_at is None and found.root is not None:
-            return _StoredDialog(store, found.root)
-        warnings.warn(f"{_in_trash(found)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
+        record = _memory(store, f"{self.name} of {subject}", subject)
+        if record.trashed_at is None and record.root is not None:
+            return _StoredDialog(store, record.root)
+        warnings.warn(f"{_in_trash(record)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
         return own
 
 
@@ -98,10 +96,10 @@ def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, 
     Raises:
         InvalidInput: An initial block is invalid, or the memory is in the trash.
     """
-    found = _memory(store, name, "")
-    if found.trashed_at is not None or found.root is None:
-        raise InvalidInput(_in_trash(found))
-    return _begun(CoreMemory(_StoredDialog(store, found.root)), blocks)
+    record = _memory(store, name, "")
+    if record.trashed_at is not None or record.root is None:
+        raise InvalidInput(_in_trash(record))
+    return _begun(CoreMemory(_StoredDialog(store, record.root)), blocks)
 
 
 def _in_trash(record: SessionRecord) -> str:
@@ -115,20 +113,19 @@ def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreM
         try:
             memory.create(label, **block)
         except InvalidInput:
-            if all(each.label != label for each in memory.blocks):
+            if all(block.label != label for block in memory.blocks):
                 raise  # otherwise another process created it meanwhile
     return memory
 
 
 def _memory(store: Store, name: str, subject: str) -> SessionRecord:
     """Return the session of a memory, even in the trash; create it if there is none."""
-    found = _find(store, name, subject)
-    if found is None:
-        with store.transaction(lock=f"memory {name}"):
-            found = _find(store, name, subject)
-            if found is None:
-                found = Session._made(store, name, owner=_OWNER, subject=subject, metadata={MEMORY: True}).record
-    return found
+    record = _find(store, name, subject)
+    if record is not None:
+        return record
+    with store.transaction(lock=f"memory {name}"):  # of several writers, one creates it
+        record = _find(store, name, subject)
+        return record or Session.create(store, name, owner=_OWNER, subject=subject, metadata={MEMORY: True}).record
 
 
 def _find(store: Store, name: str, subject: str) -> SessionRecord | None:

@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 
 from palaver.errors import Conflict, InvalidInput
 from palaver.log import Handle
+from palaver.memory.notes import Data, HasPlace, Note, Notebook, replaced_once
 from palaver.messages.frozen import clean_text
 from palaver.plurals import a_type
-from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
 from palaver.tokens import counter
 
 __all__ = ["LIMIT", "CoreMemory", "MemoryBlock"]
@@ -77,7 +77,7 @@ class CoreMemory:
 
     def __init__(self, dialog: HasPlace) -> None:
         """Open the memory in a separate dialog (`session.new_dialog("memory")`), or in an agent's, whose forks then each have their own memory."""
-        self._notes = Notes(dialog, _KIND, "label", _block)
+        self._notes = Notebook(dialog, _KIND, "label", _block)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
     @property
@@ -100,7 +100,7 @@ class CoreMemory:
     def rendered(self) -> str:
         """Return the blocks as a section of instructions; empty without blocks.
 
-        Equal blocks give equal bytes. Read-only blocks come first, so that edits do not change the text before them.
+        Equal blocks have equal bytes. Read-only blocks come first, so that edits do not change the text before them.
         """
         blocks = sorted(self.blocks, key=lambda block: not block.read_only)
         return "\n".join([_HEAD, *map(_rendered, blocks), "</memory>"]) if blocks else ""

@@ -1,13 +1,12 @@
 """Memory for the model: always in view, or found on request, with tools for both. All memory is entries of the log."""
 
-from palaver.session.memory.archive import ArchivalMemory, Embedder, HashingEmbedder, Passage
-from palaver.session.memory.core import CoreMemory, MemoryBlock
-from palaver.session.memory.files import Files, FoundLine, Grep, MemoryFile
-from palaver.session.memory.subject import MEMORY, MemoryWarning, SubjectMemory, shared_memory
-from palaver.session.memory.tools import archival_tools, core_memory_tools, file_tools
+from palaver.memory.archive import ArchivalMemory, Embedder, HashingEmbedder, Passage
+from palaver.memory.core import CoreMemory, MemoryBlock
+from palaver.memory.files import Files, FoundLine, Grep, MemoryFile
+from palaver.memory.subject import MemoryWarning, SubjectMemory, shared_memory
+from palaver.memory.tools import archival_tools, core_memory_tools, file_tools
 
 __all__ = [
-    "MEMORY",
     "ArchivalMemory",
     "CoreMemory",
     "Embedder",

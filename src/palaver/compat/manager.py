@@ -28,11 +28,14 @@ from palaver.log import (
     Reader,
     Run,
     Span,
+    apart,
     child_of,
+    common,
     decode_entry,
     entry_at,
+    last_of,
+    messages_in,
     path_to,
-    stretches,
 )
 from palaver.messages import (
     BranchSummaryMessage,
@@ -49,12 +52,10 @@ from palaver.messages import (
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import a_type
 from palaver.prompts import Runtime
+from palaver.session import Dialog, Session
 from palaver.session.branches import account, lowest_trust, view_of
-from palaver.session.dialog import Dialog
 from palaver.session.marks import labels_of
-from palaver.session.session import Session
-from palaver.session.tree import apart, common, newest, runs_of
-from palaver.store.connect import StoreLike, opened_store, user_store
+from palaver.store.connect import StoreLike, find_session, opened_store, user_store
 from palaver.store.protocol import SessionRecord
 from palaver.transfer.copies import copy_session
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold, in_force
@@ -248,30 +249,24 @@ class SessionManager:
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
         """Open the last active session of a working folder, or of all sessions without a folder. Create one if there is none."""
         opened, owned = opened_store(_store(store), create=True)
-        found = next((record.session_id for record in opened.sessions() if cwd in {"", record.workdir}), None)
-        if found is None:
-            session = Session.create(opened, workdir=cwd, runtime=runtime)
-        else:
-            session = Session.open(opened, found, runtime=runtime)
-        session._owned = owned
-        return cls(session)
+        recent = next((record.session_id for record in opened.sessions() if cwd in {"", record.workdir}), None)
+        session_id = recent or Session.create(opened, workdir=cwd).session_id
+        return cls(Session(opened, session_id, runtime, owned=owned))
 
     @classmethod
     def fork_from(cls, source: str, cwd: str, store: StoreLike | None = None) -> Self:
         """Copy a session with all its branches into a new one for another working folder; `header.parent_session` names the old one."""
         opened, owned = opened_store(_store(store), create=False)
-        session = Session.open(opened, source)
-        copy = copy_session(opened, session.session_id, workdir=cwd, metadata={PARENT: session.session_id})
-        made = Session.open(opened, copy.session_id)
-        made._owned = owned
-        return cls(made)
+        session_id = find_session(opened, source).record.session_id
+        copy = copy_session(opened, session_id, workdir=cwd, metadata={PARENT: session_id})
+        return cls(Session(opened, copy.session_id, owned=owned))
 
     @staticmethod
     def list(store: StoreLike | None = None, cwd: str | None = None) -> tuple[SessionRecord, ...]:
         """Return the records of sessions, last active first: all, or those of one working folder."""
         opened, owned = opened_store(_store(store), create=False)
         try:
-            return tuple(one for one in opened.sessions() if cwd in {None, one.workdir})
+            return tuple(record for record in opened.sessions() if cwd in {None, record.workdir})
         finally:
             if owned:
                 opened.close()
@@ -305,7 +300,7 @@ class SessionManager:
 
     @property
     def _leaf(self) -> Handle | None:
-        return newest(self.dialog._spans())
+        return last_of(self.dialog.opened.spans())
 
     # --- appending --------------------------------------------------------------------------------------------------------------------
 
@@ -378,7 +373,7 @@ class SessionManager:
             first = None if first_kept_entry_id is None else self._place(first_kept_entry_id)
         except NotFound:  # another program's id: keep only the summary and later entries
             first = None
-        plan = _compacting(view, _PathOrder(self.dialog._spans()), summary, first)
+        plan = _compacting(view, _PathOrder(self.dialog.opened.spans()), summary, first)
         self.dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
         return str(self._leaf)
 
@@ -437,7 +432,7 @@ class SessionManager:
         branch = self.dialog.dialog_id if left is None else left.dialog
         trust = lowest_trust(view_of(self.store, branch, sources).exchanges)
         self._move(target)
-        return self._append(account(branch, newest(common(path, kept)), summary, sources, trust))
+        return self._append(account(branch, last_of(common(path, kept)), summary, sources, trust))
 
     def _move(self, place: Handle | None) -> None:
         if place == self._leaf:
@@ -446,9 +441,9 @@ class SessionManager:
             self.dialog = self.session.new_dialog(self.dialog.owner)
             return
         ranges = path_to(self.store, place)
-        kept = stretches(self.store, ranges)[1]
+        kept = messages_in(self.store, ranges)
         node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self.dialog.owner)
-        self.dialog = self.session.dialog(self.session._new_node(node).dialog_id)
+        self.dialog = self.session.opened.new_dialog(node)
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
 
@@ -469,19 +464,19 @@ class SessionManager:
     def _messages(self, view: View, spans: Sequence[Span]) -> Sequence[Message]:
         """Return the messages of a view as session messages, with the custom messages between them."""
         ranks = _PathOrder(spans)
-        found: list[tuple[tuple[int, int], Message]] = []
+        ranked: list[tuple[tuple[int, int], Message]] = []
         for _, group in groupby(view.system, key=_entry_of):
-            found.append((_BEFORE_ALL, self._shown(tuple(group), Role.SYSTEM)))
+            ranked.append((_BEFORE_ALL, self._shown(tuple(group), Role.SYSTEM)))
         checkpoint = _checkpoint(self.store, spans)
         firsts = [exchange.first for exchange in view.exchanges if exchange.first is not None]
         begin = min(ranks.of(place) for place in (*firsts, checkpoint[0])) if checkpoint else _BEFORE_ALL
         at = _BEFORE_ALL
         for exchange in view.exchanges:
             at = at if exchange.first is None else ranks.of(exchange.first)
-            found += [(at, message) for message in self._said(exchange, checkpoint)]
+            ranked += [(at, message) for message in self._said(exchange, checkpoint)]
         custom = ((ranks.of(place), place) for place in self._custom(spans))
-        found += [(rank, self._recorded(place)) for rank, place in custom if rank >= begin]
-        return [message for _, message in sorted(found, key=lambda one: one[0])]
+        ranked += [(rank, self._recorded(place)) for rank, place in custom if rank >= begin]
+        return [message for _, message in sorted(ranked, key=lambda pair: pair[0])]
 
     def _said(self, exchange: Exchange, checkpoint: tuple[Handle, Compaction] | None) -> Iterator[Message]:
         """Yield the messages of an exchange. The wire adds missing results."""
@@ -546,7 +541,7 @@ class SessionManager:
 
     def get_entries(self) -> tuple[SessionEntry, ...]:
         """Return all entries of all branches, branch after branch."""
-        return tuple(self._entries(Span(one, 0, self.store.last(one).seq + 1) for one in self._nodes()))
+        return tuple(self._entries(Span(dialog, 0, self.store.last(dialog).seq + 1) for dialog in self._nodes()))
 
     def get_branch(self, from_id: str | None = None) -> tuple[SessionEntry, ...]:
         """Return the entries from the first one to the leaf, or to another entry."""
@@ -557,11 +552,11 @@ class SessionManager:
         """Return the entries that follow an entry, by time; the first entries for None."""
         place = None if entry_id is None else self._place(entry_id)
         nodes = self._nodes().values()
-        spans = [Span(node.dialog_id, 0, 1) for node in nodes if newest(node.ranges) == place]
+        spans = [Span(node.dialog_id, 0, 1) for node in nodes if last_of(node.ranges) == place]
         if place is not None:
             spans.append(Span(place.dialog, place.seq + 1, place.seq + 2))
         there = [span for span in spans if self.store.last(span.dialog).seq >= span.start]
-        return tuple(sorted(self._entries(there), key=lambda one: one.timestamp))
+        return tuple(sorted(self._entries(there), key=lambda entry: entry.timestamp))
 
     def get_tree(self) -> tuple[SessionTreeNode, ...]:
         """Return the whole tree: the first entries, each with its followers. This does not recurse, at any depth."""
@@ -571,10 +566,10 @@ class SessionManager:
             below.setdefault(entry.parent_id, []).append(entry)
         made: dict[str, SessionTreeNode] = {}
         for entry in reversed(entries):  # followers are created after an entry
-            children = sorted(below.get(entry.id, ()), key=lambda one: one.timestamp)
+            children = sorted(below.get(entry.id, ()), key=lambda entry: entry.timestamp)
             nodes = tuple(made.pop(child.id) for child in children)
             made[entry.id] = SessionTreeNode(entry=entry, children=nodes, label=labels.get(entry.id))
-        return tuple(made[entry.id] for entry in sorted(below.get(None, ()), key=lambda one: one.timestamp))
+        return tuple(made[entry.id] for entry in sorted(below.get(None, ()), key=lambda entry: entry.timestamp))
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -592,7 +587,7 @@ class SessionManager:
         """Yield entries with their parents: the previous entry in the dialog, or the last inherited one."""
         nodes = self._nodes()
         for span in spans:
-            inherited = newest(nodes[span.dialog].ranges)
+            inherited = last_of(nodes[span.dialog].ranges)
             for seq, body in self.store.bodies(span.dialog, span.start, span.stop):
                 parent = Handle(span.dialog, seq - 1) if seq else inherited
                 entry = decode_entry(body)
@@ -684,16 +679,16 @@ def _compacting(view: View, ranks: _PathOrder, summary: str, first: Handle | Non
         and max((ranks.of(Handle(run.dialog, run.stop - 1)) for run in exchange.runs), default=(0, 0)) < kept_from
     ]
     left = tuple(view.exchanges[index] for index in gone)
-    sources = tuple(dict.fromkeys(run for each in left for run in _sources(each)))
+    sources = tuple(dict.fromkeys(run for exchange in left for run in _sources(exchange)))
     insert = Insert(before=0, text=summary, label="summary", sources=sources, trust=lowest_trust(left))
-    drops = tuple(Drop(index=one, reason=Reason.COMPACTED) for one in gone)
+    drops = tuple(Drop(index=index, reason=Reason.COMPACTED) for index in gone)
     return Plan(policy="summary", drops=drops, inserts=(insert,))
 
 
 def _sources(exchange: Exchange) -> tuple[Run, ...]:
     if exchange.derived:
         return tuple(run for block in exchange.blocks() for run in block.sources)
-    return runs_of(exchange.runs)
+    return tuple(map(Run.of, exchange.runs))
 
 
 def _entry_of(block: Block) -> Handle | None:

@@ -20,11 +20,11 @@ from palaver import (
     ToolResultContent,
     UserMessage,
 )
+from palaver.compat.manager import SessionManager, SessionTreeNode
 from palaver.errors import NotFound
 from palaver.log import BranchSummary, Compaction
 from palaver.messages import BranchSummaryMessage, Speaker, ToolCallContent, Trust
 from palaver.providers import APIS
-from palaver.session.manager import SessionManager, SessionTreeNode
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0"
 SESSION_ONLY = (CustomMessage, BranchSummaryMessage, CompactionSummaryMessage)

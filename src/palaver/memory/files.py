@@ -14,8 +14,8 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from palaver.errors import InvalidInput
 from palaver.log import Handle
+from palaver.memory.notes import Data, HasPlace, Note, Notebook, replaced_once
 from palaver.messages.frozen import clean_text, is_clean
-from palaver.session.memory.notes import Data, HasPlace, Note, Notes, replaced_once
 
 __all__ = ["Files", "FoundLine", "Grep", "MemoryFile"]
 
@@ -86,7 +86,7 @@ class Files:
 
     def __init__(self, dialog: HasPlace) -> None:
         """Open the files of a dialog."""
-        self._notes = Notes(dialog, _KIND, "path", _file)
+        self._notes = Notebook(dialog, _KIND, "path", _file)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
 
     def read(self, path: str) -> MemoryFile:
@@ -128,14 +128,14 @@ class Files:
             InvalidInput: The pattern is invalid or too long.
         """
         matches = _matcher(f"(?i){pattern}" if ignore_case else pattern, pattern)
-        found: list[FoundLine] = []
+        lines: list[FoundLine] = []
         for file in self.glob(glob):
             for number, line in enumerate(file.text.splitlines(), 1):
                 if matches(line):
-                    if len(found) >= skip + limit:
-                        return Grep(tuple(found[skip:]), more=True)
-                    found.append(FoundLine(file.path, number, line[:_SHOWN]))
-        return Grep(tuple(found[skip:]), more=False)
+                    if len(lines) >= skip + limit:
+                        return Grep(tuple(lines[skip:]), more=True)
+                    lines.append(FoundLine(file.path, number, line[:_SHOWN]))
+        return Grep(tuple(lines[skip:]), more=False)
 
     def history(self, path: str) -> tuple[MemoryFile, ...]:
         """Return all states of a file, oldest first. Erase their handles to forget them permanently."""
