@@ -35,7 +35,7 @@ _PAST = 512
 """The newest exchanges left out by earlier compactions that are read for a record; far fewer fit into it."""
 
 _MEASURED = 2
-"""Times the limit that a view may have for its positions to be measured: an agent's view is committed when it exceeds the limit."""
+"""Times the limit that a view may have for its positions to be measured, so that in most lists and previews the cut lands at the target."""
 
 _LEFT = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
 """Why whole exchanges leave a view."""
@@ -107,7 +107,7 @@ class Facts:
     def positions(self, limit: int) -> list[int]:
         """Return the size before each boundary of the view, without derived texts; one more than there are exchanges.
 
-        A view of at most about twice the limit is measured, so that an agent's cut lands at the target. A larger one is estimated from recorded bytes.
+        A view of at most about twice the limit is measured. A larger one is estimated from recorded bytes.
         """
         recorded, rate = self.view.columns.sizes, self.meter.recorded_per_unit
         measured = recorded[-1] <= _MEASURED * limit * rate
