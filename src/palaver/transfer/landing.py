@@ -26,6 +26,7 @@ from palaver.log import (
     Run,
     Span,
     body_digest,
+    clip,
     decode_entry,
     draft,
     draft_of,
@@ -217,15 +218,8 @@ class _Arrival:
 
     def _fitting(self, node: Node) -> Node:
         """Return a node with its existing ancestors, and its inherited messages recounted."""
-        lengths = {
-            dialog: self._store.last(dialog).seq + 1
-            for dialog in {span.dialog for span in node.ranges} & self._lengths.keys()
-        }
-        ranges = tuple(
-            Span(span.dialog, span.start, min(span.stop, lengths[span.dialog]))
-            for span in node.ranges
-            if span.start < lengths.get(span.dialog, 0)
-        )
+        there = [Span(dialog, 0, self._store.last(dialog).seq + 1) for dialog in self._lengths]
+        ranges = tuple(clip(node.ranges, there))
         parent = node.parent_id if node.parent_id in self._lengths else None
         missing = sum(map(len, node.ranges)) - sum(map(len, ranges))
         if missing or parent != node.parent_id:
