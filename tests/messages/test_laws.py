@@ -18,8 +18,8 @@ from palaver.errors import InvalidInput, InvalidMessage
 from palaver.ids import BlobId
 from palaver.messages import (
     AssistantMessage,
-    Change,
     Message,
+    Replaced,
     ToolCallContent,
     canonical_json,
     decode,
@@ -256,13 +256,13 @@ def test_surrogates_and_nuls_are_replaced_and_recorded() -> None:
     assert message.content == "a\ufffd\ufffdb\ufffd\ufffd"
     assert message.tool_calls()[0].args == {"path": ["x\ufffdy"], "\ufffdkey": {"b c": "\ufffd"}}
     assert message.normalized == (
-        Change("name", "nul", ((1, 1, 0),)),
-        Change("contents[0].content", "surrogate", ((1, 2, 0xD800), (5, 1, 0xDC00))),
-        Change("contents[0].content", "nul", ((4, 1, 0),)),
-        Change("contents[1].id", "nul", ((1, 1, 0),)),
-        Change("contents[1].args.path[0]", "nul", ((1, 1, 0),)),
-        Change("contents[1].args.\ufffdkey", "key", original='"\\u0000key"'),
-        Change("contents[1].args.\ufffdkey.b c", "surrogate", ((0, 1, 0xDFFF),)),
+        Replaced("name", "nul", ((1, 1, 0),)),
+        Replaced("contents[0].content", "surrogate", ((1, 2, 0xD800), (5, 1, 0xDC00))),
+        Replaced("contents[0].content", "nul", ((4, 1, 0),)),
+        Replaced("contents[1].id", "nul", ((1, 1, 0),)),
+        Replaced("contents[1].args.path[0]", "nul", ((1, 1, 0),)),
+        Replaced("contents[1].args.\ufffdkey", "key", original='"\\u0000key"'),
+        Replaced("contents[1].args.\ufffdkey.b c", "surrogate", ((0, 1, 0xDFFF),)),
     )
     assert Message(content="\U0001f600").normalized == ()
     assert Message(role="assistant", tool_calls=[{"name": "f", "arguments": '{"a":"\\ud83d\\ude00"}'}]).normalized == ()
@@ -273,7 +273,7 @@ def test_frozen_values_are_json(value: object) -> None:
     """Whatever goes in, what comes out is equal after a JSON round trip, and freezing it again changes nothing."""
     frozen = freeze(value, "here", [])
     assert json.loads(canonical_json(frozen)) == json.loads(json.dumps(frozen)) == frozen
-    again: list[Change] = []
+    again: list[Replaced] = []
     assert freeze(thaw(frozen), "here", again) == frozen
     assert again == []
 
@@ -281,7 +281,7 @@ def test_frozen_values_are_json(value: object) -> None:
 @given(st.lists(some.dirty_texts(2), unique=True, max_size=6))
 def test_keys_stay_apart_once_cleaned(keys: list[str]) -> None:
     """No item of a mapping is lost, and every key can be restored as JSON reads it: a pair of surrogates is one character."""
-    found: list[Change] = []
+    found: list[Replaced] = []
     frozen = freeze(dict.fromkeys(keys, 1), "", found)
     kept = {change.place: json.loads(change.original) for change in found}
     assert [kept.get(key, key) for key in frozen] == [json.loads(json.dumps(key)) for key in keys]
@@ -317,7 +317,7 @@ def test_what_is_not_json_is_replaced() -> None:
         (OrderedDict(b=1, a=(1, 2)), {"b": 1, "a": [1, 2]}, None),
     ]
     for value, expected, kind in cases:
-        found: list[Change] = []
+        found: list[Replaced] = []
         assert freeze({"it": value}, "", found) == {"it": expected}
         assert {change.kind for change in found} == ({kind} if kind else set())
         assert all(change.place.startswith("it") for change in found)

@@ -35,7 +35,7 @@ from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Omission, Reason, View, fold_messages
-from palaver.view.blocks import Change as Shown
+from palaver.view.blocks import BlockChange
 from palaver.wire import Change, How, Profile, Report
 from palaver.wire.reasoning import first_bound
 from palaver.wire.script import marked
@@ -330,7 +330,7 @@ def _bound(composed: Composed, rules: Profile, meter: Meter) -> Composed:
     }
     if not thoughts:
         return composed
-    gone = dict.fromkeys(thoughts, Shown(Reason.UNBOUND))
+    gone = dict.fromkeys(thoughts, BlockChange(Reason.UNBOUND))
     exchanges = (replace(exchange, changes={**exchange.changes, **gone}) for exchange in edited)
     omissions = (Omission(reason=Reason.UNBOUND, handle=place, size=size) for place, size in thoughts.items())
     view = replace(

@@ -14,6 +14,7 @@ from palaver.ids import DialogId
 from palaver.log import Span, gaps
 from palaver.tokens import Budget
 from palaver.view import (
+    DECIDED,
     Columns,
     Drop,
     Exchange,
@@ -36,9 +37,6 @@ _PAST = 512
 
 _MEASURED = 2
 """Times the limit that a view may have for its positions to be measured, so that in most lists and previews the cut lands at the target."""
-
-_LEFT = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
-"""Why whole exchanges leave a view."""
 
 STAND_INS = frozenset({"record", "notice"})
 """Labels of the texts that replace what was left out."""
@@ -136,7 +134,7 @@ class Facts:
 
     @cached_property
     def _left(self) -> Sequence[Omission]:
-        return tuple(each for each in self.view.omissions if each.span is not None and each.reason in _LEFT)
+        return tuple(each for each in self.view.omissions if each.span is not None and each.reason in DECIDED)
 
     @cached_property
     def older(self) -> tuple[Span, ...]:

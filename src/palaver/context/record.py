@@ -18,7 +18,7 @@ from palaver.context.layout import Facts, Layout
 from palaver.context.meter import Measure, media_in
 from palaver.context.notes import head_and_tail, kinds
 from palaver.context.tool_effects import effect
-from palaver.log import Handle, Run, Span, ToolSpec
+from palaver.log import Handle, Run, ToolSpec, joined
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
 
@@ -93,7 +93,7 @@ class _Gone:
         elif past:
             ranges.insert(0, range(past))
         runs = _runs(facts, ranges)
-        parts = _joined(facts.older, [run.span for run in runs])
+        parts = joined((*facts.older, *(run.span for run in runs)))
         messages = facts.older_messages + sum(
             facts.columns.messages[each.stop] - facts.columns.messages[each.start] for each in ranges
         )
@@ -121,13 +121,6 @@ class _Gone:
         """Iterate over those of some ascending whole indexes that it contains, newest first."""
         for each in reversed(self.ranges):
             yield from reversed(indexes[bisect_left(indexes, each.start) : bisect_left(indexes, each.stop)])
-
-
-def _joined(older: Sequence[Span], newer: Sequence[Span]) -> Sequence[Span]:
-    """Return the entries that are not read any more and those that are, one span for each part of the log."""
-    if older and newer and (older[-1].dialog, older[-1].stop) == (newer[0].dialog, newer[0].start):
-        return (*older[:-1], Span(newer[0].dialog, older[-1].start, newer[0].stop), *newer[1:])
-    return (*older, *newer)
 
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:

@@ -16,7 +16,7 @@ from palaver.context.compose import Composed
 from palaver.context.meter import Meter
 from palaver.context.notes import head_and_tail
 from palaver.ids import now
-from palaver.log import Run
+from palaver.log import Run, joined
 from palaver.messages import (
     Content,
     InvokeCost,
@@ -335,31 +335,19 @@ def _put_in(view: View, composed: Composed, text: str, covered: Sequence[Exchang
     """Return the composed view with a summary before the record, in place of the running one."""
     old = [index for index, each in enumerate(view.exchanges) if each.derived == "summary"]
     left = {index for each in composed.plan.drops for index in each.indexes}
-    sources = [run for index in old for run in _sources(view.exchanges[index])]
-    sources += [Run(dialog=run.dialog, start=run.start, stop=run.stop) for each in covered for run in each.runs]
+    sources = [run.span for index in old for run in _sources(view.exchanges[index])]
+    sources += [span for exchange in covered for span in exchange.runs]
     insert = Insert(
         before=min((each.before for each in composed.plan.inserts), default=0),
         text=text,
         label="summary",
-        sources=tuple(_joined(sources)),
+        sources=tuple(map(Run.of, joined(sorted(sources)))),
         trust=min(block.trust for each in covered for block in each.blocks()),
     )
     gone = [Drop(index=index, reason=Reason.FOLDED) for index in old if index not in left]
     plan = replace(composed.plan, drops=(*composed.plan.drops, *gone), inserts=(insert, *composed.plan.inserts))
     made = apply(view, plan)
     return replace(composed, view=made, plan=plan, after=meter.view(made))
-
-
-def _joined(runs: Sequence[Run]) -> Sequence[Run]:
-    """Return runs in order, those that touch as one."""
-    found: list[Run] = []
-    for run in sorted(runs, key=lambda each: (each.dialog, each.start)):
-        last = found[-1] if found else None
-        if last is not None and last.dialog == run.dialog and run.start <= last.stop:
-            found[-1] = Run(dialog=run.dialog, start=last.start, stop=max(last.stop, run.stop))
-        else:
-            found.append(run)
-    return found
 
 
 # --- the transcript -------------------------------------------------------------------------------------------------------

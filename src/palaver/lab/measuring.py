@@ -22,7 +22,7 @@ from palaver.log import Handle
 from palaver.messages import ToolCallContent
 from palaver.testing.policy_checks import check_policy
 from palaver.tokens import Counter as TokenCounter
-from palaver.view import Exchange, Reason
+from palaver.view import DECIDED, Exchange
 
 __all__ = ["Measured", "Recording"]
 
@@ -163,7 +163,7 @@ class Measured:
                 seq=step.call.seq,
                 at=step.call.at,
                 exchanges=len(exchanges),
-                left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in _FOR_SIZE),
+                left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in DECIDED),
                 changed=self._shown.changed,
                 planning=step.planning,
                 infeasible=self._shown.tokens if step.composed is None else 0,
@@ -306,8 +306,6 @@ class Measured:
         self.violations += [f"call {step.call.number}: {said}" for said in broken]
         return {"checked": whole, "broken": len(broken)}
 
-
-_FOR_SIZE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
 
 _SHORT = 12
 """The number of digits of a dialog's id in a printed handle."""

@@ -211,7 +211,7 @@ Need: TypeAlias = Literal["open_call", "open_turn", "no_open_turn"]
 Holds: TypeAlias = Literal["", "newest", "all"]
 
 
-class Rule(NamedTuple):
+class KindRule(NamedTuple):
     """What one kind of entry may do.
 
     Attributes:
@@ -231,29 +231,29 @@ class Rule(NamedTuple):
     needs: Need | None = None
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
+RULES: Mapping[str, KindRule] = MappingProxyType(
     {
-        "message": Rule(turn=True, beside=False, searched=True),
-        "instructions": Rule(turn=True, beside=False, searched=True, holds="newest", places=True),
-        "toolset": Rule(turn=True, beside=False, holds="newest"),
-        "call_started": Rule(turn=True, beside=False, places=True, needs="open_call"),
-        "turn_started": Rule(turn=True, beside=False, needs="no_open_turn"),
-        "turn_ended": Rule(turn=True, beside=False, needs="open_turn"),
-        "inbox": Rule(turn=False, beside=True, searched=True),
-        "approval": Rule(turn=False, beside=True),
-        "late_result": Rule(turn=False, beside=True, searched=True),
-        "compaction": Rule(turn=False, beside=True, searched=True, places=True),
-        "context_edit": Rule(turn=False, beside=True, places=True),
-        "pin": Rule(turn=False, beside=True, holds="all", places=True),
-        "branch_summary": Rule(turn=True, beside=True, searched=True, places=True),
-        "custom": Rule(turn=True, beside=True),
-        "label": Rule(turn=False, beside=True, searched=True, places=True),
-        "model_change": Rule(turn=True, beside=True, holds="newest"),
-        "mode_change": Rule(turn=True, beside=True, holds="all"),
-        "invocation": Rule(turn=False, beside=True),
-        "error": Rule(turn=True, beside=True, searched=True),
-        "quarantine": Rule(turn=False, beside=True, holds="all", places=True),
-        "tombstone": Rule(turn=True, beside=True),
+        "message": KindRule(turn=True, beside=False, searched=True),
+        "instructions": KindRule(turn=True, beside=False, searched=True, holds="newest", places=True),
+        "toolset": KindRule(turn=True, beside=False, holds="newest"),
+        "call_started": KindRule(turn=True, beside=False, places=True, needs="open_call"),
+        "turn_started": KindRule(turn=True, beside=False, needs="no_open_turn"),
+        "turn_ended": KindRule(turn=True, beside=False, needs="open_turn"),
+        "inbox": KindRule(turn=False, beside=True, searched=True),
+        "approval": KindRule(turn=False, beside=True),
+        "late_result": KindRule(turn=False, beside=True, searched=True),
+        "compaction": KindRule(turn=False, beside=True, searched=True, places=True),
+        "context_edit": KindRule(turn=False, beside=True, places=True),
+        "pin": KindRule(turn=False, beside=True, holds="all", places=True),
+        "branch_summary": KindRule(turn=True, beside=True, searched=True, places=True),
+        "custom": KindRule(turn=True, beside=True),
+        "label": KindRule(turn=False, beside=True, searched=True, places=True),
+        "model_change": KindRule(turn=True, beside=True, holds="newest"),
+        "mode_change": KindRule(turn=True, beside=True, holds="all"),
+        "invocation": KindRule(turn=False, beside=True),
+        "error": KindRule(turn=True, beside=True, searched=True),
+        "quarantine": KindRule(turn=False, beside=True, holds="all", places=True),
+        "tombstone": KindRule(turn=True, beside=True),
     }
 )
 """The legality table. Only erasure makes a tombstone, in place of an entry of any kind."""
@@ -261,11 +261,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 HOLDING = frozenset(kind for kind, law in RULES.items() if law.holds)
 """Kinds that stay in force: a branch that leaves such an entry out looks for it (`Store.latest_of_kind`)."""
 
-UNKNOWN = Rule(turn=True, beside=True)
+UNKNOWN = KindRule(turn=True, beside=True)
 """The rule of a kind from a newer version: kept, never shown."""
 
 
-def rule(kind: str) -> Rule:
+def rule(kind: str) -> KindRule:
     """Return the rule of a kind, `UNKNOWN` for a kind that this version does not know."""
     return RULES.get(kind, UNKNOWN)
 

@@ -14,16 +14,17 @@ from palaver.log.lineage import Reader
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Drop empty spans, and join those that touch."""
-    whole: list[Span] = []
+    """Drop empty spans, and join neighbours that touch or overlap."""
+    kept: list[Span] = []
     for span in spans:
         if not len(span):
             continue
-        if whole and whole[-1].dialog == span.dialog and whole[-1].stop == span.start:
-            whole[-1] = Span(span.dialog, whole[-1].start, span.stop)
+        last = kept[-1] if kept else None
+        if last is not None and last.dialog == span.dialog and last.start <= span.start <= last.stop:
+            kept[-1] = Span(span.dialog, last.start, max(last.stop, span.stop))
         else:
-            whole.append(span)
-    return tuple(whole)
+            kept.append(span)
+    return tuple(kept)
 
 
 def last_of(spans: Sequence[Span]) -> Handle | None:

@@ -33,7 +33,7 @@ from palaver.messages.family import (
     UserMessage,
 )
 from palaver.messages.forms import FunctionCall
-from palaver.messages.frozen import Change, FrozenDict, FrozenList, clean_text, freeze, is_plain, restore, thaw
+from palaver.messages.frozen import FrozenDict, FrozenList, Replaced, clean_text, freeze, is_plain, restore, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import BaseMessage, Message, media_of, payloads
 from palaver.messages.roles import (
@@ -59,7 +59,6 @@ __all__ = [
     "AudioContent",
     "BaseMessage",
     "BranchSummaryMessage",
-    "Change",
     "CompactionSummaryMessage",
     "Content",
     "CustomMessage",
@@ -73,6 +72,7 @@ __all__ = [
     "Message",
     "MessageRole",
     "Modalities",
+    "Replaced",
     "Role",
     "Roles",
     "Speaker",

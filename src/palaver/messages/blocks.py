@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMessage
-from palaver.messages.frozen import EMPTY, Change, freeze
+from palaver.messages.frozen import EMPTY, Replaced, freeze
 from palaver.messages.media import Media, MediaKind
 from palaver.messages.roles import ToolKind
 from palaver.messages.value import JsonObject, Value, canonical_json, listed, read_object
@@ -207,7 +207,7 @@ class ToolCallContent(Value):
         raw = values.get("raw_args")
         if not isinstance(raw, str) or values.get("args"):
             return values
-        found: list[Change] = []
+        found: list[Replaced] = []
         try:
             args = freeze(read_object(raw), "args", found)
         except ValueError as error:

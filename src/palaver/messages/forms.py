@@ -25,7 +25,7 @@ from palaver.messages.blocks import (
     ToolResultContent,
     UnknownContent,
 )
-from palaver.messages.frozen import EMPTY, Change, thaw
+from palaver.messages.frozen import EMPTY, Replaced, thaw
 from palaver.messages.media import Media
 from palaver.messages.roles import Role
 from palaver.messages.value import Value, listed
@@ -364,7 +364,7 @@ def _said(contents: Iterable[Content]) -> list[Content]:
     return [block for block in contents if not isinstance(block, ThinkingContent | ToolCallContent)]
 
 
-def changes_in(contents: Iterable[Content]) -> Iterable[Change]:
+def changes_in(contents: Iterable[Content]) -> Iterable[Replaced]:
     """Return the changes recorded in blocks, with places that start at ``contents``."""
     for index, block in enumerate(contents):
         place = f"contents[{index}]"

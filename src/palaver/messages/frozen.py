@@ -1,7 +1,7 @@
 """JSON that cannot change, and is clean.
 
 Every string is cleaned where it enters, so that every value can be stored and sent: a lone surrogate or a NUL in one string makes a whole
-request unsendable. Each is replaced by U+FFFD, one code point for one (The Unicode Standard, section 23.8), and recorded as a :class:`Change`;
+request unsendable. Each is replaced by U+FFFD, one code point for one (The Unicode Standard, section 23.8), and recorded as a :class:`Replaced`;
 :func:`restore` undoes it. :class:`FrozenDict` and :class:`FrozenList` refuse every change; they are plain dicts and lists to readers, to ``==``
 and to :mod:`json`. :func:`freeze` turns any value into them.
 """
@@ -29,7 +29,7 @@ ChangeKind = Literal["surrogate", "nul", "key", "nonfinite", "object"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Replaced:
     """One replacement made while a value was normalised.
 
     Attributes:
@@ -55,7 +55,7 @@ class Change:
         fields = (("kind", self.kind), ("original", self.original), ("place", self.place), ("runs", self.runs))
         return [(name, field) for name, field in fields if field or name == "place"]
 
-    def under(self, prefix: str) -> Change:
+    def under(self, prefix: str) -> Replaced:
         """Return the same change with its place under `prefix`."""
         joint = "." if self.place and not self.place.startswith("[") else ""
         return replace(self, place=f"{prefix}{joint}{self.place}")
@@ -71,7 +71,7 @@ def is_clean(text: str) -> bool:
         return False
 
 
-def clean_text(text: str, place: str, changes: list[Change]) -> str:
+def clean_text(text: str, place: str, changes: list[Replaced]) -> str:
     """Replace each lone surrogate and NUL by U+FFFD, and append what was replaced to `changes`."""
     if is_clean(text):
         return text
@@ -83,7 +83,7 @@ def clean_text(text: str, place: str, changes: list[Change]) -> str:
             known[-1] = (known[-1][0], known[-1][1] + 1, code)
         else:
             known.append((offset, 1, code))
-    changes.extend(Change(place, kind, tuple(found)) for kind, found in runs.items() if found)
+    changes.extend(Replaced(place, kind, tuple(found)) for kind, found in runs.items() if found)
     return _DIRTY.sub(REPLACEMENT, text)
 
 
@@ -92,7 +92,7 @@ def cleaned(text: str) -> str:
     return clean_text(str(text), "", [])
 
 
-def restore(text: str, changes: Iterable[Change]) -> str:
+def restore(text: str, changes: Iterable[Replaced]) -> str:
     """Undo the changes of one string: ``restore(clean_text(x, p, found), found) == x``.
 
     Pass only the changes of that string: those with its place.
@@ -213,7 +213,7 @@ def thaw(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def freeze(value: Any, place: str = "", changes: list[Change] | None = None) -> Any:  # noqa: ANN401 - JSON in, JSON out
+def freeze(value: Any, place: str = "", changes: list[Replaced] | None = None) -> Any:  # noqa: ANN401 - JSON in, JSON out
     """Copy a JSON-like value into its read-only, storable form, and append what had to be replaced to `changes`, if given.
 
     Tuples and sets become lists, keys become strings, numbers that are not finite become null. Other objects become their
@@ -248,7 +248,7 @@ def freeze_json(value: Any, info: core_schema.ValidationInfo | None) -> Any:  # 
     """
     if info is not None and info.context is STORED:
         return _freeze_stored(value)
-    changes: list[Change] = []
+    changes: list[Replaced] = []
     frozen = freeze(value, "", changes)
     if changes:
         raise InvalidMessage(f"{changes[0].place} has no place in JSON.", hint="Use freeze() to have it replaced.")
@@ -266,7 +266,7 @@ _Path = tuple[Any, object]
 """A place: the path that leads there, and the last step. It is spelt out only where something is replaced."""
 
 
-def _freeze(value: Any, path: _Path, changes: list[Change], depth: int) -> Any:  # noqa: ANN401 - anything in, JSON out
+def _freeze(value: Any, path: _Path, changes: list[Replaced], depth: int) -> Any:  # noqa: ANN401 - anything in, JSON out
     kind = type(value)
     if kind is str:
         return value if is_clean(value) else clean_text(value, _spelt(path), changes)
@@ -285,7 +285,7 @@ def _freeze(value: Any, path: _Path, changes: list[Change], depth: int) -> Any: 
     return _freeze(_plain(value, path, changes), path, changes, depth + 1)
 
 
-def _mapping(value: Mapping[Any, Any], path: _Path, changes: list[Change], depth: int) -> FrozenDict:
+def _mapping(value: Mapping[Any, Any], path: _Path, changes: list[Replaced], depth: int) -> FrozenDict:
     items: dict[str, Any] = {}
     for key, item in value.items():
         name = key if type(key) is str and is_clean(key) and key not in items else _key(key, path, items, changes)
@@ -293,37 +293,37 @@ def _mapping(value: Mapping[Any, Any], path: _Path, changes: list[Change], depth
     return frozen_dict(items)
 
 
-def _key(key: Any, path: _Path, taken: Mapping[str, Any], changes: list[Change]) -> str:  # noqa: ANN401 - any key
+def _key(key: Any, path: _Path, taken: Mapping[str, Any], changes: list[Replaced]) -> str:  # noqa: ANN401 - any key
     """Return a clean string for a key, unlike those that are taken."""
     plain = key.value if isinstance(key, Enum) else key
     text = json.dumps(plain) if plain is None or isinstance(plain, bool) else str(plain)
     name = clean_text(text, "", [])
     while name in taken:
         name += REPLACEMENT
-    changes.append(Change(_spelt((path, name)), "key", original=json.dumps(text)))
+    changes.append(Replaced(_spelt((path, name)), "key", original=json.dumps(text)))
     return name
 
 
-def _number(value: float, path: _Path, changes: list[Change]) -> float | str | None:
+def _number(value: float, path: _Path, changes: list[Replaced]) -> float | str | None:
     if isinstance(value, int):
         if value.bit_length() <= _MAX_BITS:
             return value
-        changes.append(Change(_spelt(path), "object", original="int"))
+        changes.append(Replaced(_spelt(path), "object", original="int"))
         return hex(value)
     if isfinite(value):
         return value
-    changes.append(Change(_spelt(path), "nonfinite", original=repr(value)))
+    changes.append(Replaced(_spelt(path), "nonfinite", original=repr(value)))
     return None
 
 
-def _plain(value: Any, path: _Path, changes: list[Change]) -> Any:  # noqa: ANN401 - any object
+def _plain(value: Any, path: _Path, changes: list[Replaced]) -> Any:  # noqa: ANN401 - any object
     """Return what represents an object in JSON; it may need freezing itself."""
     if isinstance(value, Enum):
         return value.value
     for base in (str, int, float):
         if isinstance(value, base):
             return base(value)
-    changes.append(Change(_spelt(path), "object", original=type(value).__qualname__))
+    changes.append(Replaced(_spelt(path), "object", original=type(value).__qualname__))
     try:
         return _represented(value)
     except Exception:  # noqa: BLE001 - any object may raise anything when it is looked at

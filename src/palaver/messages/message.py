@@ -33,7 +33,7 @@ from palaver.messages.forms import (
     take_convenient,
     with_content,
 )
-from palaver.messages.frozen import EMPTY, Change
+from palaver.messages.frozen import EMPTY, Replaced
 from palaver.messages.media import Media
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
 from palaver.messages.usage import NO_USAGE, InvokeCost, TokenLogprob, Usage, read_logprobs
@@ -76,7 +76,7 @@ class MessageFields(TypedDict, total=False):
     response_id: str | None
     fragment: bool
     speaker: Speaker | str | None
-    changes: Iterable[Change]
+    changes: Iterable[Replaced]
     custom_type: str
     in_context: bool
     summary: str
@@ -270,7 +270,7 @@ class Message(Value):
         return self.usage.invoke_cost
 
     @property
-    def normalized(self) -> tuple[Change, ...]:
+    def normalized(self) -> tuple[Replaced, ...]:
         """What was replaced when the message was normalised, with places seen from the message."""
         return (*self.changes, *changes_in(self.contents))
 

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import EMPTY, STORED, Change, FrozenDict, clean_text, freeze, freeze_json, is_clean
+from palaver.messages.frozen import EMPTY, STORED, FrozenDict, Replaced, clean_text, freeze, freeze_json, is_clean
 from palaver.plurals import a_type, with_article
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Stored(BaseModel):
     @classmethod
     def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Replace what cannot be stored or sent; drop None in known fields."""
-        found: list[Change] = []
+        found: list[Replaced] = []
         rest: list[str] = []
         known = cls.__pydantic_fields__
         for key, value in values.items():
@@ -168,7 +168,7 @@ class Stored(BaseModel):
         return values
 
     @classmethod
-    def _record(cls, values: dict[str, Any], found: list[Change]) -> None:
+    def _record(cls, values: dict[str, Any], found: list[Replaced]) -> None:
         """Keep what was replaced, in a value that says so."""
 
     def stored_fields(self) -> list[tuple[str, Any]]:
@@ -215,7 +215,7 @@ class Value(Stored, metaclass=ValueMeta):
     _convenient: ClassVar[frozenset[str]] = frozenset()
     """The keywords of the constructor that are not fields."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Replaced, ...] = ()
 
     @classmethod
     def _positions(cls) -> list[str]:
@@ -253,7 +253,7 @@ class Value(Stored, metaclass=ValueMeta):
         return cls
 
     @classmethod
-    def _record(cls, values: dict[str, Any], found: list[Change]) -> None:
+    def _record(cls, values: dict[str, Any], found: list[Replaced]) -> None:
         earlier = values.get("changes", ())
         if isinstance(earlier, list | tuple):  # anything else is refused by validation
             values["changes"] = (*earlier, *found)

@@ -12,7 +12,7 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidInput, ParseError
-from palaver.messages.frozen import Change, FrozenDict, freeze, thaw
+from palaver.messages.frozen import FrozenDict, Replaced, freeze, thaw
 from palaver.plurals import a_type
 from palaver.tools.schemas import SchemaViolation, require_checkable, violations
 
@@ -152,7 +152,7 @@ def _unpacked(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _frozen(schema: Mapping[str, Any]) -> FrozenDict:
-    changes: list[Change] = []
+    changes: list[Replaced] = []
     frozen = freeze(dict(schema), "format", changes)
     if changes:
         raise InvalidInput(f"{changes[0].place} is not a JSON value.")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from palaver.errors import InvalidInput
 from palaver.messages import Message
-from palaver.messages.frozen import EMPTY, Change, FrozenDict, freeze
+from palaver.messages.frozen import EMPTY, FrozenDict, Replaced, freeze
 from palaver.plurals import a_type
 from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler, handled
@@ -246,7 +246,7 @@ def _frozen(prompt: Prompt, name: str) -> FrozenDict:
         return EMPTY
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{name} of the prompt {prompt.path!r} is {a_type(given)}, not a mapping.")
-    changes: list[Change] = []
+    changes: list[Replaced] = []
     frozen = freeze(dict(given), name, changes)
     if changes:
         raise InvalidInput(f"{changes[0].place} of the prompt {prompt.path!r} is not a JSON value.")

@@ -1,6 +1,6 @@
 """The view: what a model sees, computed from the log by the fold and made smaller by plans."""
 
-from palaver.view.blocks import Block, Reason, Turn
+from palaver.view.blocks import DECIDED, Block, Reason, Turn
 from palaver.view.checkpoint import checkpoint, header_at, held, in_force
 from palaver.view.exchange import Exchange
 from palaver.view.fold import Fold, fold, fold_messages, omitted, said_by_human
@@ -10,6 +10,7 @@ from palaver.view.view import Columns, Omission, View
 
 __all__ = [
     "CALL_VERSION",
+    "DECIDED",
     "Block",
     "Columns",
     "Drop",

@@ -70,6 +70,9 @@ REASONS: Mapping[str, str] = MappingProxyType(
 )
 """The reasons of omissions in words."""
 
+DECIDED = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+"""Why a plan, a manager or another agent leaves whole exchanges out. Entries with another reason were never shown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
@@ -122,7 +125,7 @@ QUARANTINED_ARGUMENT = "quarantined"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BlockChange:
     """How a view shows one block.
 
     Attributes:
@@ -139,7 +142,7 @@ class Change:
     sources: tuple[Run, ...] = ()
     trust: Trust | None = None
 
-    def after(self, before: Change | None) -> Change:
+    def after(self, before: BlockChange | None) -> BlockChange:
         """Return this change as it applies to a block that was changed before: sources add up, trust never rises."""
         if before is None or before.text is None or self.text is None:
             return self
@@ -148,19 +151,19 @@ class Change:
         return replace(self, sources=sources, trust=min(known, default=None))
 
 
-NO_CHANGES = cast("Mapping[Handle, Change]", EMPTY)
+NO_CHANGES = cast("Mapping[Handle, BlockChange]", EMPTY)
 
-QUARANTINE = Change(Reason.QUARANTINED, "[A block the provider refused was set aside; recall {}]")
+QUARANTINE = BlockChange(Reason.QUARANTINED, "[A block the provider refused was set aside; recall {}]")
 """The change of a block, or of all blocks of an entry, that a provider refused; the text names the block."""
 
 
-def from_edit(edit: BlockEdit) -> Change:
+def from_edit(edit: BlockEdit) -> BlockChange:
     """Read a change from its recorded form."""
     trust = None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE)
-    return Change(Reason(edit.reason), edit.text, edit.reversible, edit.sources or (), trust)
+    return BlockChange(Reason(edit.reason), edit.text, edit.reversible, edit.sources or (), trust)
 
 
-def to_edit(target: Handle, change: Change) -> BlockEdit:
+def to_edit(target: Handle, change: BlockChange) -> BlockEdit:
     """Return the recorded form of a change that shows a text."""
     return BlockEdit(
         target=Place.of(target),
@@ -172,13 +175,13 @@ def to_edit(target: Handle, change: Change) -> BlockEdit:
     )
 
 
-def change_of(changes: Mapping[Handle, Change], block: Handle) -> Change | None:
+def change_of(changes: Mapping[Handle, BlockChange], block: Handle) -> BlockChange | None:
     """Return the change of a block; a quarantine of the whole entry comes before a change of the block itself."""
     entry = changes.get(Handle(block.dialog, block.seq))
     return entry if entry is not None and entry.reason is Reason.QUARANTINED else changes.get(block)
 
 
-def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, Change]) -> tuple[Turn, ...]:
+def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, BlockChange]) -> tuple[Turn, ...]:
     """Return turns with their blocks as the changes show them, without turns that say nothing more."""
     if not changes:
         return turns
@@ -186,12 +189,12 @@ def shown_turns(turns: tuple[Turn, ...], changes: Mapping[Handle, Change]) -> tu
     return tuple(turn for turn in made if turn.blocks)
 
 
-def shown_blocks(blocks: tuple[Block, ...], changes: Mapping[Handle, Change]) -> tuple[Block, ...]:
+def shown_blocks(blocks: tuple[Block, ...], changes: Mapping[Handle, BlockChange]) -> tuple[Block, ...]:
     """Return blocks as the changes show them."""
     return tuple(made for block in blocks if (made := _shown(block, changes)) is not None)
 
 
-def _shown(block: Block, changes: Mapping[Handle, Change]) -> Block | None:
+def _shown(block: Block, changes: Mapping[Handle, BlockChange]) -> Block | None:
     change = None if block.origin is None else change_of(changes, block.origin)
     if change is None:
         return block
@@ -201,7 +204,7 @@ def _shown(block: Block, changes: Mapping[Handle, Change]) -> Block | None:
     return block if pairs else None  # a call and its result stay together
 
 
-def _in_form(block: Block, change: Change, text: str) -> Block:
+def _in_form(block: Block, change: BlockChange, text: str) -> Block:
     """Return a block that shows a text in its place. A result keeps its call id; a call keeps its name and id, because its result needs it."""
     content = block.content
     if change.reason is Reason.QUARANTINED:

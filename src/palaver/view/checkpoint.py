@@ -21,7 +21,7 @@ from palaver.log import (
     lineage,
 )
 from palaver.messages import Role, TextContent
-from palaver.view.blocks import Block, Change, Reason, to_edit
+from palaver.view.blocks import Block, BlockChange, Reason, to_edit
 from palaver.view.view import Omission, View
 
 
@@ -135,11 +135,11 @@ def _edits(view: View) -> Iterator[BlockEdit]:
         if block.reason is not None and block.reason is not Reason.QUARANTINED and block.origin is not None:
             text = block.content.content if isinstance(block.content, TextContent) else ""
             trust = block.trust if block.sources else None
-            yield to_edit(block.origin, Change(block.reason, text, block.reversible, block.sources, trust))
+            yield to_edit(block.origin, BlockChange(block.reason, text, block.reversible, block.sources, trust))
     for exchange in view.exchanges:
         if exchange.role is not Role.ASSISTANT:
             unpaired = (handle for handle, letter in exchange.shape() if letter == "r")
-            yield from (to_edit(handle, Change(Reason.UNPAIRED)) for handle in unpaired)
+            yield from (to_edit(handle, BlockChange(Reason.UNPAIRED)) for handle in unpaired)
         for target, change in exchange.changes.items():
             if change.text is not None and change.reason is not Reason.QUARANTINED:
                 yield to_edit(target, change)

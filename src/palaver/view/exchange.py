@@ -19,7 +19,7 @@ from palaver.messages import (
     ToolResultContent,
     Trust,
 )
-from palaver.view.blocks import NO_CHANGES, Block, Change, Reason, Turn, change_of, shown_turns
+from palaver.view.blocks import NO_CHANGES, Block, BlockChange, Reason, Turn, change_of, shown_turns
 
 NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
 """The result of a call that has none. The words do not change when an open call is abandoned: a request sent while it was open stays a prefix of the next."""
@@ -102,6 +102,9 @@ class Recorded:
     aside: frozenset[int] = frozenset()
     answers: tuple[tuple[DialogId, int, int, int] | str, ...] = ()
     _turns: tuple[Turn, ...] | None = field(default=None, repr=False, compare=False)
+    _shown: tuple[Mapping[Handle, BlockChange], tuple[Turn, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def loaded(self) -> bool:
@@ -136,6 +139,14 @@ class Recorded:
         if self._turns is None:
             self.build(self.read(self.places()))
         return self._turns or ()
+
+    def shown(self, changes: Mapping[Handle, BlockChange]) -> tuple[Turn, ...]:
+        """Return its turns with changes. What was made last is kept, because measuring, writing and checking ask for the same."""
+        if not changes:
+            return self.turns()
+        if self._shown is None or self._shown[0] is not changes:
+            self._shown = changes, shown_turns(self.turns(), changes)
+        return self._shown[1]
 
     def build(self, entries: Mapping[Handle, Entry]) -> None:
         """Make its turns of entries that were read."""
@@ -285,8 +296,7 @@ class Exchange:
     derived: str = ""
     messages: int = 0
     size: int = 0
-    changes: Mapping[Handle, Change] = NO_CHANGES
-    _turns: tuple[Turn, ...] | None = field(default=None, init=False, repr=False)
+    changes: Mapping[Handle, BlockChange] = NO_CHANGES
 
     @classmethod
     def of(  # noqa: PLR0913 - its fields, by keyword
@@ -343,9 +353,7 @@ class Exchange:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """A user or system turn alone; or an assistant turn, and after it the tool turn with a result for each of its calls."""
-        if self._turns is None:
-            object.__setattr__(self, "_turns", shown_turns(self.source.turns(), self.changes))
-        return self._turns or ()
+        return self.source.shown(self.changes)
 
     @property
     def loaded(self) -> bool:

@@ -25,9 +25,9 @@ from palaver.log import (
     next_header,
 )
 from palaver.messages import Message, Role, Speaker, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.view.blocks import DECIDED
 from palaver.view.checkpoint import find_start, header_at
 from palaver.view.exchange import Exchange
-from palaver.view.plan import DECIDED
 from palaver.view.state import State
 from palaver.view.view import View
 

@@ -19,7 +19,7 @@ from palaver.errors import StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import BlockEdit, Handle, Omitted, Span
 from palaver.messages import canonical_json, thaw
-from palaver.view.blocks import Block, Change, Turn, from_edit, to_edit
+from palaver.view.blocks import Block, BlockChange, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
@@ -274,18 +274,18 @@ def _chosen(items: Iterable[Any], known: Sequence[_T], read: Callable[[Any], _T]
         yield from known[start:stop]
 
 
-def _write_edit(target: Handle, change: Change) -> Any:  # noqa: ANN401 - a JSON value
+def _write_edit(target: Handle, change: BlockChange) -> Any:  # noqa: ANN401 - a JSON value
     edit = to_edit(target, change).model_dump(mode="json")
     return edit if change.text is not None else {**edit, "text": None}
 
 
-def _read_edit(stored: Mapping[str, Any]) -> tuple[Handle, Change]:
+def _read_edit(stored: Mapping[str, Any]) -> tuple[Handle, BlockChange]:
     edit = BlockEdit.model_validate({**stored, "text": stored["text"] or ""})
     change = from_edit(edit)
     return edit.target.handle, change if stored["text"] is not None else replace(change, text=None)
 
 
-def _edited(folded: View, changes: Mapping[Handle, Change]) -> list[Exchange]:
+def _edited(folded: View, changes: Mapping[Handle, BlockChange]) -> list[Exchange]:
     """Return the exchanges of a fold with more changes."""
     exchanges = list(folded.exchanges)
     for target, change in changes.items():

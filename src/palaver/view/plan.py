@@ -14,7 +14,7 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Run, Span, gaps
 from palaver.messages import Role, Speaker, Trust
 from palaver.messages.frozen import cleaned
-from palaver.view.blocks import Change, Reason, change_of
+from palaver.view.blocks import DECIDED, BlockChange, Reason, change_of
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
@@ -173,9 +173,9 @@ def _dropped(view: View, plan: Plan) -> Mapping[int, Reason]:
     return dropped
 
 
-def _changes(view: View, plan: Plan, dropped: Mapping[int, Reason]) -> Mapping[int, dict[Handle, Change]]:
+def _changes(view: View, plan: Plan, dropped: Mapping[int, Reason]) -> Mapping[int, dict[Handle, BlockChange]]:
     """Return the plan's changes by the exchange that shows the block."""
-    changes: dict[int, dict[Handle, Change]] = {}
+    changes: dict[int, dict[Handle, BlockChange]] = {}
     wanted: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
     for change in wanted:
         index = view.find(change.target)
@@ -187,13 +187,13 @@ def _changes(view: View, plan: Plan, dropped: Mapping[int, Reason]) -> Mapping[i
     return changes
 
 
-def _form(change: Rewrite | Remove) -> Change:
+def _form(change: Rewrite | Remove) -> BlockChange:
     if isinstance(change, Remove):
-        return Change(change.reason)
-    return Change(change.reason, change.text, change.reversible, change.sources, change.trust)
+        return BlockChange(change.reason)
+    return BlockChange(change.reason, change.text, change.reversible, change.sources, change.trust)
 
 
-def _changed(exchange: Exchange, changes: Mapping[Handle, Change], plan: Plan) -> Exchange:
+def _changed(exchange: Exchange, changes: Mapping[Handle, BlockChange], plan: Plan) -> Exchange:
     """Return an exchange with more changes. A block that was removed, or that a provider refused, stays as it is."""
     merged = dict(exchange.changes)
     for target, change in changes.items():
@@ -224,9 +224,6 @@ def _inserted(insert: Insert) -> Exchange:
 
 
 _Entries: TypeAlias = AbstractSet[tuple[DialogId, int]]
-
-DECIDED = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
-"""Why whole exchanges leave. Entries with another reason were never shown."""
 
 
 @dataclass(slots=True)

@@ -32,14 +32,14 @@ from palaver.log import (
 )
 from palaver.messages import Role, Speaker, TextContent, Trust
 from palaver.messages.frozen import EMPTY
-from palaver.view.blocks import NO_CHANGES, QUARANTINE, Block, Change, Reason, from_edit, shown_blocks
+from palaver.view.blocks import NO_CHANGES, QUARANTINE, Block, BlockChange, Reason, from_edit, shown_blocks
 from palaver.view.exchange import Exchange, Reading, blocks_of, read
 from palaver.view.pairing import Pairing
 from palaver.view.view import Columns, Omission, View
 
 
 @dataclass(slots=True)
-class Marks:
+class BlockMarks:
     """The marks in force.
 
     Attributes:
@@ -51,7 +51,7 @@ class Marks:
         touched: The entries whose marks changed since they were last asked for.
     """
 
-    edits: dict[Handle, Change] = field(default_factory=dict)
+    edits: dict[Handle, BlockChange] = field(default_factory=dict)
     removed: dict[Handle, Omission] = field(default_factory=dict)
     apart: set[Handle] = field(default_factory=set)
     flags: dict[tuple[str, Handle], tuple[Handle, bool]] = field(default_factory=dict)
@@ -105,15 +105,15 @@ class Marks:
         pinned = any(self._holds("pin", entry) for entry in entries)
         return replace(exchange, changes=changes, pinned=pinned) if changes or pinned else exchange
 
-    def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, Change]:
+    def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, BlockChange]:
         """Return the changes of the blocks of entries. A quarantine wins over an edit, which may show just what was refused."""
-        found: dict[Handle, Change] = {}
+        found: dict[Handle, BlockChange] = {}
         for entry in entries:
             for target in self._targets.get((entry.dialog, entry.seq), ()):
                 if self._holds("quarantine", target):
                     found[target] = QUARANTINE
                 elif target in self.removed:
-                    found[target] = Change(self.removed[target].reason)
+                    found[target] = BlockChange(self.removed[target].reason)
                 elif target in self.edits:
                     found[target] = self.edits[target]
         return found or NO_CHANGES
@@ -162,7 +162,7 @@ class State:
     pairing: Pairing = field(init=False)
     leading: list[Handle] = field(default_factory=list)
     in_force: dict[str, Handle] = field(default_factory=dict)
-    marks: Marks = field(default_factory=Marks)
+    marks: BlockMarks = field(default_factory=BlockMarks)
     omissions: list[Omission] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
     edited: int = 0
@@ -301,7 +301,7 @@ class State:
         state = (*self.in_force.values(), *leading, *self.marks.places())
         exchanges = self._exchanges()
         response = self.pairing.response
-        view = View(
+        return View(
             dialog_id=self.node.dialog_id,
             at=at,
             system=shown_blocks(self._system, self.marks.changes(self._beside or ())),
@@ -323,8 +323,8 @@ class State:
             changed=self._shown_of(self.changed),
             shared=self.node.ranges,
             reader=self.reader,
+            grown=None if self._hidden else (self._columns, self._settled),
         )
-        return view if self._hidden else view.grown(self._columns, self._settled)
 
     def _shown_of(self, first: int) -> int:
         """Return how many of the first exchanges are shown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -166,6 +166,7 @@ class View:
         changed: The same for a change of instructions or tools after that edit, and for what a fork shares that keeps a window.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
+        grown: The columns of the views before, which know some of the first exchanges, and how many of these no later view changes.
     """
 
     dialog_id: DialogId
@@ -184,7 +185,8 @@ class View:
     changed: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
-    _settled: tuple[Columns, int] | None = field(default=None, init=False, compare=False, repr=False)
+    grown: InitVar[tuple[Columns, int] | None] = None
+    _grown: tuple[Columns, int] | None = field(default=None, init=False, compare=False, repr=False)
     _noted: dict[tuple[str, int], list[int]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _unnoted: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
 
@@ -192,15 +194,13 @@ class View:
         left = f", {len(self.omissions)} omissions" if self.omissions else ""
         return f"<View of dialog {self.dialog_id[:12]}: {len(self.exchanges)} exchanges{left}>"
 
-    def grown(self, columns: Columns, settled: int) -> View:
-        """Use the columns of the views before, which know some of the first exchanges; no later view changes the settled ones."""
-        object.__setattr__(self, "_settled", (columns, settled))
-        return self
+    def __post_init__(self, grown: tuple[Columns, int] | None) -> None:
+        object.__setattr__(self, "_grown", grown)
 
     @cached_property
     def columns(self) -> Columns:
         """What policies ask of every exchange."""
-        shared, settled = self._settled or (Columns(gaps(self.shared)), 0)
+        shared, settled = self._grown or (Columns(gaps(self.shared)), 0)
         shared.grow(self.exchanges, settled)
         return shared.first(settled).grow(self.exchanges)
 

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from palaver.errors import InvalidInput
 from palaver.log import Handle
 from palaver.messages import FrozenDict, canonical_json, freeze
-from palaver.messages.frozen import Change as Cleaned
-from palaver.messages.frozen import frozen_dict, frozen_list
+from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
 from palaver.view import Exchange, View
 from palaver.wire.gather import gather
 from palaver.wire.head import Draft, draft, provided
@@ -107,7 +106,7 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
 
 def _frozen(head: Body, field: str, said: _Said, notes: Notes) -> Mapping[str, Any]:
     """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
-    found: list[Cleaned] = []
+    found: list[Replaced] = []
     body = freeze(head, "body", found)
     if found or said.cleaned:
         notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
@@ -180,7 +179,7 @@ class _Exchanges:
         self, script: Sequence[Speech], notes: Notes
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
-        found: list[Cleaned] = []
+        found: list[Replaced] = []
         listed = [item for speech in script for item in self.profile.api.written(speech, self.profile, notes)]
         # as deep as in a body, so that nesting that is too deep there fails here, too
         items = tuple(freeze({"": listed}, "body", found)[""])
