@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,9 +15,10 @@ from palaver.log import (
     Omitted,
     Run,
 )
+from palaver.messages import Message
 from palaver.store.memory import MemoryStore
-from palaver.testing.logs import Log, model, result, sketch, user
-from palaver.view import Fold
+from palaver.testing.logs import Log, model, result, sketch, system, user
+from palaver.view import Fold, fold
 from tests.view.growing import seen
 
 
@@ -93,3 +95,64 @@ def test_law_11_view_starts_from_the_checkpoint(long: tuple[Log, Counting, Fold]
     view = going.view(store.last(log.dialog))
     assert store.given == 2
     assert sketch(view) == ["user[word 24]", "assistant[word 24]"]
+
+
+# --- first views ------------------------------------------------------------------------------------------------------------
+
+
+class Number(int):
+    """A number of an entry that counts how often it is compared with another one."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Number.compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+class Numbered(Counting):
+    """A store whose headers have such numbers."""
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Return headers."""
+        found = super().headers(dialog_id, start, stop, reverse=reverse)
+        return (header._replace(seq=Number(header.seq)) for header in found)
+
+
+SHAPES: dict[str, Callable[[int], Message]] = {
+    "talk": lambda at: user("q") if at % 2 == 0 else model("a"),
+    "system messages": lambda _: system("s"),
+    "rounds of tools": lambda at: [user("q"), model("", f"c{at}"), result(f"c{at - 1}"), model("a")][at % 4],
+    "results alone": lambda at: result(f"c{at}"),
+    "fragments": lambda _: model("a", response="r"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_law_11_first_view_grows_with_the_headers(shape: str) -> None:
+    """Eight times as many short entries take eight times as many calls and comparisons, and each header is read once."""
+
+    def work(count: int) -> int:
+        log, store = Log(), Numbered()
+        store.contents = log.store.contents
+        log.put(*map(SHAPES[shape], range(count)))
+        done, Number.compared = 0, 0
+
+        def count_call(_frame: object, _event: str, _of: object) -> None:
+            nonlocal done
+            done += 1
+
+        before = sys.getprofile()
+        sys.setprofile(count_call)
+        try:
+            fold(store, log.dialog)
+        finally:
+            sys.setprofile(before)
+        assert store.given <= count + 2
+        return done + Number.compared
+
+    assert work(1_600) < 10 * work(200)

@@ -363,13 +363,14 @@ class State:
 
     def _read_beside(self) -> None:
         """Read instructions, tools and model again when other entries decide them."""
-        places = (*self.in_force.values(), *self.leading, *self.damaged)
+        decisive = (*self.in_force.values(), *self.damaged)
+        places = (*decisive, *self.leading)
         if self._beside == places:
             return
         entries = self.read(places)
         said = [entries[place] for place in self.in_force.values()]
         sections = [(place, entry) for place, entry in entries.items() if isinstance(entry, Instructions)]
-        lines = [place for place in places if place not in self.leading and isinstance(entries[place], MessageEntry)]
+        lines = [place for place in decisive if isinstance(entries[place], MessageEntry)]
         replaced = {place.handle for _, entry in sections for place in entry.replaces}
         self._replaced = tuple(place for place in self.leading if place in replaced)
         leading = [place for place in self.leading if place not in replaced]
